@@ -21,6 +21,7 @@ from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
 from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
                           stored_page, stored_questions, stored_trace, stored_troubles)
+from tests.unit.render import reports
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
 SEVERAL = 12  # numbers that are shown one by one
@@ -133,17 +134,18 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "steps": stored_questions.steps,
     "warm": stored_trace.warm,
     "compared": stored_questions.compared,
-    "judged": judged.report}.items()}
+    "judged": judged.report, "sample": reports.report, "sparse": reports.sparse}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "txt": text.text, "brief": text.brief, "md": markdown.chapter, "html": page_of, "parts": parts_of,
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
-# Every kind in every form, one of them as data, and the text and parts of what else there is.
-RENDERED = [*((name, form) for name in ("zhao2019", "load", "trace", "page")
-              for form in ("txt", "brief", "md", "html", "parts")),
-            *(("load_one_seed", form) for form in ("data", "csv", "kept")),
-            *((name, form) for name in REPORTS if name not in ("zhao2019", "load", "trace", "page")
-              for form in ("txt", "brief", "parts"))]
+BY_HAND = ("sample", "sparse")  # whose charts nobody can draw
+# Every kind in every form, as reports made by hand, these and one of load as data as well.
+FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
+                         ("txt", "brief", "md", "html", "parts")),
+         **dict.fromkeys(BY_HAND, ("txt", "brief", "md", "html", "data", "csv")),
+         "load_one_seed": ("txt", "brief", "parts", "data", "csv", "kept")}
+RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief", "parts"))]
 
 
 OTHERS = {"requested.words": requested.text, "defaults.words": defaults.text,

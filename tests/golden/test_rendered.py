@@ -42,6 +42,7 @@ MOST_LINES = 3
 def drawn() -> Iterator[list[tuple[str, Figure]]]:
     with style.settings():
         yield [(f"{name}: {figure}", made) for name, make in rendering.REPORTS.items()
+               if name not in rendering.BY_HAND
                for figure, made in drawing.figures(make())]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.charts import Chart, Mark, Timeline
-from firstflight.findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
-from firstflight.findings.findings import (Column, Fact, Finding, Interval, Report, Statement,
-                                           Table, Tile)
+from firstflight.findings.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED, UNDECIDED
+from firstflight.findings.findings import (Column, Fact, Finding, Interval, Report, Rounded,
+                                           Statement, Table, Tile)
 
 HOSTILE = ('<script>alert("1")</script><img src=x onerror=alert(1)>'
            '$a$ [b](c) ` | \\ \x1b[2J\n# d\ud800')
@@ -58,8 +58,9 @@ def report(**changes: Any) -> Report:
                      ((20, 129.5), (50, 213.2)), ("n: note",), left_out=126),
         checks=Table("Checks", (Column("check", is_text=True), Column("passed")), (("RTT", 125),)),
         failures=Table("Trials that do not count", (
-            Column("trial", is_text=True), Column("reason", is_text=True)),
-            (("rtt20-iw3", "curl 28: timed out"),)),
+            Column("trial", is_text=True), Column("verdict", is_text=True),
+            Column("reason", is_text=True)),
+            (("rtt20-iw3", "failed transfer", "curl 28: timed out"),)),
         causes=Table("Causes", (Column("cause", is_text=True), Column("transfers")),
                      (("tail loss probe", 2),)),
         settings=Table("TCP settings", (Column("sysctl", is_text=True),
@@ -84,3 +85,18 @@ def hostile() -> Report:
         (finding, Finding("gone", HOSTILE, missing=HOSTILE)), (HOSTILE,),
         (Tile(HOSTILE, HOSTILE),), (HOSTILE,), table, table, table, table, table,
         (replace(TIMELINE, title=HOSTILE, text=HOSTILE),), (Fact(HOSTILE, HOSTILE),))
+
+
+def sparse() -> Report:
+    """One without all that may be missing, and with what is seldom there."""
+    undecided = Finding("fig9", "Cells of every sort", (
+        Table("", (Column("saved", "ms", "improvement"), Column("note", is_text=True)), (
+            (None, ""), (Estimate(1.5, (1.0, 2.0), 3), "x"), (Interval(1.0, 2.0), None),
+            (Estimate(2.5), 7), (Rounded(Estimate(0.25, (0.0, 0.5)), 1), "")), left_out=3),), (
+                Statement("Faster.", "4 ± 6 ms", UNDECIDED),), bars={REPRODUCED: 3, UNDECIDED: 1})
+    held_out = Finding("fig10", "Held out", bars={REPRODUCED: 1, DIRECTION: 6}, held_out=True)
+    gone = replace(FINDINGS[2], statements=(
+        Statement("IW 42 is slow.", "no run measured it.", "not measured"),))
+    return report(facts={}, path="a`b", trials=None, checks=None, failures=None, causes=None,
+                  settings=None, timelines=(), sentences=(), opening="It saves {fig6}.",
+                  findings=(undecided, held_out, gone))

@@ -11,7 +11,6 @@ import pytest
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings.charts import PacketsChart
-from firstflight.findings.findings import Finding, Statement
 from firstflight.findings.render import page, page as pages
 from tests.golden import rendering, stored_fetches
 from tests.unit.render.reports import FINDINGS, SEEN, TIMELINE, hostile, report
@@ -70,14 +69,6 @@ def shown(text: str) -> Outline:
 
 # Structure ---------------------------------------------------------------------------
 
-def test_findings_come_first_and_provenance_last(shown: Outline) -> None:
-    ids = [attributes["id"] for attributes in shown.of("h2")]
-    assert ids == ["findings", "figures", "tables", "trials", "verdicts", "wire", "provenance"]
-    links = [attributes["href"] for attributes in shown.of("a")]
-    assert links[:7] == [f"#{each}" for each in ids]
-    assert len(shown.of("h1")) == 1 and shown.of("html")[0]["lang"] == "en-GB"
-
-
 def test_the_first_figure_comes_before_the_reasons_and_tables_last(text: str) -> None:
     assert (text.index('<div class="answer">') < text.index("<img") < text.index('id="findings"')
             < text.index('id="figures"') < text.index("<table"))
@@ -106,85 +97,6 @@ def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:
     assert 'class="claim"' not in page.page(replace(users, claim=users.title), {})
 
 
-def test_what_a_report_does_not_have_is_not_on_its_page() -> None:
-    bare = Outline(pages.page(report(trials=None, checks=None, failures=None, causes=None,
-                                     settings=None, timelines=(), sentences=(), findings=()), {}))
-    ids = [attributes["id"] for attributes in bare.of("h2")]
-    assert ids == ["findings", "verdicts", "provenance"]
-    assert not bare.of("table") and not bare.of("details")
-    assert "No trial failed." in bare.text and "Not in this run" not in bare.text
-
-
-def test_a_finding_has_its_words_drawings_and_table(shown: Outline) -> None:
-    images = shown.of("img")
-    assert [image["alt"] for image in images] == [
-        "10 instead of 3 segments save 6.9 ms.", "all panels", "fig5 rtt cdf"]
-    assert all(image["src"].startswith("data:image/png;base64,") for image in images)
-    for said in ("6.9 ms.", "10 instead of 3 segments", "−224.5", "5.0 … 8.5", "438 ± 24",
-                 "averaged over bandwidth", "“Faster.” Here: the mean falls", "In no cell."):
-        assert said in shown.text.replace("\u00a0", " ")
-    words = [attributes["class"] for attributes in shown.of("span")
-             if attributes.get("class", "").startswith("word")]
-    assert words == ["word reproduced", "word not-reproduced", "word direction"]
-
-
-def test_a_result_that_too_few_data_leave_open_says_so_in_a_statement() -> None:
-    told = Outline(pages.page(report(findings=(replace(FINDINGS[0], statements=(
-        Statement("Faster.", "4 ± 6 ms", "undecided"),)),)), DRAWINGS))
-    assert "4 ± 6 ms undecided (too few data)" in told.text.replace("\u00a0", " ")
-    assert "word undecided" in [each.get("class") for each in told.of("span")]
-
-
-def test_what_has_no_chart_is_not_drawn() -> None:
-    without = pages.page(report(findings=(Finding("cells", "What was asked"),), timelines=()), {})
-    assert "Not drawn" not in without
-
-
-def test_what_is_missing_is_named_and_not_drawn() -> None:
-    gone = replace(FINDINGS[2], statements=(Statement("IW 42 is slow.", "no run measured it.",
-                                                      "not measured"),))
-    missing = Outline(pages.page(report(findings=(gone,)), {"fig2": PIXEL}))
-    assert not missing.of("img")
-    assert ("Not in this run Time by window: lacks IW 42; measure with ./run.sh --iw 42 “IW 42 is"
-            " slow.” Here: no run measured it. not measured") in missing.text
-
-
-def test_tables_have_headers_and_names(shown: Outline) -> None:
-    assert len(shown.of("caption")) == len(shown.of("table")) == 7
-    assert all(attributes.get("scope") in ("col", "colgroup", "row")
-               for attributes in shown.of("th"))
-    spans = [attributes["colspan"] for attributes in shown.of("th")
-             if attributes["scope"] == "colgroup"]
-    assert spans == ["2", "2", "1", "1"]
-
-
-def test_a_table_without_a_title_is_named_after_its_finding() -> None:
-    found = (replace(FINDINGS[1], tables=(replace(FINDINGS[1].tables[0], title=""),)),)
-    assert 'aria-label="A mix of windows"' in pages.page(report(findings=found), {})
-
-
-def test_trials_and_failures_can_be_sorted_and_filtered(shown: Outline) -> None:
-    assert [attributes["class"] for attributes in shown.of("table")] == [
-        "stick", "stick", "sortable", "", "sortable wrap", "wrap", ""]
-    assert sum("data-filter" in attributes for attributes in shown.of("th")) == 1
-    assert len(shown.of("script")) == 1
-
-
-def test_long_tables_scroll_and_rows_that_are_left_out_are_named(shown: Outline) -> None:
-    assert "The first 2 of 128 rows; all of it is in zhao2019/run-1/trials.csv ." in shown.text
-    trials = report().trials
-    assert trials is not None
-    for rows, scrolls in ((24, False), (25, True)):
-        long = report(trials=replace(trials, rows=trials.rows[:1] * rows), findings=())
-        classes = [each.get("class") for each in Outline(pages.page(long, {})).of("div")]
-        assert ("scroll long" in classes) is scrolls
-
-
-def test_every_failure_has_its_reason(shown: Outline) -> None:
-    assert "rtt20-iw3 curl 28: timed out" in shown.text and "No trial failed" not in shown.text
-    assert "125 of 128 trials verified." in shown.text and "tail loss probe 2" in shown.text
-
-
 # On the wire -------------------------------------------------------------------------
 
 def test_the_packets_of_kept_captures_are_shown_once(text: str, shown: Outline) -> None:
@@ -211,6 +123,24 @@ def test_nothing_is_loaded_from_outside(text: str, shown: Outline) -> None:
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|https?:", text)
     policy = next(each for each in shown.of("meta") if "http-equiv" in each)
     assert "default-src 'none'" in policy["content"]
+
+
+def test_pictures_are_of_what_there_is_and_named_by_their_sentence(shown: Outline) -> None:
+    images = shown.of("img")
+    assert [image["alt"] for image in images] == [
+        "10 instead of 3 segments save 6.9 ms.", "all panels", "fig5 rtt cdf"]
+    assert all(image["src"].startswith("data:image/png;base64,") for image in images)
+    missing = Outline(pages.page(report(findings=FINDINGS[2:]), {"fig2": PIXEL}))
+    assert not missing.of("img")
+
+
+def test_long_tables_scroll() -> None:
+    trials = report().trials
+    assert trials is not None
+    for rows, scrolls in ((24, False), (25, True)):
+        long = report(trials=replace(trials, rows=trials.rows[:1] * rows), findings=())
+        classes = [each.get("class") for each in Outline(pages.page(long, {})).of("div")]
+        assert ("scroll long" in classes) is scrolls
 
 
 def test_the_same_report_gives_the_same_bytes(text: str) -> None:

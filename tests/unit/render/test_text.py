@@ -8,21 +8,13 @@ from dataclasses import replace
 import pytest
 
 from firstflight.base.stats import Estimate
-from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Report, Rounded,
-                                           Statement, Table)
+from firstflight.findings.findings import Answer, Cell, Column, Finding, Interval, Report, Rounded
 from firstflight.findings.render import text as terminal
 from firstflight.findings.render.markdown import chapter, escaped, index, page
 from firstflight.findings.render.text import WIDTH, text
-from firstflight.findings.render.values import counted, counted_for_readers, written
+from firstflight.findings.render.values import written
 from tests.golden import rendering
 from tests.unit.render.reports import BY_RTT, FINDINGS, HOSTILE, SEEN, hostile, report
-
-
-def test_bars_and_statements_are_counted_on_a_line_each() -> None:
-    assert text(report()).endswith("""
-bars: 1 of 2 reproduced, 0 undecided (too few data), 0 direction, 1 not reproduced
-statements: 1 direction
-""")
 
 
 def test_nothing_else_is_wider_than_the_terminal() -> None:
@@ -76,12 +68,6 @@ def test_the_run_the_scenario_and_then_the_claim_answer() -> None:
     assert terminal.answer_of(lacking).sentence == f"Claim: {stored_run.claim}"
 
 
-def test_a_table_has_its_rows_and_how_many_are_left_out() -> None:
-    table = Table("", (Column("RTT", "ms"),), ((20,), (50,)), left_out=3)
-    stored_run: Report = replace(rendering.REPORTS["zhao2019"](), answer=Answer("So.", table))
-    assert "\n  RTT\n   ms\n   20\n   50\n  The first 2 of 5 rows.\n" in terminal.brief(stored_run)
-
-
 # Cells --------------------------------------------------------------------------------
 
 PLAIN, SIGNED, WHOLE = Column("saved"), Column("off", signed=True), Column("mean", digits=0)
@@ -106,46 +92,7 @@ def test_what_is_not_to_be_seen_becomes_a_space() -> None:
     assert written("two\nlines", PLAIN) == "two lines"
 
 
-def test_words_are_counted_for_bars_and_for_statements() -> None:
-    findings = (Finding("a", "", bars={"reproduced": 1, "not reproduced": 2}),
-                Finding("b", "", bars={"reproduced": 3}, statements=(
-                    Statement("x", "y", "not measured"), Statement("x", "y", "reproduced"),
-                    Statement("x", "y"))))
-    assert counted(findings) == ["bars: 4 of 6 reproduced, 0 undecided (too few data),"
-                                 " 0 direction, 2 not reproduced",
-                                 "statements: 1 reproduced, 1 not measured"]
-    assert counted((Finding("a", ""),)) == []
-
-
-def test_a_reader_is_told_what_a_result_means_where_it_is_met_first() -> None:
-    findings = (Finding("a", "", bars={"reproduced": 1, "undecided": 0, "direction": 21}),
-                Finding("b", "", bars={"direction": 7, "undecided": 13}, held_out=True),
-                Finding("c", "", statements=(Statement("x", "y", "not reproduced"),)))
-    assert counted_for_readers(findings) == [
-        "Of 22 published bars: 21 direction (only the sign agrees), 1 reproduced (within the"
-        " tolerance, with all of our 95 % interval).",
-        "Of 1 published statement: 1 not reproduced.",
-        "Of 20 bars held out (no parameter was chosen by them): 13 undecided (the interval crosses"
-        " an end of the tolerance: more data would decide), 7 direction."]
-
-
-def test_what_no_parameter_was_chosen_by_is_counted_apart() -> None:
-    findings = (Finding("a", "", bars={"reproduced": 3, "undecided": 1}),
-                Finding("b", "", bars={"reproduced": 1, "direction": 6}, held_out=True),
-                Finding("c", "", statements=(Statement("x", "y", "undecided"),)))
-    assert counted(findings) == [
-        "bars: 3 of 4 reproduced, 1 undecided (too few data), 0 direction, 0 not reproduced",
-        "bars held out: 1 of 7 reproduced, 0 undecided (too few data), 6 direction,"
-        " 0 not reproduced", "statements: 1 undecided (too few data)"]
-
-
 # Markdown -----------------------------------------------------------------------------
-
-def test_what_is_missing_is_told_in_its_place() -> None:
-    """What else is in a chapter: golden/rendered/*.md, and the documents themselves."""
-    assert chapter(report(findings=FINDINGS[2:])).endswith(
-        "\n\n## fig2: Time by window\n\nNot available: lacks IW 42; measure with ./run.sh --iw 42.\n")
-
 
 def test_the_index_names_every_scenario_and_links_to_its_page() -> None:
     said = report(opening="It saves {fig5_rtt / 20 / improvement: saved, ms / 1} ms. And more.")
@@ -162,27 +109,6 @@ def test_a_page_shows_the_scenarios_pictures_below_what_came_out() -> None:
     assert "\n\n".join(("Ten segments are faster than three.",
                         "![Ten segments are faster than three.](../x.png)", "Run `")) in page(
         report(), "../R.md", ["../x.png"])
-
-
-def test_a_run_that_says_little_of_itself_is_told_so() -> None:
-    assert "\n\nRun `a b`, finished at an unknown time, engine None, kernel unknown; " in chapter(
-        report(facts={}, path="a`b"))
-    told = chapter(report(facts={"engine": "host", "kernel": "6.1",
-                                 "project": {"commit": "0123456789abcdef"}}))
-    assert ", engine host, kernel 6.1, commit 0123456789ab; " in told
-
-
-def test_the_scenarios_own_words_have_the_numbers_that_were_found() -> None:
-    assert "\n\nIt saves 6.9 ms.\n\n" in chapter(report(
-        opening="It saves {fig5_rtt / 20 / improvement: saved, ms / 1} ms."))
-    assert ("\n\nThe result cannot be rendered: {fig6}: there is no such finding.\n\n"
-            in chapter(report(opening="It saves {fig6}.")))
-
-
-def test_rows_that_are_left_out_are_counted() -> None:
-    table = FINDINGS[0].tables[0].first(1)
-    made = chapter(report(findings=(Finding("a", "b", (table,)),)))
-    assert "\n\nThe first 1 of 2 rows.\n\naveraged over bandwidth\n" in made
 
 
 def test_text_of_others_stays_text() -> None:

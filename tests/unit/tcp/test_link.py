@@ -165,7 +165,6 @@ def test_three_timers_of_the_client() -> None:
 
 # The estimate of the RTT --------------------------------------------------------------
 
-
 def after(*samples: tuple[int, bool]) -> RoundTrip:
     found = RoundTrip()
     for us, new_round in samples:
