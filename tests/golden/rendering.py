@@ -19,7 +19,7 @@ import numpy
 from firstflight.findings.findings import Column, Report
 from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
-from tests.golden import (defaults, judged, quantities, requested, stored_fetches, stored_load,
+from tests.golden import (captures, defaults, judged, quantities, requested, stored_fetches, stored_load,
                           stored_page, stored_questions, stored_trace, stored_troubles)
 from tests.unit.render import reports
 
@@ -148,7 +148,7 @@ FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
 RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief", "parts"))]
 
 
-OTHERS = {"requested.words": requested.text, "defaults.words": defaults.text,
+OTHERS = {"captures.words": captures.text, "requested.words": requested.text, "defaults.words": defaults.text,
           "judged.columns": judged.text,
           "quantities.words": quantities.text}
 

@@ -15,7 +15,7 @@ from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.pcapng import Capture
 from firstflight.wire.capture.spaces import NamespaceNames
 from tests.unit.capture.test_capture import content, own_block, small
-from tests.unit.capture.test_said import HANDSHAKE, SYN, Packet, made, netem, of
+from tests.builders.captures import HANDSHAKE, SYN, Packet, made, netem, of
 
 
 def conversations_of(capture: Capture) -> conversations.Conversations:

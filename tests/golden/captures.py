@@ -1,0 +1,250 @@
+"""What a report says of captures made by hand: links, connections, what was dropped, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy
+
+from firstflight.net.link import Link
+from firstflight.wire.capture.commands import said_of_commands
+from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.pcapng import Capture
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc
+from firstflight.wire.capture.spaces import Spaces
+from tests.builders.captures import (ACK, HANDSHAKE, MS, QUEUE_DROP, ROOT, RST, SYN,
+                                     TAKEN_DOWN, Packet, burst, found, made, netem, of, seen, tbf,
+                                     with_commands)
+
+Make = Callable[[], Capture]
+FULL = replace(netem(delay_ms=50.0), limit_packets=25)
+LOSSY = replace(netem(loss_percent=2.0, rate_kbps=10_000.0), limit_packets=25, packets=999)
+JITTER = netem(delay_ms=10.0, jitter_ms=5.0)
+ON_PURPOSE = ("reorder 25 %",)
+TBF = Qdisc("tbf", False, 2 << 16, ROOT, packets=60, rate_kbps=1e6, burst_bytes=9000)
+AT_ONCE = [packet._replace(took_ms=0) for packet in HANDSHAKE]
+CAME = burst(1000, apart_ms=1.0, took_ms=5)
+LOST = burst(60, 30.5, apart_ms=16.0, took_ms=0, reason=3)
+CROSSED = [packet._replace(took_ms=15.0 if number % 2 else 9.0)
+           for number, packet in enumerate(burst(20))]
+SMALL_ONES = [Packet(0, 5 + number, 1, 100, took_ms=2) for number in range(5)]
+LARGE = burst(7, took_ms=0, reason=QUEUE_DROP)
+WHILE_DOWN = [Packet(0, 100 + number, 1, 0, took_ms=0, reason=3) for number in range(3)]
+
+
+def sent_twice(*packets: Packet, **more: Any) -> Make:
+    return lambda: made([*HANDSHAKE, *packets], **more)
+
+
+def through(*packets: Packet) -> list[Packet]:
+    """By h2 to h3, and back."""
+    return [each for packet in packets for each in (
+        packet, packet._replace(device=packet.device + 2,
+                                queued_ms=packet.queued_ms + 10 - 20 * packet.device))]
+
+
+def elsewhere(*packets: Packet) -> Make:
+    syn, answer, last = HANDSHAKE
+    opening = through(syn, answer._replace(queued_ms=30), last._replace(queued_ms=40))
+    return lambda: made([*opening, *packets])
+
+
+def then(at_ms: float, *later: Qdisc, command: str = "") -> Make:
+    """A delay of 10 ms, and from a moment on other queues, or none."""
+    def make() -> Capture:
+        capture = made([*HANDSHAKE, *burst(60, 100, took_ms=12)], settings=[netem(delay_ms=10.0)])
+        capture.devices[0].settings.append(DeviceSetting(round(at_ms * MS), later, command=command))
+        return capture
+    return make
+
+
+def commanded(command: str, took_ms: float = 10.0, **setting: float) -> Make:
+    """The setting, as a command made it."""
+    def make() -> Capture:
+        capture = made([packet._replace(took_ms=took_ms) for packet in HANDSHAKE],
+                       settings=[netem(**setting)])
+        capture.devices[0].settings = [replace(capture.devices[0].settings[0], command=command)]
+        return capture
+    return make
+
+
+def full_until_it_is_taken_down() -> Capture:
+    """A byte takes a millisecond, and the queue holds two packets."""
+    waiting = [Packet(0, 1000 + place, 1, 0, took_ms=5000, reason=TAKEN_DOWN) for place in range(2)]
+    full = Packet(0, 1010, 1, 0, took_ms=0, reason=QUEUE_DROP)
+    capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full], settings=[netem(rate_kbps=8.0)])
+    capture.devices[0].settings = [replace(capture.devices[0].settings[0],
+                                           way=Link(0.0, 8.0, 2, qdisc="netem"))]
+    return capture
+
+
+def policed(*packets: Packet) -> Make:
+    def make() -> Capture:
+        capture = made([*HANDSHAKE, *packets])
+        capture.dropped = [(1, "TC_INGRESS", 3), (0, "NO_SOCKET", 9), (0, "IP_OUTNOROUTES", 2)]
+        return capture
+    return make
+
+
+def of_protocol(protocol: int) -> Capture:
+    """Dropped by the host's own queue: of TCP (6), of UDP (17)."""
+    capture = made(burst(5, took_ms=0, reason=QUEUE_DROP), settings=[netem(rate_kbps=1000.0)])
+    data = bytearray(capture.data.tobytes())
+    for place in capture.packets.place.tolist():
+        data[place + 23] = protocol
+    capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
+    return capture
+
+
+def down(*packets: Packet, up_again_ms: float = 0) -> Make:
+    """The far end is down from 50 ms on."""
+    def make() -> Capture:
+        capture = made(packets)
+        up = capture.devices[1].states[0]
+        capture.devices[1].states.append(up._replace(time_ns=50 * MS, is_up=False))
+        if up_again_ms:
+            capture.devices[1].states.append(up._replace(time_ns=round(up_again_ms * MS)))
+        return capture
+    return make
+
+
+def refused_and_open() -> Capture:
+    refused = [packet for port in range(2000, 2048) for packet in (
+        Packet(0, port, 0, 0, SYN, -1, ends=(port, 80)),
+        Packet(1, port + 10, 0, 0, RST | ACK, 1, ends=(port, 80)))]
+    return made([*refused, *(packet._replace(ends=(port, 80), queued_ms=packet.queued_ms + port)
+                             for port in (3000, 3001) for packet in HANDSHAKE)])
+
+
+AGAIN = Packet(0, 400, 1, 1000, took_ms=600)
+CAPTURES: dict[str, Make] = {
+    "nothing": Capture,
+    "a copy that waits is not lost": sent_twice(Packet(0, 30, 1, 1000, took_ms=900), AGAIN),
+    "lost where nobody looks": elsewhere(Packet(0, 50, 1, 500), *through(Packet(0, 90, 1, 500))),
+    "sent again though it had arrived": elsewhere(*through(Packet(0, 50, 1, 500)),
+                                                  *through(Packet(0, 90, 1, 500))),
+    "dropped and sent again at one moment": sent_twice(
+        *[Packet(0, 30, 1, 1000, took_ms=0, reason=QUEUE_DROP)] * 3, Packet(0, 30, 1, 1000)),
+    "still queued when its link goes": sent_twice(
+        Packet(0, 30, 1, 1000, took_ms=70, reason=TAKEN_DOWN), Packet(0, 200, 1, 1000)),
+    "a queue that was full when it was taken down": full_until_it_is_taken_down,
+    **{f"refused by the host's own {kind}": sent_twice(
+        Packet(0, 30, 1, 100, took_ms=0, reason=QUEUE_DROP), Packet(0, 60, 1, 100),
+        settings=[replace(netem(), kind=kind)]) for kind in ("netem", "tbf", "red", "fq_codel")},
+    "arrived twice": sent_twice(*burst(4, took_ms=10), *burst(4, 400, took_ms=10)),
+    "policed at the ingress": policed(*burst(4, took_ms=10), *burst(4, 400, took_ms=10)),
+    "48 refused, two open": refused_and_open,
+    "segments that the own queue drops": lambda: of_protocol(6),
+    "datagrams that the own queue drops": lambda: of_protocol(17),
+
+    "at once where reordering is set": lambda: made(AT_ONCE, settings=[
+        netem(delay_ms=10.0, also=ON_PURPOSE)]),
+    "at once where it is not": lambda: made(AT_ONCE, settings=[netem(delay_ms=10.0)]),
+    "MTUs that differ": lambda: made(HANDSHAKE, mtus=(9000, 1500, 1500, 1500)),
+    "txqueuelen beside netem": lambda: made(HANDSHAKE, settings=[netem(rate_kbps=1000.0)],
+                                            queue_packets=10),
+    "txqueuelen without a queue": lambda: made(HANDSHAKE, queue_packets=10),
+    "a queue below a delay": lambda: made(HANDSHAKE, settings=[netem(delay_ms=10.0), Qdisc(
+        "pfifo", False, 2 << 16, 1 << 16, above=1 << 16, limit_packets=5)]),
+    "set on the switch": lambda: made(HANDSHAKE, kinds=("bridge", "veth"), settings=[
+        netem(delay_ms=10.0)]),
+    "set on a dummy": lambda: made((), kinds=("dummy", "veth"), settings=[netem(delay_ms=10.0)]),
+    "set and not used": lambda: made((), settings=[netem(delay_ms=10.0)]),
+    "removed soon": then(50), "removed after it was used": then(130),
+    "replaced by the next command": then(
+        50, TBF, command="tc qdisc add dev h1-eth0 root tbf rate 1gbit"),
+    "replaced after most came": then(159, TBF),
+    "another delay in its place": then(50, netem(delay_ms=11.0)),
+    "another delay of another handle": then(50, replace(netem(delay_ms=11.0), handle=7 << 16)),
+
+    "a delay fills the limit below the rate": lambda: made(
+        [*burst(30), *burst(3, 60, took_ms=0, reason=QUEUE_DROP)],
+        settings=[replace(FULL, rate_kbps=10_000.0)]),
+    "a delay and a limit that carry the rate": lambda: made(
+        [*burst(30), *burst(3, 60, took_ms=0, reason=QUEUE_DROP)],
+        settings=[replace(FULL, rate_kbps=4000.0)]),
+    "a delay fills the limit without a rate": lambda: made(
+        [*burst(30), *burst(3, 60, took_ms=0, reason=QUEUE_DROP)], settings=[FULL]),
+    "a limit that is not filled": lambda: made(burst(30), settings=[
+        replace(FULL, rate_kbps=10_000.0)]),
+    "random losses as set": lambda: made(
+        [*CAME, *LOST, *burst(2000, 30.7, apart_ms=0.4, took_ms=0, reason=QUEUE_DROP)],
+        settings=[LOSSY]),
+    "more random losses than set": lambda: made([*CAME, *LOST], settings=[LOSSY]),
+    "a burst below one packet": lambda: made([*SMALL_ONES, *LARGE], settings=[tbf(1000)]),
+    "a burst that holds one": lambda: made([*SMALL_ONES, *LARGE, *burst(1, 90)],
+                                           settings=[tbf(1600)]),
+    "a burst that hides the rate": lambda: made(burst(60, apart_ms=0.01, took_ms=1),
+                                                settings=[tbf(1_000_000)]),
+    "a large burst and a slow sender": lambda: made(burst(60, apart_ms=20, took_ms=1),
+                                                    settings=[tbf(1_000_000)]),
+    "a small burst": lambda: made(burst(60, apart_ms=0.01, took_ms=1), settings=[tbf(15_000)]),
+    "out of order by jitter": lambda: made(CROSSED, settings=[JITTER]),
+    "in order with jitter": lambda: made(burst(20, took_ms=10), settings=[JITTER]),
+    "out of order on purpose": lambda: made(CROSSED, settings=[replace(JITTER, also=ON_PURPOSE)]),
+    "while the far end is down": down(*HANDSHAKE, *WHILE_DOWN, up_again_ms=102),
+    "while it is down, and nothing else": down(*(
+        packet._replace(queued_ms=packet.queued_ms + 1) for packet in AT_ONCE), *WHILE_DOWN[:2]),
+    "5 µs": commanded("", 0.004992, delay_ms=0.004992),
+    "5 µs as a script writes it": commanded("", 0.004992, delay_ms=0.004992),
+    "5 ns": commanded("", 5e-6, delay_ms=5e-6), "200 ns": commanded("", 2e-4, delay_ms=2e-4),
+    "100 µs": commanded("tc … netem delay 100", 0.0999968, delay_ms=0.0999968),
+    "100 µs as it is written": commanded("tc qdisc add dev x root netem delay 0.1ms", 0.0999968,
+                                         delay_ms=0.0999968),
+    "10 mbps": commanded("tc qdisc add dev x root netem rate 10mbps", rate_kbps=80_000.0),
+    "10 mbit": commanded("tc qdisc add dev x root netem rate 10mbit", rate_kbps=80_000.0),
+
+    **{words: (lambda given=given: with_commands(*given)) for words, given in {
+        "a command that failed": [("ip route add default via 10.9.9.9", 2, True)],
+        "a removal that failed": [("tc qdisc del dev h9-eth0 root", 2, False)],
+        "a command that did it": [("tc qdisc add dev h1-eth0 root netem", 0, False)],
+        "a sysctl of the root": [("sysctl -w net.ipv4.tcp_congestion_control=bbr", 0, True)],
+        "a sysctl of the root and the host": [("sysctl -w net.ipv4.tcp_sack=0", 0, True),
+                                              ("sysctl -w net.ipv4.tcp_sack=0", 0, False)],
+        "a sysctl that is read": [("sysctl net.ipv4.tcp_sack", 0, True)],
+        "a sysctl of the whole machine": [("sysctl -w net.core.rmem_max=9", 0, True)],
+        "a window that did not come": [
+            ("ip route change 10.0.0.0/8 dev h1-eth0 initcwnd 20", 0, False)],
+        "a queue of the loopback": [("tc qdisc add dev lo root netem delay 5ms", 0, False)],
+        "a look at the loopback": [("tc qdisc show dev lo", 0, False)]}.items()},
+    "a complaint of tc": lambda: with_commands(
+        ("tc qdisc add dev h9-eth0 root netem delay 5ms", 1, False),
+        complaints=('Cannot find device "h9-eth0"\n',)),
+    "a complaint of a shell": lambda: with_commands(
+        complaints=("bash: iptables: command not found\n",), program="bash"),
+    "a complaint of Mininet": lambda: with_commands(
+        complaints=("*** Error: Bandwidth limit 2000.0 is outside supported range 0..1000 -"
+                    " ignoring",), program="python3"),
+    "a window that came": lambda: with_commands(
+        ("ip route change 10.0.0.0/8 dev h1-eth0 initcwnd 20", 0, False), segments=20),
+    "a route of the root": lambda: with_commands(
+        ("ip route change default via 10.0.0.9 initcwnd 20", 0, True), segments=20)}
+FACTS: dict[str, dict[str, Any]] = {"at once where it is not": {"hints": ["bw"]},
+                                    "txqueuelen without a queue": {"hints": ["bw", "delay"]},
+                                    "5 µs as a script writes it": {
+                                        "hints": ["delay", "microseconds"]}}
+
+
+def text() -> str:
+    """A paragraph for each capture."""
+    return "\n".join("\n".join([name, *(f"  {line}" for line in _lines(make, FACTS.get(name, {})))])
+                     for name, make in CAPTURES.items()) + "\n"
+
+
+def _lines(make: Make, facts: dict[str, Any]) -> list[str]:
+    capture, whole = make(), of(make(), **facts).report
+    directions = found(capture)
+    lines = [f"answer: {whole.answer.sentence}", *(f"alarm: {alarm}" for alarm in whole.alarms)]
+    for link in directions:
+        lines += [f"{link.name}: {words}" for words in link.remarks]  # the others are alarms
+        if link.queue_drops or link.discarded or link.random_drops or link.judged:
+            lines.append(f"{link.name}: {link.queue_drops} dropped, {link.random_drops} lost,"
+                         f" {link.discarded} discarded, {link.judged} judged")
+    connections = seen(capture)
+    lines += [f"{each.ends.client[1]}: {each.state} first flight {each.to_server.first_flight}"
+              f" retransmitted {dict(each.retransmitted)}" for each in connections[:3]]
+    lines += [f"drops: {each.says} {each.found}" for each in drops(capture, directions, Spaces())]
+    return lines + [f"command: {words}" for words in said_of_commands(
+        capture, Spaces(), connections)]
