@@ -87,7 +87,8 @@ def seen(capture: Capture) -> list[ObservedConnection]:
     conversations = find_conversations(capture, fields, directions)
     if conversations.tcp is None:
         return []
-    return [each for each in observed(conversations.connections, conversations.tcp, directions, capture.data)
+    return [each for each
+            in observed(conversations.connections, conversations.tcp, directions, capture.data)
             if each]
 
 
@@ -138,7 +139,8 @@ def with_commands(*commands: tuple[str, int, bool], complaints: tuple[str, ...] 
     """A connection from h1 to h2 whose flights are of some segments, and commands before."""
     data = burst(flight.get("segments", 10), 30, apart_ms=0.01, size=1448, took_ms=10)
     end = 1 + 1448 * len(data)
-    acks = [Packet(1, 60, 1, 0, ack=end), Packet(0, 70, end, 1448), Packet(1, 85, 1, 0, ack=end + 1448)]
+    acks = [Packet(1, 60, 1, 0, ack=end), Packet(0, 70, end, 1448),
+            Packet(1, 85, 1, 0, ack=end + 1448)]
     opening = [packet._replace(queued_ms=packet.queued_ms + 1) for packet in HANDSHAKE]
     capture = made([*opening, *data, *acks])
     capture.commands = [Command(5 + number, 0, is_root, number, status, words)

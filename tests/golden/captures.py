@@ -74,7 +74,8 @@ def full_until_it_is_taken_down() -> Capture:
     """A byte takes a millisecond, and the queue holds two packets."""
     waiting = [Packet(0, 1000 + place, 1, 0, took_ms=5000, reason=TAKEN_DOWN) for place in range(2)]
     full = Packet(0, 1010, 1, 0, took_ms=0, reason=QUEUE_DROP)
-    capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full], settings=[netem(rate_kbps=8.0)])
+    capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
+                   settings=[netem(rate_kbps=8.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
                                            way=Link(0.0, 8.0, 2, qdisc="netem"))]
     return capture

@@ -39,7 +39,8 @@ def text() -> str:
         causes.ClockReading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
         load_scenario.LoadClaim, load_trial.Clients, objects.PageObject,
         page_scenario.ListedObject, page_scenario.Page, page_scenario.PageSweep,
-        page_scenario.PageFigure, page_question.RequestedPage, trace_scenario.Tcp, trace_scenario.TraceSweep,
+        page_scenario.PageFigure, page_question.RequestedPage, trace_scenario.Tcp,
+        trace_scenario.TraceSweep,
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
         Request, Schedule, Transfer, requested.Requested)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)

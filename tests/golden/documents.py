@@ -65,13 +65,14 @@ RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecor
 RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a server of one's own"}
 RUN_JSON = {
     "arguments": "the command line", "asked": "digests of what the results follow from",
-    "confined": "the walls around the guest; false: none; true, in older runs: Landlock and seccomp",
+    "confined": "the walls around the guest; false: none; true, in older runs: Landlock"
+                " and seccomp",
     "emulated_s": "network time", "engine": "uml or host",
     "started_at": "ISO 8601, UTC", "finished_at": "ISO 8601, UTC",
     "first_record_after_s": "time to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
-    "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged: only then the"
-    " model of TCP is judged", "kernel_origin": "where its source came from",
+    "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged:"
+                    " only then the model of TCP is judged", "kernel_origin": "where its source came from",
     "kernel_source": "SHA-256 of that source",
     "machine": "its processor, cores, system and kernel",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
@@ -80,7 +81,8 @@ RUN_JSON = {
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
     "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
     "wall_s": "how long it took"}
-LATER = {"kernel_known", "kernel_origin", "kernel_source"}  # which runs that were stored earlier lack
+# Which runs that were stored earlier lack.
+LATER = {"kernel_known", "kernel_origin", "kernel_source"}
 SELDOM = {"systems": "versions of the programs of other systems that trials ran in"}
 
 
@@ -103,10 +105,11 @@ def scenarios() -> str:
         " `./run.sh --check FILE` reads a file, and names each value that is out of range, with the"
         " range.", "",
         "Flags of a question, and the keys that they are: " + ", ".join(
-            f"`{row.quantity.flag}` `{row.key}`" for row in PARAMETERS.values() if row.quantity.flag)
+            f"`{row.quantity.flag}` `{row.key}`" for row in PARAMETERS.values()
+            if row.quantity.flag)
         + ".", "",
-        "A file begins with a comment, the claim in one sentence. Then come `kind` (default fetches),"
-        " `title`, `source`, `note` and `[sysctls]`. `about` says what is measured, and what of the"
+        "A file begins with a comment, the claim in one sentence. Then come `kind` (default"
+        " fetches), `title`, `source`, `note` and `[sysctls]`. `about` says what is measured, and what of the"
         " published numbers is expected to agree. `result` says what came out, and quotes findings"
         " for numbers. A key that takes a list also takes one value. `--users` writes a table"
         " [users].", ""])

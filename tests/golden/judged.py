@@ -41,12 +41,14 @@ def secured() -> Iterator[Record]:
 
     flight = https.observation["server"]["tls"]["flight"]
     changed = (
-        https.requested(chain_bytes=0), https.requested(chain_bytes=9000), https.requested(resumed=1),
+        https.requested(chain_bytes=0), https.requested(chain_bytes=9000),
+        https.requested(resumed=1),
         tls(https, version="TLSv1.2"), tls(https, window=14),
         tls(https, flight=[flight[0] - 100, *flight[1:]]),
         tls(newest, group=""), tls(newest, library="OpenSSL 3.4.9 1 Jan 2026"),
         tls(resumed, resumed=False), tls(resumed, flight=[9]),
-        nginx.requested(chain_bytes=9000), nginx.requested(chain_bytes=1000), nginx.requested(initcwnd=3),
+        nginx.requested(chain_bytes=9000), nginx.requested(chain_bytes=1000),
+        nginx.requested(initcwnd=3),
         nginx.said("fetch", http_status=206, size=1), early.requested(early_data_bytes=4000),
         early.requested(initcwnd=3), early.requested(rtt_ms=90.0))
     yield from (each.requested(repeat=100 + place).judge() for place, each in enumerate(changed))

@@ -1,7 +1,8 @@
 """docs/ONE_TRIAL.md: a stored trial packet by packet, and what each check observed in it.
 
 All that it shows is computed by the programs that judge a trial: firstflight/wire/ reads and
-explains the packets, firstflight/study/fetches/verify gives the record. Here they are only put into sentences.
+explains the packets, firstflight/study/fetches/verify gives the record. Here they are only put
+into sentences.
 `/usr/bin/python3 -m tests.golden.documents` writes it anew.
 """
 
@@ -126,7 +127,8 @@ def page() -> str:
         f" {asked.initcwnd} segments, at an RTT of {format_lossless(asked.rtt_ms)} ms and"
         f" {format_lossless(asked.bandwidth_kbps)} kbit/s. The link is so slow that two"
         " timers of TCP fire although nothing is lost."
-        " `/usr/bin/python3 -m tests.golden.documents` writes this page with the programs that judge every trial. The packets are in"
+        " `/usr/bin/python3 -m tests.golden.documents` writes this page with the programs that"
+        " judge every trial. The packets are in"
         f" `tests/golden/trials/{NAME}`; Wireshark reads them.", "",
         "Time 0 is the first SYN. Packets that left together have one row. Bytes are those of the"
         " frame, with Ethernet's header. Numbers of data and ACKs are relative, as Wireshark shows"
@@ -192,7 +194,8 @@ def host_check(trial: stored.Stored, rows: Sequence[Row], exchange: Exchange) ->
 def tcp_check(record: Record) -> Iterator[str]:
     yield "## TCP: did the whole transfer take as long as TCP has to?"
     yield ""
-    yield ("A [model](METHOD.md#the-model-of-tcp) computes the transfer from what was requested alone. It may differ"
+    yield ("A [model](METHOD.md#the-model-of-tcp) computes the transfer from what was"
+           " requested alone. It may differ"
            f" by {EXACT.model_ms:g} ms or {EXACT.model_share * 100:g} %, whichever is more.")
     yield ""
     yield "| | computed | observed |"

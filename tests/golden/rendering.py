@@ -19,7 +19,8 @@ import numpy
 from firstflight.findings.findings import Column, Report
 from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
-from tests.golden import (captures, defaults, judged, quantities, requested, stored_fetches, stored_load,
+from tests.golden import (captures, defaults, judged, quantities, requested, stored_fetches,
+                          stored_load,
                           stored_page, stored_questions, stored_trace, stored_troubles)
 from tests.unit.render import reports
 
@@ -136,7 +137,8 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "compared": stored_questions.compared,
     "judged": judged.report, "sample": reports.report, "sparse": reports.sparse}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {
-    "txt": text.text, "brief": text.brief, "md": markdown.chapter, "html": page_of, "parts": parts_of,
+    "txt": text.text, "brief": text.brief, "md": markdown.chapter, "html": page_of,
+    "parts": parts_of,
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
 BY_HAND = ("sample", "sparse")  # whose charts nobody can draw
@@ -148,7 +150,8 @@ FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
 RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief", "parts"))]
 
 
-OTHERS = {"captures.words": captures.text, "requested.words": requested.text, "defaults.words": defaults.text,
+OTHERS = {"captures.words": captures.text, "requested.words": requested.text,
+          "defaults.words": defaults.text,
           "judged.columns": judged.text,
           "quantities.words": quantities.text}
 

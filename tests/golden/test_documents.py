@@ -64,8 +64,10 @@ def test_every_column_has_a_line_or_is_a_key() -> None:
 
 GLOSSARY = (PROJECT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8")
 # What every reader knows, and names of documents, journals, programs and formats.
-KNOWN = set("""TCP HTTP HTTPS RFC IPv4 IPv6 IP UDP UTC SHA MB GB VM URL OpenSSL QEMU CSV PNG TOML PATH
-            SIGTERM SIGKILL ECDSA FIPS NAT MTU CS244 CCR README FreeBSD TCIntf TCLink TTFB IPC PID HZ
+KNOWN = set("""TCP HTTP HTTPS RFC IPv4 IPv6 IP UDP UTC SHA MB GB VM URL OpenSSL QEMU CSV PNG TOML
+            PATH
+            SIGTERM SIGKILL ECDSA FIPS NAT MTU CS244 CCR README FreeBSD TCIntf TCLink TTFB IPC PID
+            HZ
             COMMAND IW10""".split())
 TERMS = ("AvgDC", "near", "the window alone", "two different weeks",
          "deck", "RTO", "ssthresh", "guest",

@@ -224,7 +224,7 @@ def test_a_loss_in_each_direction_counts() -> None:
     record = judge_trace(trial(NAME), seen_twice, exact=False)
     assert "lost packets: observed 2, expected none" in record.verdict_reason
     exact = judge_trace(trial(NAME), seen_twice, exact=True).verdict_reason
-    assert "path: observed 7 of 50 packets to client differ" in exact  # and those behind it are late
+    assert "path: observed 7 of 50 packets to client differ" in exact, "and those behind it"
     assert "path: observed 1 of 51 packets to server differ" in exact
 
 

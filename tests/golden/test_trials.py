@@ -172,7 +172,8 @@ def test_the_model_takes_what_the_guest_took() -> None:
     assert not list(filter(None, (deviation(row, transfer(**{  # type: ignore[arg-type]
         name: value if name == "congestion_control" else
         int(value) if value.isdecimal() else float(value)
-        for name, value in row.items() if name not in NOT_ASKED})) for row in measured_transfers())))
+        for name, value in row.items() if name not in NOT_ASKED})) for row
+                                  in measured_transfers())))
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:

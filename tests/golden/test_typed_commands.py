@@ -36,7 +36,8 @@ FOREIGN = {"docs/QUESTIONS.md": ("site/", "s/"), "docs/INSTALL.md": ("actions/",
            "vtime/MININET.md": ("packetdrill/", "gtests/", "tcp/", *(
                f"{name}/" for name in (
                    "cubic", "cwnd_moderation", "epoll", "notsent_lowat", "fast_retransmit",
-                   "fastopen", "ioctl", "shutdown", "ts_recent", "gro", "mtu_probe", "packetdrill")))}
+                   "fastopen", "ioctl", "shutdown", "ts_recent", "gro", "mtu_probe",
+                   "packetdrill")))}
 
 
 def text_of(name: str) -> str:
@@ -96,7 +97,8 @@ def test_run_sh_takes_each_line(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert not refused(text_of(name), tmp_path, capsys)
 
 
-@pytest.mark.parametrize("line", ["--rtt 25 --wi 10", "--iw 10, --rtt 5", "zhao2018", "--sede 3 -- ls"])
+@pytest.mark.parametrize("line",
+                         ["--rtt 25 --wi 10", "--iw 10, --rtt 5", "zhao2018", "--sede 3 -- ls"])
 def test_a_line_that_is_not_taken_is_found(line: str, tmp_path: Path,
                                            monkeypatch: pytest.MonkeyPatch,
                                            capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +109,8 @@ def test_a_line_that_is_not_taken_is_found(line: str, tmp_path: Path,
 @pytest.fixture(name="known", scope="module")
 def _known() -> set[str]:
     """The flags of every program of the project, by what it says itself."""
-    said = [subprocess.run([*words, "--help", *more], cwd=PROJECT, stdout=subprocess.PIPE, text=True,
+    said = [subprocess.run([*words, "--help", *more], cwd=PROJECT, stdout=subprocess.PIPE,
+                           text=True,
                            check=True).stdout
             for *words, more in (["./run.sh", ["all"]], ["./install.sh", []],
                                  ["/usr/bin/python3", "docs/update.py", []])]
@@ -153,5 +156,6 @@ def test_a_path_that_is_not_there_is_found() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_module_is_there(name: str) -> None:
     for line in code_of(text_of(name)):
-        for module in re.findall(r"(?:-m |^)((?:benchmarks|tests|paper|firstflight)\.[\w.]+)", line):
+        for module in re.findall(r"(?:-m |^)((?:benchmarks|tests|paper|firstflight)\.[\w.]+)",
+                                 line):
             assert find_spec(module), module

@@ -237,10 +237,6 @@ def test_the_row_has_both_times_and_how_much_more_the_stock_kernel_takes() -> No
     assert f"{RECORD.total_ms:.2f}" in shown and "+1.25" in shown and "+0.00" in shown
 
 
-def test_the_model_is_no_measure_of_what_was_sent_again() -> None:
-    assert row(RECORD, replace(RECORD, retransmissions=1)).endswith("–")
-
-
 @pytest.mark.parametrize(("wrong", "status", "count"), [(0, OK, "4 of 4"), (1, FAILED, "3 of 4")])
 def test_the_command_fails_where_the_kernels_differ(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int,
@@ -258,7 +254,8 @@ def test_the_command_fails_where_the_kernels_differ(
 
 QUESTION = reasons.Question(100, 1000, 60_000, (3, 10), 10, 50, "fifo", "cubic", 0)
 ROWS = [{"total_ms": "500.0"}, {"total_ms": "500.0"}]
-ALONE = "The receive window: without any limit 10 segments save 90.0 ms, and it alone takes that away."
+ALONE = ("The receive window: without any limit 10 segments save 90.0 ms, and it alone"
+         " takes that away.")
 TOGETHER = ("Several limits together (receive window, bandwidth and queue): without any limit 10"
             " segments save 90.0 ms, and none of them alone takes that away.")
 

@@ -101,12 +101,6 @@ def test_losses_and_failures_are_told(passed: Record) -> None:
     assert tally.lost == 1 and ": model: late\n    ./run.sh " in tally.lines["failed"][0]
 
 
-def test_memory_stays_flat(passed: Record) -> None:
-    tally = tallied(*[passed] * 1000)
-    assert tally.done == 1000 and len(tally.worst) == WORST
-    assert not tally.lost and not any(tally.lines.values())
-
-
 def test_sysctls_are_asked_for_by_name() -> None:
     small = "net.ipv4.tcp_rmem=4096 20000 60000"
     assert requested_sysctls([small]) == {"net.ipv4.tcp_rmem": "4096 20000 60000"}
@@ -160,7 +154,8 @@ def test_crossed_transfers_are_counted_by_result_and_check(
         passed: Record, capsys: pytest.CaptureFixture[str]) -> None:
     trial = sample_crossed(9, 1)
     wrong = replace(passed, trial=replace(passed.trial, sample=12), verdict=FAIL,
-                    verdict_reason="path: observed 1 of 2 packets differ, expected none; TLS: observed 1, expected 2")
+                    verdict_reason="path: observed 1 of 2 packets differ, expected none; TLS:"
+                                   " observed 1, expected 2")
     late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, judged_by="",
                    error="curl 28: timed out")
     tally = Tally("--seed 9 --crossed")

@@ -50,7 +50,8 @@ def test_flows_after_the_first_are_counted_and_what_never_comes_is_forgotten(
         monkeypatch: pytest.MonkeyPatch) -> None:
     capture = datagrams(40, 5)
     whole = conversations_of(capture)
-    assert [(flow.sent, flow.came, flow.sum_ms) for flow in whole.flows] == [(8, 8, 4.0)] * 5 + [(1, 1, 10.0)]
+    assert [(flow.sent, flow.came, flow.sum_ms) for flow in whole.flows] == [
+        *[(8, 8, 4.0)] * 5, (1, 1, 10.0)]
     monkeypatch.setattr(conversations, "MOST_FLOWS", 2)
     monkeypatch.setattr(conversations, "_AT_ONCE", 7)
     found = conversations_of(capture)

@@ -96,7 +96,8 @@ def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) ->
 
 def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
     def delay(time_ns: int, ms: float, packets: int) -> DeviceSetting:
-        return DeviceSetting(time_ns, (Qdisc("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
+        return DeviceSetting(time_ns,
+                             (Qdisc("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
     times = [5, 6, 11]
     came = packets_of(time_ns=times, queued_ns=times, number=times, accepted=[True] * 3)
     before, after = _effective_settings(
@@ -146,8 +147,8 @@ def test_the_answer_names_what_was_never_applied_and_the_files_have_all(tmp_path
     assert len(table_csv(made.links).splitlines()) == 7
     assert len(table_csv(made.connections).splitlines()) == 4
     assert "retransmitted_segments" in table_csv(made.connections).splitlines()[0]
-    assert "Most were lost at s1 → h2 (s1-eth2; htb 50 Mbit/s → netem delay 5 ms loss 10 % limit" in \
-        made.report.answer.sentence and "): 7 at random." in made.report.answer.sentence
+    assert ("Most were lost at s1 → h2 (s1-eth2; htb 50 Mbit/s → netem delay 5 ms loss 10 % limit"
+            in made.report.answer.sentence) and "): 7 at random." in made.report.answer.sentence
     assert "Pings took 40.0 ms." in made.report.answer.sentence
 
 
@@ -193,7 +194,8 @@ def quick(packets: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize(("device", "change", "said"), [
-    ("h1-eth0", later, "packets differ from what its queue has to do"), ("h1-eth0", without, "did not arrive though the queue held"),
+    ("h1-eth0", later, "packets differ from what its queue has to do"),
+    ("h1-eth0", without, "did not arrive though the queue held"),
     ("s1-eth2", saved, "arrived though random loss"), ("h1-eth0", quick, "and 20 ms are set"),
     ("s1-eth3", later, "waited or was dropped")])
 def test_a_packet_that_the_queue_did_not_treat_so_is_told(
@@ -308,7 +310,8 @@ def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
     ipv6 = struct.pack(">IHBB", 6 << 28, len(hop + tcp) + 3, 0, 64) + bytes(15) + b"\1" + \
         bytes(15) + b"\2"
     found = parsed_heads(bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp,
-                         bytes(12) + b"\x08\x00" + bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60))
+                         bytes(12) + b"\x08\x00" + 
+                         bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60))
     assert [found.addresses[code] for code in (found.source[0], found.destination[0])] == [
         "::1", "::2"]
     assert (found.to_port[0], found.payload_bytes[0], found.u32(found.body + 4)[0]) == (80, 3, 7)

@@ -202,7 +202,8 @@ def alarms(capture: Capture, **facts: object) -> str:
 
 def test_settings_know_the_command_that_made_them(tmp_path: Path) -> None:
     def asked(words: bytes) -> bytes:
-        return own_block(6, 0, struct.pack("<HH", 1, len(words)) + words + bytes(-len(words) % 4 + 4))
+        head, end = struct.pack("<HH", 1, len(words)), bytes(-len(words) % 4 + 4)
+        return own_block(6, 0, head + words + end)
     queues = message("netem", 1 << 16, ROOT)
     settings = own_block(2, 0, struct.pack("<I", len(queues)) + queues)
     capture = small(tmp_path, content() + asked(b"tc qdisc add") + settings + settings)
@@ -243,7 +244,8 @@ def test_what_mininet_ignores_of_links_is_read_from_the_script() -> None:
 
 
 def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("r.cmd('iptables -t nat -A POSTROUTING -j MASQUERADE')\n# wget it")
+    (tmp_path / "a.py").write_text(
+        "r.cmd('iptables -t nat -A POSTROUTING -j MASQUERADE')\n# wget it")
     words = ["python3", str(tmp_path / "a.py")]
     assert script.advice(words, lambda name: None) == [
         "iptables: used and not installed on this machine, whose programs the guest has"]

@@ -1,4 +1,4 @@
-"""Addresses of clusters, and what their machines are sent; the rest is in tests/programs/cluster."""
+"""Addresses of clusters, what their machines are sent; the rest: tests/programs/cluster."""
 
 from __future__ import annotations
 

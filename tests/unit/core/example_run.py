@@ -43,7 +43,8 @@ class Engine:
 def main(argv: Any) -> int:
     results, capture_bytes, count = Path(argv[0]), int(argv[1]), int(argv[2])
     requested = study(*map(float, range(1, count + 1)))
-    run = measure(requested, OneMachine(Engine(capture_bytes)), MeasureOptions(results, 1, False, False, {}))
+    run = measure(requested, OneMachine(Engine(capture_bytes)),
+                  MeasureOptions(results, 1, False, False, {}))
     print(run.folder)
     return 0
 

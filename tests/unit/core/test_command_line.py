@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import signal
 import stat
 import sys
@@ -277,8 +278,10 @@ def folder_to_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def words_of(line: str, **places: str) -> list[str]:
-    return [("" if word == "''" else word.replace("~", " ")).replace("{file}", "file").replace("{folder}", "folder")
-            .replace("{}", places.get("path", "{}")) for word in line.split(" ")]
+    meant = {"{file}": "file", "{folder}": "folder", "{}": places.get("path", "{}"), "~": " "}
+    words = ["" if word == "''" else word for word in line.split(" ")]
+    return [re.sub(r"\{file\}|\{folder\}|\{\}|~", lambda part: meant[part[0]], word)
+            for word in words]
 
 
 def refused(program: str, words: Sequence[str], here: Path,

@@ -101,7 +101,8 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
     def made(scale: float) -> RunData:
         return RunData(Path("results/x/1"), {}, [
             Measured(Client("x", "avg", sample, initcwnd), True, verdict=PASS,
-                     total_ms=100 + scale * sample) for sample in (0, 1, 2) for initcwnd in (3, 10)])
+                     total_ms=100 + scale * sample) for sample in (0, 1, 2)
+            for initcwnd in (3, 10)])
 
     told = compared_runs.report([("a", made(1)), ("b", made(2))])
     whole = told.findings[0].tables[1]
@@ -112,14 +113,16 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
     assert whole.rows[0][5].low == pytest.approx(1 - 4.303 * 3 ** -0.5, abs=1e-3)
     alone = compared_runs.report([("a", run({(20, 3, 1): 1.0, (80, 3, 1): 2.0})),
                                ("b", run({(20, 3, 1): 2.0, (80, 3, 1): 5.0}))])
-    assert alone.summary[1] == "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once."
+    assert alone.summary[1] == (
+        "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once.")
 
 
 def test_what_does_not_count_is_left_out() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
     told = compared_runs.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
-    assert told.summary[1] == "two: +6.0 ms (−110.5 … 122.5, over 2 repeats) in the mean of 1 cells."
+    assert told.summary[1] == (
+        "two: +6.0 ms (−110.5 … 122.5, over 2 repeats) in the mean of 1 cells.")
     assert (told.verified, told.count) == (8, 9)
     assert (told.title, told.source, told.path) == ("one beside two", "", "")
     assert finding.tables[1].column("cells") == [1]
@@ -194,9 +197,3 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
 def test_wrong_runs_are_one_line(flags: list[str]) -> None:
     with pytest.raises(Exception, match="two or more runs|there is no such run"):
         experiment.main(flags)
-
-
-@pytest.mark.parametrize(("value", "told"), [
-    (0.5, "0.5"), (0, "0"), ("cubic", "cubic"), ("", ""), (None, "")])
-def test_a_cells_value_is_told_plainly(value: Any, told: str) -> None:
-    assert compared_runs._plain(value) == told

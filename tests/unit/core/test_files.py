@@ -408,7 +408,8 @@ def test_below_an_open_folder_no_link_is_followed(tmp_path: Path) -> None:
 def test_what_cannot_be_saved_stops_nothing_else(tmp_path: Path) -> None:
     for name in ("b", "d"):
         (tmp_path / name).mkdir()
-    with pytest.raises(WriteError, match="^b, d: not saved: .*b: cannot be written: Is a directory"):
+    with pytest.raises(WriteError,
+                       match="^b, d: not saved: .*b: cannot be written: Is a directory"):
         files.save_all(tmp_path, {"a": "1", "b": "2", "c": b"3", "d": "4", "e": "5"})
     assert [(tmp_path / name).read_text() for name in "ace"] == ["1", "3", "5"]
     assert files.save_all(tmp_path, {"a": "6"}) == [tmp_path / "a"]

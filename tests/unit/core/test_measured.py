@@ -1,4 +1,4 @@
-"""What measuring leaves: what a run says of itself, what it keeps, what it takes from earlier ones."""
+"""What measuring leaves: a run's own facts, what it keeps, what it takes from earlier ones."""
 
 from __future__ import annotations
 
@@ -128,8 +128,10 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     assert stopped.facts.keys() < resumed.facts.keys()
     told = compared_runs.report([("stopped", stopped), ("resumed", resumed)])
     assert told.findings[0].tables[1].column("cells") == [3]
-    assert told.findings[0].tables[0].rows == (("cells", "3", "4"), ("kernel", "", "7.2")), "at the end"
-    other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)), requested(tmp_path, "2", arguments=["c"]))
+    assert told.findings[0].tables[0].rows == (("cells", "3", "4"),
+                                               ("kernel", "", "7.2")), "at the end"
+    other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)),
+                    requested(tmp_path, "2", arguments=["c"]))
     told = compared_runs.report([("resumed", resumed), ("other", other)])
     assert told.findings[0].tables[0].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))

@@ -177,7 +177,8 @@ CHECKS = (
           exact_only=True),
     Check("model latency", "the latency", lambda evidence: (), lambda example_record: False,
           exact_only=True),
-    Check("window", "of every host", each_host, lambda example_record: bool(example_record.verdict != SKIPPED)),
+    Check("window", "of every host", each_host,
+          lambda example_record: bool(example_record.verdict != SKIPPED)),
 )
 
 
@@ -189,22 +190,25 @@ def test_what_applies_and_passes_is_a_pass() -> None:
 def test_every_failure_is_named_in_the_order_of_the_table() -> None:
     evidence = {"rtt": 21, "windows": {"a": 10, "b": 3, "c": 4}}
     assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: observed 21 ms, expected 20 ms"),
-                                              Failure("window", "window of b: observed 3, expected 10")]
+                                              Failure("window",
+                                                      "window of b: observed 3, expected 10")]
     assert give_verdict(example_record(), failures(CHECKS, evidence)) == example_record(
         verdict=FAIL, failed_checks="RTT; window",
-        verdict_reason="RTT: observed 21 ms, expected 20 ms; window of b: observed 3, expected 10; window of"
-                       " c: observed 4, expected 10")
+        verdict_reason="RTT: observed 21 ms, expected 20 ms; window of b: observed 3, expected 10;"
+                       " window of c: observed 4, expected 10")
 
 
 def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
-    stored = example_record(verdict=FAIL, failed_checks="RTT; window", verdict_reason="model: other words")
+    stored = example_record(verdict=FAIL, failed_checks="RTT; window",
+                            verdict_reason="model: other words")
     assert failed_checks(CHECKS, stored) == ["RTT", "window"]
     assert {row[0]: row[3] for row in table(CHECKS, [stored]).rows} == {
         "RTT": 1, "model": 0, "model latency": 0, "window": 1}
 
 
 def test_a_stored_reason_names_its_checks() -> None:
-    stored = example_record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10; model latency:"
+    stored = example_record(verdict=FAIL,
+                            verdict_reason="window of b: observed 3, expected 10; model latency:"
                     " observed 2, expected 1; older: observed 2, expected 1")
     assert failed_checks(CHECKS, stored) == ["window", "model latency", "older"]
     assert failed_checks(CHECKS, example_record()) == []
@@ -212,7 +216,8 @@ def test_a_stored_reason_names_its_checks() -> None:
 
 def test_the_table_counts_passed_failed_and_not_judged() -> None:
     records = [example_record(), example_record(total_ms=None, verdict=SKIPPED),
-               example_record(verdict=FAIL, verdict_reason="model latency: observed 2, expected 1; old: a")]
+               example_record(verdict=FAIL,
+                              verdict_reason="model latency: observed 2, expected 1; old: a")]
     rows = {row[0]: row[1:] for row in table(CHECKS, records, exact=True).rows}
     assert rows == {"RTT": ("the handshake", 3, 0, 0), "model": ("the total", 2, 0, 1),
                     "model latency": ("the latency", 0, 1, 2),
@@ -223,7 +228,8 @@ def test_what_virtual_time_alone_can_judge_is_no_line_of_a_run_in_real_time() ->
     """And what is seldom judged is one only where it was."""
     seldom = Check("early", "early data", lambda evidence: (),
                    lambda example_record: example_record.lost is not None, seldom=True)
-    records = [example_record(), example_record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10;"
+    records = [example_record(),
+               example_record(verdict=FAIL, verdict_reason="window of b: observed 3, expected 10;"
                                 " window of c: observed 3, expected 10")]
     told = table((*CHECKS, seldom), records, exact=False)
     assert [column.name for column in told.columns] == [

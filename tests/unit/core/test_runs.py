@@ -23,7 +23,8 @@ from tests.golden import stored_fetches, stored_load
 from tests.unit.core.example import Trial, record, study, whole
 
 
-def open_run(results: Path, requested: Any, engine: str = "uml", kernel: str = "7.2-a", seed: int = 1,
+def open_run(results: Path, requested: Any, engine: str = "uml", kernel: str = "7.2-a",
+             seed: int = 1,
              fresh: bool = False) -> Run:
     return runs.open_run(results, requested, request(requested, engine, kernel, seed), fresh)
 
@@ -109,7 +110,8 @@ OTHER_PART = replace(study(10, 20), trials=[Trial("small", 10, 1), Trial("small"
     (study(10, 20), {"engine": "host", "kernel": "6.1"}, "another engine, another kernel"),
     (study(10, 20), {"kernel": "7.2-b"}, "another kernel"),
     (study(10, 20), {"seed": 2}, "another seed"), (study(10, 20), {"fresh": True}, "")])
-def test_only_the_same_request_resumes(tmp_path: Path, requested: Any, how: dict[str, Any], why: str,
+def test_only_the_same_request_resumes(tmp_path: Path, requested: Any, how: dict[str, Any],
+                                       why: str,
                                        capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     run = open_run(tmp_path, requested, **how)
@@ -193,7 +195,8 @@ def test_trials_that_differ_in_their_last_digit_are_two(tmp_path: Path) -> None:
     measure(run, *near[:-1])
     run.close()
     again = open_run(tmp_path, requested)
-    assert again.resumed and [trial.rtt_ms for trial in again.missing(requested.trials)] == near[-1:]
+    missing = again.missing(requested.trials)
+    assert again.resumed and [trial.rtt_ms for trial in missing] == near[-1:]
     again.close()
 
 

@@ -51,7 +51,8 @@ def test_a_part_of_a_scenario_is_one_of_its_own(tmp_path: Path) -> None:
 
 def test_unknown_scenarios_name_the_nearest(tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="unknown scenario 'zhao2091'; did you mean zhao2019") as caught:
+    with pytest.raises(UsageError,
+                       match="unknown scenario 'zhao2091'; did you mean zhao2019") as caught:
         scenario_file.find("zhao2091")
     assert caught.value.exit_status == USAGE
     (tmp_path / "within").mkdir()

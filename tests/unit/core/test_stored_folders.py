@@ -71,7 +71,8 @@ def test_each_fact_of_a_run_in_a_wrong_shape_is_a_line_or_read(
     refused = 0
     for name in sorted(names - {"scenario", "scenario_file"}):
         (home / "run.json").write_text(json.dumps({**known, name: wrong}))
-        status, said = ended(plot.main, ["--run", str(home), "--figures", str(tmp_path / "f")], capsys)
+        status, said = ended(plot.main, ["--run", str(home), "--figures", str(tmp_path / "f")],
+                             capsys)
         assert status in (OK, FAILED) and said.count("\n") == (status == FAILED), (name, said)
         refused += status == FAILED
         assert runs.read_facts(home) == {} or status == OK
@@ -101,7 +102,8 @@ def with_column(home: Path, column: str, value: str) -> None:
 
 @pytest.mark.parametrize(("name", "column", "value"), [
     ("tselentis2013", "response_flights", "1e308"), ("zhao2019", "response_flights", "3+x"),
-    ("zhao2019", "response_flights", "9" * 5000), ("zhao2019", "total_ms", ""), ("zhao2019", "weight", "-1"),
+    ("zhao2019", "response_flights", "9" * 5000), ("zhao2019", "total_ms", ""),
+    ("zhao2019", "weight", "-1"),
     ("zhao2019", "own_server", "5"), ("zhao2019", "own_server", DEEP), ("small", "window", "1e15"),
     ("small", "window", ""), ("small", "clients", "iw3"), ("packetdrill", "sysctls", "x")],
     ids=range(11))

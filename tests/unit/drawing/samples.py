@@ -60,7 +60,8 @@ def time_chart(mark: str = "", **more: Any) -> TimeChart:
     bars = (time_bar(3, 805.0, 0.0, level=808.0, mark=mark),
             changed(time_bar(10, 615.0, 23.6, (165.0, 205.0), 665.0, mark), excluded=Excluded(1)),
             time_bar(42, 566.0, 29.8, (-0.01, 0.01), 642.0, mark))
-    return replace(TimeChart(**words(mark), bars=bars, baseline=f"3{mark}", axis=f"Initial window{mark}",
+    return replace(TimeChart(**words(mark), bars=bars, baseline=f"3{mark}",
+                             axis=f"Initial window{mark}",
                              publisher=f"by them{mark}"), **more)
 
 
@@ -90,7 +91,8 @@ def line_chart(mark: str = "", **more: Any) -> LineChart:
     hits = Plot(f"load{mark}", f"mean (ms){mark}", (
         Line(f"IW 3{mark}", (0.0, 1.0), (400.0, 500.0), ((390.0, 410.0), None), style="bars"),
         Line(f"IW 10{mark}", (0.0, 1.0), (300.0, 450.0), look=1, style="bars")),
-        f"hits{mark}", ticks=((0.0, f"0.5{mark}"), (1.0, f"0.9{mark}")), limit=(550.0, f"full{mark}"), legend=True)
+        f"hits{mark}", ticks=((0.0, f"0.5{mark}"), (1.0, f"0.9{mark}")),
+        limit=(550.0, f"full{mark}"), legend=True)
     return replace(LineChart(**words(mark), columns=((curves,), (gains, hits)),
                              widths=(2.0, 3.0)), **more)
 
@@ -175,8 +177,8 @@ def published_chart(mark: str = "") -> SquareChart:
 
 def timeline(name: str, end_ms: float | None = 90.0, mark: str = "") -> Timeline:
     return Timeline(f"{name}: RTT 25 ms, 1000 kbit/s, 9000 bytes{mark}",
-                    f"3 data segments, 2 of them in the first flight, 1 retransmitted, 1 lost{mark}; "
-                    "all",
+                    f"3 data segments, 2 of them in the first flight, 1 retransmitted,"
+                    f" 1 lost{mark}; all",
                     (Mark("data", 20, 1, 1449), Mark("lost", 20, 1449, 2897),
                      Mark("retransmitted", 60, 1449, 2897)), ((45, 1449), (90, 2897)), 100, 3000,
                     ((45, 2900), (90, 5000)), end_ms)

@@ -141,7 +141,8 @@ def test_a_logarithmic_axis_begins_below_its_shortest_bar(lowest: float, bottom:
 
 def test_two_lines_of_words_stand_above_a_bar() -> None:
     lossy = samples.bar("2", 90.8, 15.3, n=360, above=("20.6 ms: helps", "4.3 … 37.7"))
-    drawn = drawing.figure_of(BarChart("By loss", (), bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
+    drawn = drawing.figure_of(BarChart("By loss", (),
+                                       bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
                                axis="loss (%)", above="beyond the lossless bar"))
     places = {text.get_text(): text.get_position() for text in drawn.axes[0].texts}
     first, second = places["20.6 ms: helps"], places["4.3 … 37.7"]
@@ -200,7 +201,8 @@ def test_marks_of_eight_buckets_do_not_hide_each_other(chart: BarChart) -> None:
         published=Published(78.9, 5.1))
     drawn = drawing.figure_of(replace(chart, bars=(marked,) * 8))
     left = drawn.axes[0]
-    inch = left.get_position().width * style.WIDTH_INCHES / (left.get_xlim()[1] - left.get_xlim()[0])
+    low, high = left.get_xlim()
+    inch = left.get_position().width * style.WIDTH_INCHES / (high - low)
     triangle, diamond = (next(line for line in left.lines if line.get_marker() == marker)
                          for marker in "^D")
     apart = (diamond.get_xdata()[0] - triangle.get_xdata()[0]) * inch * 72

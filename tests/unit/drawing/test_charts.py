@@ -1,4 +1,4 @@
-"""Figures of cells, packets, times, steps, shares and connections: all is written, nothing hidden."""
+"""Figures of cells, packets, times, steps, shares, connections: written, and nothing hidden."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_squares_have_colour_and_number() -> None:
     assert texts(axes) == ["120 ms", "33 %", "–", "(−3.2 ms)", "−0.4 %", "3 excluded", "0.0 ms",
                            "0.0 %"]
     saved, nothing, lost, same = (patch.get_facecolor()[:3] for patch in axes.patches)
-    assert saved[2] > saved[0] and lost[0] >= lost[2] and min(same) > 0.99 and len(set(nothing)) == 1
+    assert saved[2] > saved[0] and lost[0] >= lost[2] and min(same) > 0.99
+    assert len(set(nothing)) == 1
     assert samples.tick_labels(axes.xaxis) == ["20", "5000"]
 
 
@@ -236,7 +237,8 @@ def test_a_row_has_its_packets_beside_its_window(rows: list[list[Any]]) -> None:
 def test_all_rows_share_their_times_and_the_rtt_its_axis(rows: list[list[Any]]) -> None:
     assert {axes.get_xlim() for row in rows for axes in row} == {(0.0, 3.0)}
     assert [row[2].get_ylim() for row in rows[:2]] == 2 * [(0.0, pytest.approx(324.0))]
-    assert {row[0].get_ylim() for row in rows[:2]} == {rows[0][0].get_ylim()}
+    for column in (0, 1):  # a window of two segments looks like one of thirty on an axis of its own
+        assert len({row[column].get_ylim() for row in rows[:2]}) == 1
     assert [row[0].get_xlabel() for row in rows] == ["", "", "seconds after the request"]
 
 
@@ -244,12 +246,6 @@ def test_a_window_that_nothing_uses_leaves_its_axis(rows: list[list[Any]]) -> No
     right = rows[1][1]
     assert right.get_ylim()[1] < 30 and samples.said(right) == ["up to 2178"]
     assert samples.said(rows[0][1]) == []
-
-
-def test_rows_that_are_compared_share_their_scales(rows: list[list[Any]]) -> None:
-    """A window of two segments looks like one of thirty where each has an axis of its own."""
-    for column in (0, 1):
-        assert len({row[column].get_ylim() for row in rows[:2]}) == 1
 
 
 def test_a_failed_verdict_and_an_absent_connection_are_red(rows: list[list[Any]]) -> None:

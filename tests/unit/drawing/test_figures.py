@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from firstflight.base.command_line import PICTURES
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings import drawing
-from firstflight.findings.charts import Chart, Line, Plot, SquareChart, TimeChart, is_wide
+from firstflight.findings.charts import Chart, Line, Plot, SquareChart, TimeChart
 from firstflight.findings.drawing import lines, squares, style
 from firstflight.findings.findings import Finding, Report
 from firstflight.study import registry
@@ -299,11 +299,6 @@ def test_decades() -> None:
     (0.1 + 0.2, "0.3")])
 def test_a_tick_is_a_plain_number(value: float, text: str) -> None:
     assert style.tick_label(value) == text
-
-
-def test_an_interval_of_one_value_is_none() -> None:
-    assert is_wide((1.0, 1.2))
-    assert not is_wide((1.0, 1.02)) and not is_wide(None)
 
 
 def test_a_users_matplotlibrc_changes_nothing() -> None:

@@ -130,7 +130,8 @@ def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
 
 def test_an_axis_along_x_may_be_logarithmic() -> None:
     line = Line("a", (0.1, 300.0), (1.0, 2.0))
-    assert samples.tick_labels(one(line, x_scale="log").xaxis) == ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20", "50",
+    assert samples.tick_labels(one(line, x_scale="log").xaxis) == ["0.1", "0.2", "0.5", "1", "2",
+                                                                   "5", "10", "20", "50",
                                                       "100", "200"]
     named = one(line, x_scale="log", ticks=((0.1, "0.1"), (30.0, "30")))
     assert samples.tick_labels(named.xaxis) == ["0.1", "30"]

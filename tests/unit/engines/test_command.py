@@ -421,7 +421,8 @@ def test_what_a_script_sets_is_left_to_it_and_what_is_given_comes_last(
     script = tmp_path / "one.pkt"
     script.write_text("--local_ip=10.0.0.1\n--mtu=900 --tolerance_usecs=7\n")
     options = wrapper.options_for(str(script), ["-D", "A=1", "--tolerance_usecs=9"])
-    assert options[0] == "--ip_version=ipv4" and options[-3:] == ["-D", "A=1", "--tolerance_usecs=9"]
+    assert options[0] == "--ip_version=ipv4" and options[-3:] == ["-D", "A=1",
+                                                                  "--tolerance_usecs=9"]
     assert not any(word.startswith("--local_ip") for word in options)
     assert "--remote_ip=192.0.2.1" in options
 

@@ -371,7 +371,8 @@ def test_another_metric_than_was_asked_is_noticed() -> None:
     for metrics in ({"initcwnd": 4, "congctl": "cubic"}, {"initcwnd": 10, "congctl": "reno"},
                     {"initcwnd": 10}, {**route.metrics, "quickack": 1}, {}):
         told = Route(route.to, route.interface, metrics)
-        assert route.differences([*others, answer(told)]) == [f"{metrics}, requested {route.metrics}"]
+        assert route.differences([*others,
+                                  answer(told)]) == [f"{metrics}, requested {route.metrics}"]
     (missing,) = route.differences(others)
     assert missing.startswith("nothing, requested")
 

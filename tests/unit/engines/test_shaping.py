@@ -260,7 +260,8 @@ def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
     assert isinstance(bucket, HtbShaper)
     assert list(bucket.differences(bucket.class_options)) == []
     assert list(bucket.differences(HtbShaper(999, 15360).class_options)) == [
-        "htb rate 124875, requested 125000", "htb ceiling 124875, requested 125000", "htb burst 1921921, requested 1920000",
+        "htb rate 124875, requested 125000", "htb ceiling 124875, requested 125000",
+        "htb burst 1921921, requested 1920000",
         "htb cburst 200187, requested 200000"]
     assert list(bucket.differences(HtbShaper(1000, 15000).class_options)) == [
         "htb burst 1875000, requested 1920000"]

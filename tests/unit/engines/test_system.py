@@ -68,7 +68,8 @@ def test_what_was_unpacked_is_found_whole(made: Path) -> None:
 
 
 @pytest.mark.parametrize(("harm", "words"), [
-    (lambda root: (root / "usr/bin/curl").write_text("another program"), "usr/bin/curl was changed"),
+    (lambda root: (root / "usr/bin/curl").write_text("another program"),
+     "usr/bin/curl was changed"),
     (lambda root: (root / "usr/bin/curl").unlink(), "usr/bin/curl is gone"),
     (lambda root: (root / "usr/bin/more").touch(), "usr/bin/more was added"),
     (lambda root: (root / "bin").unlink() or (root / "bin").symlink_to("/bin"), "bin was changed"),
@@ -271,7 +272,8 @@ def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
     for line in ("listen 10.0.0.2:8443 ssl http2;", "ssl_certificate /c/chain.pem;",
                  "ssl_buffer_size 4096;", "ssl_conf_command NumTickets 1;", "root /b;"):
         assert line in text
-    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, None, "1.1"), Path("/f"),
+    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, None, "1.1"),
+                                Path("/f"),
                                 Path("/b"))
     assert "listen 10.0.0.2:8080;" in plain and "ssl" not in plain
 

@@ -114,7 +114,7 @@ def test_a_folder_that_takes_no_more_is_no_failure_of_the_workers(
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A million of them would not fit into a guest: the last one is not read before the first ran."""
+    """A million would not fit into a guest: the last one is not read before the first ran."""
     bench = Noting()
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", TRIALS, {})
@@ -150,7 +150,8 @@ def test_a_jitter_does_not_take_a_packet_back_before_the_clock_began(
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
     monkeypatch.setattr(worker.time, "monotonic_ns", lambda: 10**9)
     monkeypatch.setattr(worker, "sleep_until", slept.append)
-    trials = [TRIALS[0] | {"network": {"down": {"jitter_ms": jitter_ms}}} for jitter_ms in (0, 2147)]
+    trials = [TRIALS[0] | {"network": {"down": {"jitter_ms": jitter_ms}}} for jitter_ms
+              in (0, 2147)]
     assert worker.main(JobFolder(tmp_path / "job", trials, {}, 4.096).path, tmp_path) == 0
     assert slept[1::2] == [4_096_000_000, 3 * 4_096_000_000]
 
@@ -238,7 +239,8 @@ def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
 
 
 @pytest.mark.parametrize("refusal", ["unshare: unshare failed: Operation not permitted",
-                                     "unshare: cannot change root filesystem propagation: Permission denied"])
+                                     "unshare: cannot change root filesystem propagation:"
+                                     " Permission denied"])
 def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
         refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As containers do; it was a worker that stopped, of which nobody knew what to do about it."""
@@ -247,7 +249,8 @@ def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
     trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "network": {}}
-    with pytest.raises(EngineCannot, match=f"^{refusal}: the host engine needs .* or use --engine uml$"):
+    with pytest.raises(EngineCannot,
+                       match=f"^{refusal}: the host engine needs .* or use --engine uml$"):
         list(engine.HostEngine().run([trial], {}, tmp_path))
 
 
@@ -318,7 +321,8 @@ def test_what_is_exported_is_taken(built_folder: Path, file: Path, empty: Path) 
 
 
 @pytest.mark.parametrize(("name", "here", "why"), [
-    ("configuration", "4567", "another recipe or configuration: 0123456789abcdef, and here it is 4567"),
+    ("configuration", "4567",
+     "another recipe or configuration: 0123456789abcdef, and here it is 4567"),
     ("compiler", "gcc 14", "another compiler: gcc 12, and here it is gcc 14"),
     ("source", "ef01", "another source: abab")])
 def test_a_kernel_that_was_made_otherwise_is_refused(file: Path, empty: Path, name: str,
@@ -327,7 +331,8 @@ def test_a_kernel_that_was_made_otherwise_is_refused(file: Path, empty: Path, na
 
 
 @pytest.mark.parametrize("name", ["linux", "config"])
-def test_a_changed_byte_is_refused(built_folder: Path, tmp_path: Path, empty: Path, name: str) -> None:
+def test_a_changed_byte_is_refused(built_folder: Path, tmp_path: Path, empty: Path,
+                                   name: str) -> None:
     (built_folder / name).write_bytes(b"!" + (built_folder / name).read_bytes()[1:])
     export_kernel(built_folder, tmp_path / "changed.tar")
     assert f"its {name} is damaged" in refused(tmp_path / "changed.tar", empty)

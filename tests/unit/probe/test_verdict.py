@@ -204,7 +204,8 @@ def counted(*counts: tuple[float, int], **more: Any) -> verdict.ProbeResult:
 
 def test_without_a_capture_segments_are_counted() -> None:
     found = counted((40.0, 4), (40.5, 10))
-    assert (found.segments, found.payload_bytes, found.full, found.unsure) == (10, None, None, False)
+    assert (found.segments, found.payload_bytes, found.full, found.unsure) == (10, None, None,
+                                                                               False)
     assert verdict.lines(found)[0] == "first flight: 10 segments, at most 14480 bytes"
     assert found.limit.endswith("only a capture decides")
     assert counted((40.0, 10), window_bytes=0).window_bytes is None  # an older kernel

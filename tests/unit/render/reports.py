@@ -73,7 +73,8 @@ def report(**changes: Any) -> Report:
 def hostile() -> Report:
     """The same with HOSTILE wherever there is text; names come from files' names and keys."""
     table = Table(HOSTILE, tuple(Column(HOSTILE, HOSTILE, f"{HOSTILE}{place}", is_text=True,
-                                        is_filter=True, is_outcome=place == 1) for place in range(2)),
+                                        is_filter=True, is_outcome=place == 1) for place
+                                 in range(2)),
                   ((HOSTILE, HOSTILE),), (HOSTILE,), left_out=1)
     finding = Finding("fig", HOSTILE, (replace(table, title=f"1 {HOSTILE}"),), (
         Statement(HOSTILE, HOSTILE, HOSTILE), Statement(HOSTILE, HOSTILE)), HOSTILE,

@@ -79,7 +79,8 @@ def test_no_spreadsheet_takes_a_strangers_text_for_a_formula(text: str) -> None:
     _, words, number = csv.reader(io.StringIO(exported("csv", told)))
     for cell in (*words, *number[:6]):
         assert cell.isprintable() and cell[:1] not in ("=", "+", "-", "@")
-    assert number[6] == "-1.5" and words[6].lstrip("'") == " ".join(text.split()).replace("\x1b", "")
+    assert number[6] == "-1.5" and words[6].lstrip("'") == " ".join(text.split()).replace("\x1b",
+                                                                                          "")
 
 
 @pytest.mark.parametrize("form", EXPORTS)
@@ -116,7 +117,8 @@ def test_a_quote_is_what_its_finding_says(quote: str, said: str) -> None:
     "kb16 / IW 10 / load", "kb15 / IW 11 / load", "kb15 / 0.90 / load", "kb15 / IW 10 / loads",
     "kb15 / IW 10 / saved", "kb15 / How much / 3", "kb15 / How much / 0", "kb15", "",
     "kb15 / IW 10 / word / 1", "kb15 / IW 10 & 0.90 / word / first word",
-    "kb15 / IW 10 / load / first word", "kb15 / IW 3 / saved, % / less|more", "kb15 / IW 3 / saved: ms / 1",
+    "kb15 / IW 10 / load / first word", "kb15 / IW 3 / saved, % / less|more",
+    "kb15 / IW 3 / saved: ms / 1",
     "kb15 / IW 10 / load / x", "other.kb15 / IW 10 / load"])
 def test_what_there_is_not_is_told(quote: str) -> None:
     told = replace(report(), name="own", findings=(FINDING,))

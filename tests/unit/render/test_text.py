@@ -62,7 +62,8 @@ def test_the_run_the_scenario_and_then_the_claim_answer() -> None:
     stored_run: Report = rendering.REPORTS["zhao2019"]()
     own = replace(stored_run, answer=Answer("The answer."), opening="Not said.")
     assert terminal.answer_of(own).sentence == "The answer."
-    words = replace(stored_run, answer=Answer(), opening="Ten save {fig5_rtt / 100 / improved: ms} ms.")
+    words = replace(stored_run, answer=Answer(),
+                    opening="Ten save {fig5_rtt / 100 / improved: ms} ms.")
     assert terminal.answer_of(words).sentence == "Ten save 78.9 ms."
     lacking = replace(words, opening="{nothing / 1 / 2}", findings=())
     assert terminal.answer_of(lacking).sentence == f"Claim: {stored_run.claim}"

@@ -22,7 +22,8 @@ TABLE = (0, 8192, -8192, 4096, -4096)  # of a distribution: one standard deviati
 
 
 def way(rate_kbps: float = 1000, **more: float | str) -> Link:
-    return Link(delay_ms=50, rate_kbps=rate_kbps, queue_packets=1000, **more)  # type: ignore[arg-type]
+    return Link(delay_ms=50, rate_kbps=rate_kbps, queue_packets=1000,
+                **more)  # type: ignore[arg-type]
 
 
 def packet(time_ns: int, number: int, to_client: bool, size: int = 1514) -> Packet:
@@ -125,7 +126,8 @@ def test_of_packets_that_are_the_same_the_first_that_finds_room_arrives() -> Non
 def test_random_loss_follows_from_the_seed() -> None:
     client, server = trial(20)
     lossy = way(loss_percent=30.0, seed=1006759911)
-    lost = [place for place, reaches in enumerate(arrival_times(lossy, [0] * 20, ())) if reaches is None]
+    lost = [place for place, reaches in enumerate(arrival_times(lossy, [0] * 20, ()))
+            if reaches is None]
     assert 1 < len(lost) < 12
     kept = [each for number, each in enumerate(client[1:]) if number not in lost]
     arrived = [client[0], *(replace(each, time_ns=client[1 + place].time_ns)
@@ -228,7 +230,8 @@ def test_a_packet_that_arrives_otherwise_is_seen_in_real_captures(name: str, by_
         tampered = [replace(each, time_ns=each.time_ns + by_ns) if each is moved_one else each
                     for each in packets]
         reason = real.captured(client=tampered).judge().verdict_reason
-        assert "path: observed" in reason and f" µs too {'late' if by_ns > 0 else 'early'}" in reason
+        when = "late" if by_ns > 0 else "early"
+        assert "path: observed" in reason and f" µs too {when}" in reason
 
 
 @pytest.mark.parametrize("name", KINDS)

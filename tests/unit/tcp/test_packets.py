@@ -221,7 +221,8 @@ def segment(time_ns: int, on_wire: int, to_client: int, ip: dpkt.ip.IP,
         time_ns=time_ns, to_client=bool(to_client),
         client_port=tcp.dport if to_client else tcp.sport, seq=distance(tcp.seq, start[to_client]),
         ack=distance(tcp.ack, start[not to_client]) if tcp.flags & ACK else None,
-        payload_bytes=max(0, ip.len - 4 * ip.hl - 4 * tcp.off), frame_bytes=on_wire, flags=tcp.flags,
+        payload_bytes=max(0, ip.len - 4 * ip.hl - 4 * tcp.off), frame_bytes=on_wire,
+        flags=tcp.flags,
         window=tcp.win, stamp=stamp, echo=echo, sacked=sacked, identification=ip.id, scale=scale,
         options=tcp.opts if tcp.flags & SYN else b"")
 

@@ -126,7 +126,8 @@ BACKWARDS, TOO_MANY = "time goes backwards", "more than 50000 writes"
 @pytest.mark.parametrize(("writes", "refused"), [
     # What ends at 0.75 s, as the end itself is no time of it.
     ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.75, "bytes": 5}], ""),
-    ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.74, "bytes": 5}], BACKWARDS),
+    ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.74, "bytes": 5}],
+     BACKWARDS),
     ([{"at_s": 1, "bytes": 5}, {"at_s": 1, "bytes": 5}], ""),
     ([{"at_s": 1, "until_s": 1, "every_s": 0.25, "bytes": 5}], BACKWARDS),
     ([{"at_s": 1, "until_s": 1.001, "every_s": 0.25, "bytes": 5}], ""),
@@ -180,7 +181,8 @@ def test_rows_are_samples_in_their_order() -> None:
     (HEAD + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
     (HEAD + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
     (HEAD + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
-    (HEAD + ROW.replace("0,", f"{1 << 63},", 1), "a row is not one of numbers: 9223372036854775808"),
+    (HEAD + ROW.replace("0,", f"{1 << 63},", 1),
+     "a row is not one of numbers: 9223372036854775808"),
     (HEAD + "\xe9", "a row is not one of numbers"),
     (HEAD + ROW + ROW.replace(RTO, ",999,"), "a retransmission timeout is shorter than a tick")])
 def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
@@ -212,12 +214,15 @@ def said(times: Times) -> str:
     ({1: {3: 50, 10: 100}, 0.5: {3: 50, 10: 51}},
      "IW 10 is slower than IW 3 after every think time (100.0 instead of 50.0 ms after 1 s)."),
     ({1: {3: 100, 10: 100}, 2.5: {3: 100, 10: 50}},
-     "IW 10 is faster than IW 3 from a think time of 2.5 s on (50.0 instead of 100.0 ms after 2.5 s)."),
+     "IW 10 is faster than IW 3 from a think time of 2.5 s on (50.0 instead of 100.0 ms after"
+     " 2.5 s)."),
     ({1: {3: 100, 10: 50}, 2: {3: 100, 10: 100}, 3: {3: 100, 10: 70}, 4: {3: 8, 10: 8}},
-     "IW 10 is faster than IW 3 after a think time of 1 or 3 s (70.0 instead of 100.0 ms after 3 s)."),
+     "IW 10 is faster than IW 3 after a think time of 1 or 3 s (70.0 instead of 100.0 ms after"
+     " 3 s)."),
     ({1: {3: 100, 10: 50}, 2: {3: 50, 10: 100}},
      "IW 10 is faster than IW 3 after a think time of 1 s (50.0 instead of 100.0 ms after 1 s);"
-     " IW 10 is slower than IW 3 from a think time of 2 s on (100.0 instead of 50.0 ms after 2 s)."),
+     " IW 10 is slower than IW 3 from a think time of 2 s on (100.0 instead of 50.0 ms after"
+     " 2 s)."),
     # Each against the next smaller one, where both were measured.
     ({1: {3: 100, 10: 50, 16: 50}, 2: {3: 100, 16: 20}},
      "IW 10 is faster than IW 3 after every think time (50.0 instead of 100.0 ms after 1 s)."),
