@@ -235,6 +235,8 @@ def test_the_row_has_both_times_and_how_much_more_the_stock_kernel_takes() -> No
     more = replace(RECORD, total_ms=RECORD.total_ms + 1.25)
     shown = row(RECORD, more)
     assert f"{RECORD.total_ms:.2f}" in shown and "+1.25" in shown and "+0.00" in shown
+    again = row(RECORD, replace(RECORD, retransmissions=1))
+    assert again.endswith("–"), "the model is no measure of what was sent again"
 
 
 @pytest.mark.parametrize(("wrong", "status", "count"), [(0, OK, "4 of 4"), (1, FAILED, "3 of 4")])
