@@ -169,6 +169,7 @@ def test_a_sleep_ends_at_the_nanosecond_and_not_before() -> None:
 def test_in_real_time_the_first_fetch_is_asked_not_to_count(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def started(job: JobFolder, *_: Any) -> None:
+        job.lines.close()
         raise EngineError((job.path / "job.json").read_text())
     monkeypatch.setattr(engine, "WorkerProcess", started)
     monkeypatch.setattr(engine.os, "geteuid", lambda: 0)

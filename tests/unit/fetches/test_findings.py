@@ -117,7 +117,7 @@ def test_causes_are_counted(stored: list[Record]) -> None:
                for sentence in report.sentences)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_metric_that_is_nothing_in_some_repeats_has_a_percentage(stored: list[Record]) -> None:
     """Of a baseline that was resampled to nothing, too: it is none, not an error."""
     network = stored[0].trial.bandwidth_kbps

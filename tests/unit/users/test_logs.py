@@ -466,7 +466,7 @@ def test_weights_are_summed_without_a_warning() -> None:
     assert users.skipped == {"with a weight above 1e+12": 1}
     for weight in ("1e12", "5e-324"):
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", RuntimeWarning)
             users = logs.read([rows[0], *[f"20,1000,9000,{weight}", "30,1000,9000,1e-9"] * 20], "f")
             assert scenario(users, Requested((10, 20), 50), Path("f"), 1).users
 
