@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy
 
-from firstflight.wire.capture.connections import ObservedConnection, observed
+from firstflight.wire.capture.connections import ObservedConnection, observe_connections
 from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.fields import headers
-from firstflight.wire.capture.links import links
+from firstflight.wire.capture.fields import read_headers
+from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.pcapng import (Capture, Command, Complaint, Device, DeviceState,
                                              Packets, packets_of)
-from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from firstflight.wire.capture.report import Reported, reported
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting
+from firstflight.wire.capture.report import CaptureReport, report_capture
+from firstflight.wire.capture.spaces import NamespaceNames
 
 MS = 1_000_000
 SYN, RST, PUSH, ACK, FIN = 2, 4, 8, 16, 1
@@ -49,7 +49,7 @@ def made(packets: Iterable[Packet], starts: tuple[int, int] = (1000, 2000),
         queue_packets=queue_packets if number == 0 else 1000)])
         for number, name in enumerate(names)]
     devices[2].states = [devices[2].states[0]._replace(namespace=1)]
-    devices[0].settings = [DeviceSetting(0, tuple(settings)) if settings else parsed(0, b"")]
+    devices[0].settings = [DeviceSetting(0, tuple(settings)) if settings else parse_setting(0, b"")]
     heads, columns = [], dict[str, list[int]]()
     place = 0
     for number, packet in enumerate(sorted(packets, key=lambda each: each.queued_ms), start=1):
@@ -83,21 +83,21 @@ HANDSHAKE = (Packet(0, 0, 0, 0, SYN, -1), Packet(1, 10, 0, 0, SYN | ACK, 1), Pac
 
 
 def seen(capture: Capture) -> list[ObservedConnection]:
-    fields, directions = headers(capture), found(capture)
+    fields, directions = read_headers(capture), found(capture)
     conversations = find_conversations(capture, fields, directions)
     if conversations.tcp is None:
         return []
     return [each for each
-            in observed(conversations.connections, conversations.tcp, directions, capture.data)
+            in observe_connections(conversations.connections, conversations.tcp, directions, capture.data)
             if each]
 
 
-def of(capture: Capture, **facts: object) -> Reported:
-    return reported(capture, facts, "folder", 0)
+def of(capture: Capture, **facts: object) -> CaptureReport:
+    return report_capture(capture, facts, "folder", 0)
 
 
 def found(capture: Capture) -> list[LinkDirection]:
-    return links(capture, headers(capture), Spaces())
+    return observe_links(capture, read_headers(capture), NamespaceNames())
 
 
 def message(kind: str, handle: int, parent: int, is_class: bool = False, options: bytes = b"",

@@ -9,11 +9,11 @@ from typing import Any
 import numpy
 
 from firstflight.net.link import Link
-from firstflight.wire.capture.commands import said_of_commands
-from firstflight.wire.capture.drops import drops
+from firstflight.wire.capture.commands import lines_about_commands
+from firstflight.wire.capture.drops import drop_statements
 from firstflight.wire.capture.pcapng import Capture
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.spaces import NamespaceNames
 from tests.builders.captures import (ACK, HANDSHAKE, MS, QUEUE_DROP, ROOT, RST, SYN,
                                      TAKEN_DOWN, Packet, burst, found, made, netem, of, seen, tbf,
                                      with_commands)
@@ -77,7 +77,7 @@ def full_until_it_is_taken_down() -> Capture:
     capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
                    settings=[netem(rate_kbps=8.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
-                                           way=Link(0.0, 8.0, 2, qdisc="netem"))]
+                                           link=Link(0.0, 8.0, 2, qdisc="netem"))]
     return capture
 
 
@@ -246,6 +246,6 @@ def _lines(make: Make, facts: dict[str, Any]) -> list[str]:
     connections = seen(capture)
     lines += [f"{each.ends.client[1]}: {each.state} first flight {each.to_server.first_flight}"
               f" retransmitted {dict(each.retransmitted)}" for each in connections[:3]]
-    lines += [f"drops: {each.says} {each.found}" for each in drops(capture, directions, Spaces())]
-    return lines + [f"command: {words}" for words in said_of_commands(
-        capture, Spaces(), connections)]
+    lines += [f"drops: {each.says} {each.found}" for each in drop_statements(capture, directions, NamespaceNames())]
+    return lines + [f"command: {words}" for words in lines_about_commands(
+        capture, NamespaceNames(), connections)]

@@ -16,12 +16,12 @@ from firstflight.base.errors import OK
 from firstflight.commands.virtual import captured, script
 from firstflight.commands.virtual.ignored import ignored
 from firstflight.net.link import Link
-from firstflight.wire.capture.drops import drops
-from firstflight.wire.capture.links import _in_effect
+from firstflight.wire.capture.drops import drop_statements
+from firstflight.wire.capture.links import _effective_settings
 from firstflight.wire.capture.pcapng import (Capture, DeviceState, NoCapture, _without_cut,
                                              packets_of)
-from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parsed
-from firstflight.wire.capture.spaces import Spaces
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting
+from firstflight.wire.capture.spaces import NamespaceNames
 from tests.builders.captures import (ACK, DELAY, HANDSHAKE, MS, QUEUE_DROP, ROOT, RST, SYN,
                                      TAKEN_DOWN, Packet, found, made, message, netem, of, seen)
 from tests.unit.capture.test_capture import content, own_block, small
@@ -80,11 +80,11 @@ def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
 # What was set ---------------------------------------------------------------
 
 def test_hfsc_is_listed_once_and_a_class_that_is_not_listed_hides_nothing() -> None:
-    hfsc = parsed(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
+    hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
                   + message("hfsc", 5 << 16 | 1, 5 << 16, True)
                   + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
     assert hfsc.words == "netem delay 10 ms limit 9 packets" and hfsc.delay_ms == 10
-    prio = parsed(0, message("prio", 1 << 16, ROOT, packets=50) + message(
+    prio = parse_setting(0, message("prio", 1 << 16, ROOT, packets=50) + message(
         "netem", 2 << 16, 1 << 16 | 3, options=DELAY))
     assert prio.words == "netem delay 10 ms limit 9 packets" and prio.is_shaping
     assert prio.delay_ms == 0  # by another class packets pass without
@@ -94,7 +94,7 @@ def test_a_netem_that_is_made_again_has_other_random_numbers() -> None:
     came = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
 
     def of_seeds(*seeds: int) -> list[int]:
-        return [setting.time_ns for setting in _in_effect([
+        return [setting.time_ns for setting in _effective_settings([
             DeviceSetting(10 * place, (netem(loss_percent=2.0, seed=seed),))
             for place, seed in enumerate(seeds)], came)]
     assert of_seeds(7, 8) == [0, 10] and of_seeds(7, 7) == [0]
@@ -143,18 +143,18 @@ def test_drops_outside_of_queues_have_their_reason_and_names_of_namespaces_are_u
     capture = made(HANDSHAKE)
     spaces = ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]
     capture.dropped = [(0, "NO_SOCKET", 9), (0, "IP_OUTNOROUTES", 2)]
-    assert [f"{each.says} {each.found}" for each in drops(
-        capture, found(capture), Spaces(spaces))] == [
+    assert [f"{each.says} {each.found}" for each in drop_statements(
+        capture, found(capture), NamespaceNames(spaces))] == [
             "Dropped at client: 2 packets, since there was no route (IP_OUTNOROUTES)."]
     assert of(capture, namespaces=spaces).links.rows[0][1] == "client"
     state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
-    named = Spaces(["1 1 before", "5 1 after"])
+    named = NamespaceNames(["1 1 before", "5 1 after"])
     assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
     assert named.name(state._replace(namespace=9)) == ""
 
 
 @pytest.mark.parametrize(("settings", "took_ms"), [
-    (parsed(0, b""), 0.0),
+    (parse_setting(0, b""), 0.0),
     (DeviceSetting(0, (Qdisc("netem", False, 1 << 16, 0, packets=9, delay_ms=10.0),),
                    Link(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
 def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float) -> None:
@@ -254,7 +254,7 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_red_is_named_with_what_it_is_set_to() -> None:
     parameters = struct.pack("=HH3I4B", 20, 1, 60_000, 15_000, 45_000, 0, 0, 0, 1)
-    red = parsed(0, message("red", 1 << 16, ROOT, options=parameters))
+    red = parse_setting(0, message("red", 1 << 16, ROOT, options=parameters))
     assert red.words == "red min 15000 max 45000 bytes ecn limit 60000 bytes" and red.is_shaping
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from firstflight.findings.findings import Compared, Fact, Finding, Report, Tile, kernel_of
+from firstflight.base.comparison import Comparison
+from firstflight.findings.findings import Fact, Finding, Report, Tile, kernel_of
 from firstflight.runs import reporting, runs
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.checks import (Check, Failure, failed_checks, failures, give_verdict,
