@@ -88,7 +88,8 @@ def seen(capture: Capture) -> list[ObservedConnection]:
     if conversations.tcp is None:
         return []
     return [each for each
-            in observe_connections(conversations.connections, conversations.tcp, directions, capture.data)
+            in observe_connections(conversations.connections, conversations.tcp, directions,
+                                   capture.data)
             if each]
 
 

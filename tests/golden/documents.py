@@ -72,7 +72,8 @@ RUN_JSON = {
     "first_record_after_s": "time to the first record",
     "jobs": "guests side by side", "kernel": "release of the kernel that was measured",
     "kernel_known": "whether its source is a distribution's or kernel.org's, unchanged:"
-                    " only then the model of TCP is judged", "kernel_origin": "where its source came from",
+                    " only then the model of TCP is judged",
+                    "kernel_origin": "where its source came from",
     "kernel_source": "SHA-256 of that source",
     "machine": "its processor, cores, system and kernel",
     "partial": "whether it is a part of a scenario", "project": "commit, and whether changed",
@@ -109,8 +110,8 @@ def scenarios() -> str:
             if row.quantity.flag)
         + ".", "",
         "A file begins with a comment, the claim in one sentence. Then come `kind` (default"
-        " fetches), `title`, `source`, `note` and `[sysctls]`. `about` says what is measured, and what of the"
-        " published numbers is expected to agree. `result` says what came out, and quotes findings"
+        " fetches), `title`, `source`, `note` and `[sysctls]`. `about` says what is measured,"
+        " and what of the published numbers is expected to agree. `result` says what came out, and quotes findings"
         " for numbers. A key that takes a list also takes one value. `--users` writes a table"
         " [users].", ""])
 

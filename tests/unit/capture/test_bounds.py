@@ -20,7 +20,8 @@ from tests.builders.captures import HANDSHAKE, SYN, Packet, made, netem, of
 
 def conversations_of(capture: Capture) -> conversations.Conversations:
     fields = read_headers(capture)
-    return conversations.find_conversations(capture, fields, links.observe_links(capture, fields, NamespaceNames()))
+    return conversations.find_conversations(capture, fields,
+                                            links.observe_links(capture, fields, NamespaceNames()))
 
 
 def test_connections_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,8 @@ def frame(seq: int = 1000, flags: int = 0x18) -> bytes:
     return bytes(12) + b"\x08\x00" + ip + tcp
 
 
-def capture(*frames: bytes, times_ns: list[int] | None = None, reasons: list[int] | None = None) -> Capture:
+def capture(*frames: bytes, times_ns: list[int] | None = None,
+            reasons: list[int] | None = None) -> Capture:
     count, size = len(frames), len(frame())
     state = DeviceState(0, "s1-eth1", "veth", 1, False, 2, 1500, True)
     peer = DeviceState(0, "h1-eth0", "veth", 2, False, 1, 1500, True)
@@ -59,8 +60,10 @@ def test_one_bit_of_one_packet_is_found(place: int) -> None:
 def test_a_nanosecond_a_drop_and_an_end_are_differences() -> None:
     times_ns = [BEGINS_NS + 1000 * place + (place > 4) for place in range(8)]
     later = first_difference(capture(*SAME), capture(*SAME, times_ns=times_ns), BEGINS_NS)
-    assert later is not None and (later.number, later.what) == (6, "only its time: 0.000001 ms later")
-    dropped = first_difference(capture(*SAME), capture(*SAME, reasons=[0, 0, 0, 5, 0, 0, 0, 0]), BEGINS_NS)
+    assert later is not None and (
+        (later.number, later.what) == (6, "only its time: 0.000001 ms later"))
+    dropped = first_difference(capture(*SAME), capture(*SAME, reasons=[0, 0, 0, 5, 0, 0, 0, 0]),
+                               BEGINS_NS)
     assert dropped is not None and (dropped.number, dropped.what) == (4, "whether it was dropped")
     assert " dropped TCP" in dropped.second and " dropped TCP" not in dropped.first
     over = first_difference(capture(*SAME), capture(*SAME[:5]), BEGINS_NS)
@@ -88,7 +91,8 @@ def test_the_answer_has_both_versions_and_what_parts_in_the_end() -> None:
                            (result, result))
     assert "packet 7 is the first that differs, on s1-eth1 → h1-eth0 after 0.000006000 s" in text
     assert text.count("  both ") == 4 and "mine   0.000006000 s s1-eth1 → h1-eth0 TCP" in text
-    assert "dropped" in text.partition("In the end:")[2] and "the same: packets that left, bytes" in text
+    assert "dropped" in text.partition("In the end:")[2]
+    assert "the same: packets that left, bytes" in text
     alike = compared.render(("plain", "mine"), None, (Ends(8, 640, 0, 1.0),) * 2, (result, result))
     assert alike == ("Kernels plain and mine: no packet differs, of 8.\n"
                      "In the end nothing differs: packets, bytes, drops, times.")

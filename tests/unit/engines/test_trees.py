@@ -77,7 +77,8 @@ def test_a_patch_that_cannot_be_is_refused(trees: ModuleType, source: Path, patc
 
 
 @pytest.mark.parametrize("output, why", [
-    ("patching file net/a.c\npatching file net/tcp.c\nHunk #1 succeeded at 3.\nHunk #2 FAILED at 120."
+    ("patching file net/a.c\npatching file net/tcp.c\nHunk #1 succeeded at 3.\n"
+     "Hunk #2 FAILED at 120."
      "\n1 out of 2 hunks FAILED\n", "net/tcp.c:120: other lines stand there"),
     ("patching file net/tcp.c\nReversed (or previously applied) patch detected!  Skipping patch.\n",
      "net/tcp.c: it is applied already"),
@@ -100,5 +101,6 @@ def test_only_what_changed_is_written_and_the_source_never(trees: ModuleType, so
     assert trees.sync(source, changed, tree) == ["net/tcp.c"]
     assert (tree / "net" / "udp.c").stat().st_mtime_ns == times[tree / "net" / "udp.c"]
     assert trees.sync(source, plain, tree) == ["net/new.c", "net/tcp.c"]
-    assert (tree / "net" / "tcp.c").read_text() == "one\ntwo\n" == (source / "net" / "tcp.c").read_text()
+    assert "one\ntwo\n" == (tree / "net" / "tcp.c").read_text() == (
+        source / "net" / "tcp.c").read_text()
     assert not (tree / "net" / "new.c").exists()
