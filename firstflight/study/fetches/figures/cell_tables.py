@@ -242,14 +242,15 @@ def _drawn_table(records: Sequence[Record]) -> Table:
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
     """The records grouped by population, bucket of RTT, of bandwidth if wanted, and window."""
     rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
+    rtt_ends, bandwidth_ends = map(_ends, (rtts, bandwidths))
 
     def bucket(record: Record) -> tuple[str, int, int, int]:
         trial = record.trial
         rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
         bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
                           else trial.key_bandwidth_kbps)
-        return (trial.part, _place(rtt_ms, rtts),
-                _place(bandwidth_kbps, bandwidths) if by_bandwidth else 0, trial.initcwnd)
+        return (trial.part, bisect_left(rtt_ends, rtt_ms),
+                bisect_left(bandwidth_ends, bandwidth_kbps) if by_bandwidth else 0, trial.initcwnd)
 
     return [((part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "",
               initcwnd, *(mean(group, column) for column in
@@ -258,9 +259,9 @@ def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
                 grouped(records, bucket).items(), key=lambda item: item[0])]
 
 
-def _place(value: float, labels: Sequence[str]) -> int:
-    """The index of a value's bucket. labels: the buckets' upper ends, the last one open (">…")."""
-    return bisect_left([float(label) for label in labels[:-1]], value)
+def _ends(labels: Sequence[str]) -> list[float]:
+    """The upper ends of buckets, but for the last one, which is open (">…")."""
+    return [float(label) for label in labels[:-1]]
 
 
 def _upper(label: str) -> str:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, compress
+from functools import cached_property
+from itertools import compress
 
 import numpy
 from numpy.typing import NDArray
 
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import Difference, Excluded
-from firstflight.study.compare import Row, Rows, difference, resampled_clients, resampled_quantiles
+from firstflight.study.compare import Row, Rows, resampled_clients, resampled_quantiles
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
 from firstflight.study.fetches.figures.bar_cells import published_bars, sign_of
 from firstflight.study.fetches.scenario.population import Populations, percentile_of
@@ -50,7 +50,7 @@ class Paired:
     sign: int
     unpaired: tuple[Trial, ...]
 
-    @property
+    @cached_property
     def clients(self) -> int:
         """How many clients resampling draws from: up to the last one in these rows."""
         return 1 + max(int(row.unit) for side in self.rows.values() for row in side)
@@ -62,9 +62,9 @@ class Paired:
 
     def difference(self, windows: Windows, clients: int) -> Difference:
         """What the second window changes in the mean; clients: how many to draw from."""
-        return replace(difference(
-            chain(*self.rows.values()), *windows, partial(resampled_clients, clients=clients),
-            self.sign), excluded=Excluded(unpaired=len(self.unpaired)))
+        base, experiment = (self.rows[window] for window in windows)
+        return replace(resampled_clients(base, experiment, self.sign, clients),
+                       excluded=Excluded(unpaired=len(self.unpaired)))
 
     def mean(self, window: int) -> float:
         """The weighted mean under a window."""
@@ -136,9 +136,12 @@ def bar_figures(drawn: Populations, figures: Iterable[Figure],
            records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
     """Figures of bars by name, and for the names without bars the reason."""
     made, missing = {}, {}
+    of_part: dict[str, Responses] = {}
     for figure in figures:
+        if figure.sweep not in of_part:
+            of_part[figure.sweep] = responses_of(figure.sweep, records)
         try:
-            made[figure.name] = bar_figure(drawn, figure, responses_of(figure.sweep, records))
+            made[figure.name] = bar_figure(drawn, figure, of_part[figure.sweep])
         except NoBars as error:
             missing[figure.name] = str(error)
     return made, missing

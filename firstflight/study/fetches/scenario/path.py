@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from firstflight.net.link import Path
+from firstflight.net.link import Link, Path
 from firstflight.parameters import NETWORK, PARAMETERS, default, of_subject
 
 _ROWS = of_subject(NETWORK)
@@ -64,12 +64,13 @@ class PathParameters:
         Half of the RTT is on each way; losses and jitter are towards the client; HTB shapes both
         ways.
         """
-        path = Path.between(self.rtt_ms, self.down_kbps, self.up_kbps, self.queue_packets)
         return Path(
-            replace(path.down, loss_percent=self.loss_percent, loss_burst=self.loss_burst,
-                    jitter_ms=self.jitter_ms, seed=self.seed, qdisc=self.qdisc,
-                    htb_burst_bytes=self.htb_burst_bytes),
-            replace(path.up, htb_burst_bytes=self.htb_burst_bytes))
+            Link(self.rtt_ms / 2, self.down_kbps, self.queue_packets,
+                 loss_percent=self.loss_percent, loss_burst=self.loss_burst,
+                 jitter_ms=self.jitter_ms, seed=self.seed, qdisc=self.qdisc,
+                 htb_burst_bytes=self.htb_burst_bytes),
+            Link(self.rtt_ms / 2, self.up_kbps, self.queue_packets,
+                 htb_burst_bytes=self.htb_burst_bytes))
 
     @property
     def down_kbps(self) -> float:

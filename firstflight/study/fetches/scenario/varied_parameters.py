@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field
+from operator import attrgetter
 from typing import Any
 
 from firstflight.base.quantity import in_words
@@ -26,6 +27,7 @@ _FIELDS = sorted((field for field in requested_fields(Trial) if field.name not i
                  key=lambda field: field.name not in _FIRST)
 _ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "repeat")),
           "repeat", "initcwnd", "id")
+_places = attrgetter(*_ORDER)  # of a trial, where no words have an order of their own
 
 
 def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
@@ -56,6 +58,9 @@ def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object
 
     words: the values of some fields in the order in which they were requested.
     """
+    if not words:
+        return _places(trial)
+
     def place(name: str) -> Any:
         known, value = words.get(name), getattr(trial, name)
         if known is None:
