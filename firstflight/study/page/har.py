@@ -13,39 +13,58 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words
 from firstflight.study.page.objects import MOST_HOSTS, PageObject
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
-_WITHOUT_SIZE, _CACHED, _FAILED, _OTHER = (
-    "without a size", "from the cache", "that failed", "of another page or kind")
+_WITHOUT_SIZE, _CACHED, _FAILED, _INLINE, _SOCKET, _OTHER = (
+    "without a size", "from the cache", "that failed", "that nothing was requested for (data:,"
+    " blob:)", "of a WebSocket", "of another page or kind")
+_SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
+_SWITCHED, _NOT_MODIFIED = 101, 304  # status codes
+_PARENTS = 20  # of a stack of calls, each with the calls that caused it
+_HTTP = re.compile(r"(?:http/|h)([123])(?:[.-]\w{1,5})?", re.IGNORECASE)
 NO_SIZES = ("no entry of it has a size (response.bodySize, content.size): the network panels of"
             " Chrome, Edge and Firefox save them")
 
 
 @dataclass(frozen=True)
 class SavedPage:
-    """A page as a HAR has it. note: what of the HAR is left out, in words, "" for nothing."""
+    """A page as a HAR has it.
+
+    note: what of the HAR is left out or differs, in words, "" for nothing. http: the version over
+    which most of its objects came, "" where nothing says; http_note: what that changes.
+    """
 
     objects: tuple[PageObject, ...]
     note: str = ""
+    http: str = ""
+    http_note: str = ""
 
 
 @dataclass
 class _Entry:
-    """One entry: times in ms since the epoch; end_ms: when all of it was there."""
+    """One entry. Times in ms since the epoch.
+
+    namer: the URL of what requested it, "" for unknown. redirect: where it leads, "" for none.
+    receive_ms, end_ms: when its first byte had come, and all of it. connection: Chrome's name of
+    it, "" for unknown. http: "1.1", "2", "3", or "" for unknown.
+    """
 
     url: str
-    namer: str  # the URL of what requested it, "" for unknown
+    namer: str
     host: str
     size_bytes: int
     start_ms: float
-    receive_ms: float  # when its first byte had come
+    receive_ms: float
     end_ms: float
     is_redirect: bool
+    redirect: str
+    connection: str
+    http: str
 
 
 def read(content: bytes, where: str) -> SavedPage:
@@ -66,25 +85,55 @@ def read(content: bytes, where: str) -> SavedPage:
     if document:
         left_out["that led to the document (redirects)"] += document
     entries = entries[document:]
-    hosts = {host: number for number, host in enumerate(dict.fromkeys(
-        entry.host for entry in entries))}
-    if len(hosts) > MOST_HOSTS:
-        raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit")
+    hosts = _hosts(entries)
+    if (count := len(set(hosts.values()))) > MOST_HOSTS:
+        raise UsageError(f"{where}: a page of {count} hosts; at most {MOST_HOSTS} fit")
     screen_ms = _screen_ms(page, entries)
-    return SavedPage(_objects(entries, hosts, screen_ms), _note(left_out))
+    http, http_note = _http(entries)
+    return SavedPage(_objects(entries, hosts, screen_ms), _note(left_out), http, http_note)
+
+
+def _hosts(entries: Sequence[_Entry]) -> dict[str, int]:
+    """A number for each host, the document's 0. Hosts that shared a connection have one number."""
+    numbers: dict[str, int] = {}
+    of_connection: dict[str, int] = {}
+    for entry in entries:
+        new = len(set(numbers.values()))
+        number = numbers.setdefault(entry.host, of_connection.get(entry.connection, new))
+        if entry.connection:
+            of_connection.setdefault(entry.connection, number)
+    return numbers
+
+
+def _http(entries: Sequence[_Entry]) -> tuple[str, str]:
+    """The version over which most objects came, "" for unknown, and what differs from the HAR's."""
+    versions = Counter(entry.http for entry in entries)
+    newer = versions["2"] + versions["3"]
+    if newer > versions["1.1"]:
+        over_3 = f" ({versions['3']} over HTTP/3)" if versions["3"] else ""
+        return "2", (f"Measured over HTTP/2, as {newer} of the HAR's {len(entries)} objects"
+                     f" came{over_3}; --http 1.1,2 compares both.")
+    names = [entry.connection for entry in entries]
+    closes = len(names) > 1 and all(names) and len(set(names)) == len(names)
+    return ("1.1" if versions["1.1"] else ""), (
+        "Each of the HAR's connections carried one object; here connections are used again."
+        if closes else "")
 
 
 def _objects(entries: Sequence[_Entry], hosts: Mapping[str, int], screen_ms: float
              ) -> tuple[PageObject, ...]:
     """The objects in the order in which they began."""
     latest: dict[str, int] = {}  # by URL, the number of the last entry that began before
+    leading: dict[str, int] = {}  # by URL, the redirect to it
     found: list[PageObject] = []
     for number, entry in enumerate(entries, start=1):
-        by = latest.get(entry.namer, 1) if found else 0
+        by = leading.pop(entry.url, 0) or latest.get(entry.namer, 1) if found else 0
         at_byte = 0 if not by else _named_at(entries[by - 1], entry.start_ms)
         found.append(PageObject(entry.size_bytes, by, at_byte, host=hosts[entry.host],
                                 is_early=entry.end_ms <= screen_ms))
         latest[entry.url] = number
+        if entry.redirect:
+            leading[entry.redirect] = number
     return tuple(found)
 
 
@@ -108,42 +157,80 @@ def _entry(item: object, page_id: object, left_out: Counter[str]) -> _Entry | No
     request, response = _table(item, "request"), _table(item, "response")
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
     url = request.get("url")
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")) or (
-            page_id is not None and entry.get("pageref", page_id) != page_id):
-        left_out[_OTHER] += 1
+    why = _why_left_out(entry, response, url, page_id)
+    if why or not isinstance(url, str):
+        left_out[why] += 1
         return None
-    status = _number(response.get("status"))
-    if not 100 <= status < 600:
-        left_out[_FAILED] += 1
-        return None
-    if entry.get("_fromCache") or response.get("_fetchedViaServiceWorker") \
-            or _number(response.get("_transferSize")) == 0:
-        left_out[_CACHED] += 1
-        return None
-    size = _size(response)
-    if size < 0:
-        left_out[_WITHOUT_SIZE] += 1
-        return None
+    size, status = _size(response), _number(response.get("status"))
     start_ms = _time_ms(entry.get("startedDateTime"))
     took_ms = max(0.0, _number(entry.get("time"), 0.0))
     receive_ms = min(max(0.0, _number(_table(entry, "timings").get("receive"), 0.0)), took_ms)
+    is_redirect = 300 <= status < 400 and status != _NOT_MODIFIED
     return _Entry(_plain(url), _namer(entry, request), _origin(url), max(1, size), start_ms,
-                  start_ms + took_ms - receive_ms, start_ms + took_ms, 300 <= status < 400)
+                  start_ms + took_ms - receive_ms, start_ms + took_ms, is_redirect,
+                  _target(url, response) if is_redirect else "", _name(entry.get("_connectionId")),
+                  _version(request, response))
+
+
+def _why_left_out(entry: Mapping[str, object], response: Mapping[str, object], url: object,
+                  page_id: object) -> str:
+    """Why an entry is no object of the page, "" where it is one."""
+    if not isinstance(url, str) or (
+            page_id is not None and entry.get("pageref", page_id) != page_id):
+        return _OTHER
+    if not url.startswith(("http://", "https://")):
+        return _SCHEMES.get(url[:url.find(":") + 1], _OTHER)
+    status, came = _number(response.get("status")), _number(response.get("_transferSize"))
+    if status == _SWITCHED:
+        return _SOCKET
+    if not 100 <= status < 600 or response.get("_error") and came <= 0:
+        return _FAILED
+    has_content = _number(_table(response, "content").get("size")) > 0
+    if entry.get("_fromCache") or response.get("_fetchedViaServiceWorker") or came == 0 or (
+            came < 0 and status != _NOT_MODIFIED and has_content
+            and _number(response.get("bodySize")) == 0):
+        return _CACHED
+    return "" if _size(response) >= 0 else _WITHOUT_SIZE
+
+
+def _target(url: str, response: Mapping[str, object]) -> str:
+    """Where a redirect leads, "" for unknown."""
+    target = response.get("redirectURL")
+    try:
+        return _plain(urljoin(url, target)) if isinstance(target, str) and target else ""
+    except ValueError:
+        return ""
+
+
+def _name(value: object) -> str:
+    """Of a connection; "0" is Chrome's word for none."""
+    return value if isinstance(value, str) and value != "0" else ""
+
+
+def _version(request: Mapping[str, object], response: Mapping[str, object]) -> str:
+    """"1.1", "2", "3", or "" for unknown; browsers write h2, http/2.0 and HTTP/2."""
+    for value in (response.get("httpVersion"), request.get("httpVersion")):
+        match = _HTTP.fullmatch(value) if isinstance(value, str) else None
+        if match is not None:
+            return {"1": "1.1", "2": "2", "3": "3"}[match[1]]
+    return ""
 
 
 def _size(response: Mapping[str, object]) -> int:
     """Bytes of the body on the wire; -1 where nothing says.
 
-    Firefox has them as bodySize; Chrome has all that was transferred, and leaves bodySize at -1.
+    Firefox has them as bodySize; Chrome has all that was transferred, over HTTP/2 with headers of
+    an unknown size and bodySize at -1. What came is at most as long as the content, but for a few
+    bytes of a compression in vain.
     """
     content = _table(response, "content")
-    body = _number(response.get("bodySize"))
+    body, size = _number(response.get("bodySize")), _number(content.get("size"))
     if body >= 0:
         return int(body)
     transferred = _number(response.get("_transferSize"))
     if transferred > 0:
-        return int(max(0.0, transferred - max(0.0, _number(response.get("headersSize"), 0.0))))
-    size = _number(content.get("size"))
+        came = max(0.0, transferred - max(0.0, _number(response.get("headersSize"), 0.0)))
+        return int(came if size < 0 else min(came, size))
     return -1 if size < 0 else int(max(0.0, size - max(0.0, _number(content.get("compression"),
                                                                     0.0))))
 
@@ -151,8 +238,11 @@ def _size(response: Mapping[str, object]) -> int:
 def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> str:
     """The URL of what requested it: Chrome's initiator, or what the request refers to."""
     initiator = _table(entry, "_initiator")
-    frames = _tables(_table(initiator, "stack").get("callFrames"))
-    urls = [initiator.get("url"), *(frame.get("url") for frame in frames[:1]),
+    stack, frames = _table(initiator, "stack"), list[Mapping[str, object]]()
+    for _ in range(_PARENTS):  # of a promise or a timer, what began it
+        frames += _tables(stack.get("callFrames"))[:1]
+        stack = _table(stack, "parent")
+    urls = [initiator.get("url"), *(frame.get("url") for frame in frames),
             *(header.get("value") for header in _tables(request.get("headers"))
               if str(header.get("name")).lower() == "referer")]
     return next((_plain(url) for url in urls if isinstance(url, str) and url), "")

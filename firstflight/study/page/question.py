@@ -55,13 +55,14 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     check_own_name(name)
     given = requested.checked()
     _check(page, given, requested)
-    content, what, note = _page(page, given)
+    content, what, note, http = _page(page, given)
     content.check(_WHERE)
     values: dict[str, Any] = {known: given.get(known) or FLAGS[known].defaults
                               for known in _LISTS}
     values |= {known: (given.get(known) or FLAGS[known].defaults)[0]
                for known in ("rtt_ms", "bandwidth_kbps", "initrwnd")}
     values |= {known: given[known][0] for known in ("uplink_kbps", "server") if known in given}
+    values |= {"http": (http,)} if http else {}
     sweep = PageSweep(
         name="own", page_names=(content.name,), connections=page.connections,
         repeat=requested.repeat or REPEAT_BY_CHANCE, **values)
@@ -124,20 +125,26 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
                          " file have their sizes; it goes with --objects N")
 
 
-def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]) -> tuple[Page, str, str]:
-    """The page, what it is in words, and what of its file is left out. Raises UsageError."""
+def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
+          ) -> tuple[Page, str, str, str]:
+    """The page, what it is in words, and what of its file is left out; the version of HTTP.
+
+    The version is that of its file where no flag has another one, else "". Raises UsageError.
+    """
     if page.file is not None:
         saved = page_files.read(page.file)
         total = sum(each.size_bytes for each in saved.objects)
+        http = "" if "http" in given or BUILTIN in given.get("server", ()) else saved.http
+        note = " ".join(filter(None, (saved.note, saved.http_note if http else "")))
         return (Page("own", listed=saved.objects),
-                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", saved.note)
+                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", note, http)
     count = QUANTITIES["objects"].check(page.objects, "--objects")
     size = given.get("response_bytes", (OBJECT_BYTES,))[0]
     document = QUANTITIES["document_bytes"].check(
         size if page.document_bytes is None else page.document_bytes, "--document")
     return (Page("own", count, size, document),
             f"a document of {plain(document / 1000)} kB and {count} objects of"
-            f" {plain(size / 1000)} kB", "")
+            f" {plain(size / 1000)} kB", "", "")
 
 
 def _windows(windows: tuple[int, ...]) -> str:

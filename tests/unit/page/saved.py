@@ -61,3 +61,36 @@ def firefox() -> bytes:
             each["startedDateTime"] = each["startedDateTime"].replace("Z", "+00:00")
         del log["entries"][5]
     return har(change)
+
+
+def browsers() -> bytes:
+    """What Chrome 156 has besides objects: what was never sent, failed, moved, or not modified."""
+    def change(log: dict[str, Any]) -> None:
+        document = log["entries"][0]
+        asks = {"_initiator": {"type": "script", "stack": {"callFrames": [], "parent": {
+            "callFrames": [{"url": f"https://cdn.example/app.js?{SECRET}"}]}}}}
+        moved = entry("moved", 320, 20, 1, 90, **initiated(""))
+        moved["response"] |= {"status": 301, "redirectURL": f"/here?{SECRET}#top",
+                              "content": {"size": 0}}
+        checked = entry("checked.png", 330, 15, 0, 37_503, **initiated("style.css"))
+        checked["response"] |= {"status": 304, "bodySize": 0}
+        refused = entry("cors", 340, 40, -3, 0, host="other.example", **asks)
+        refused["response"] |= {"status": 404, "bodySize": -210, "_error": "net::ERR_FAILED"}
+        blocked = entry("port", 340, 40, 1, -1, host="other.example", **asks)
+        blocked["response"] |= {"status": 0, "_error": "net::ERR_UNSAFE_PORT"}
+        upgraded = entry("live", 350, 9, 1, 200)
+        upgraded["response"]["status"] = 101
+        first = entry("", -30, 12, 1, 164)
+        first["response"] |= {"status": 302, "redirectURL": document["request"]["url"]}
+        first["startedDateTime"] = "2026-01-02T03:04:04.970Z"
+        log["entries"] += [
+            first, moved, entry("here", 345, -7, 2, 3_670, **initiated("")), checked, refused,
+            blocked, upgraded, entry("data.json", 360, 70, 5, 2_000, **asks)]
+        for scheme in ("data:image/gif;base64,R0lG", "blob:https://a.example/1", "wss://a.example"):
+            log["entries"].append(entry("", 370, 0, 0, 0))
+            log["entries"][-1]["request"]["url"] = f"{scheme}/{SECRET}"
+        # The same certificate and address: one connection for both hosts.
+        for each in log["entries"]:
+            each["_connectionId"] = "1131"
+            each["response"]["httpVersion"] = "http/2.0"
+    return har(change)

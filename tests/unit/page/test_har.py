@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,54 @@ def test_a_page_of_firefox_is_read_alike() -> None:
     assert har.read(saved.firefox(), "here").objects == OBJECTS
 
 
+def test_what_a_browser_saves_besides_is_an_object_or_told() -> None:
+    page = har.read(saved.browsers(), "here")
+    assert [replace(each, host=1) for each in page.objects] == [
+        *(replace(each, host=1) for each in OBJECTS[:4]),
+        PageObject(1, 1, 20_000, host=1),               # moved, in 320 ms
+        PageObject(1, 3, 8_000, host=1),                # not modified
+        PageObject(3_670, 5, 1, host=1),                # where it had moved
+        PageObject(2_000, 2, 34_000, host=1),           # by a promise of the script
+        PageObject(15_000, 2, 40_000, host=1)]
+    assert {each.host for each in page.objects} == {0}  # they shared a connection
+    assert page.note == (
+        "Of the HAR's entries are left out: 1 from the cache, 1 of another page or kind, 2 that"
+        " failed, 2 of a WebSocket, 2 that nothing was requested for (data:, blob:) and 1 that led"
+        " to the document (redirects).")
+
+
+@pytest.mark.parametrize(("versions", "http", "note"), [
+    (("h2",) * 5, "2", "Measured over HTTP/2, as 5 of the HAR's 5 objects came; --http 1.1,2"
+     " compares both."),
+    (("HTTP/2", "http/2.0", "h3", "h3-29", "HTTP/1.1"), "2", "Measured over HTTP/2, as 4 of the"
+     " HAR's 5 objects came (2 over HTTP/3); --http 1.1,2 compares both."),
+    (("HTTP/1.1", "http/1.1", "HTTP/1.0", "h2", "h2"), "1.1", ""),
+    (("unknown", "", None, 2, "HTTP/22"), "", "")])
+def test_the_version_of_most_objects_is_measured(versions: tuple[Any, ...], http: str, note: str
+                                                 ) -> None:
+    def change(log: dict[str, Any]) -> None:
+        for each, version in zip(log["entries"], versions):
+            each["response"]["httpVersion"] = version
+    page = har.read(saved.har(change), "here")
+    assert (page.http, page.http_note) == (http, note)
+
+
+def test_connections_that_were_not_used_again_are_told() -> None:
+    def change(log: dict[str, Any], same: int = 0) -> None:
+        for number, each in enumerate(log["entries"]):
+            each.update(_connectionId=str(max(number, same)))
+            each["response"]["httpVersion"] = "HTTP/1.1"
+    # Chrome's "0" is no name of a connection.
+    names = [har.read(saved.har(lambda log, same=same: change(log, same)), "here").http_note
+             for same in (0, 2)]
+    assert names == ["", ""]
+    def named(log: dict[str, Any]) -> None:
+        change(log)
+        log["entries"][0]["_connectionId"] = "70"
+    assert har.read(saved.har(named), "here").http_note == (
+        "Each of the HAR's connections carried one object; here connections are used again.")
+
+
 def test_nothing_of_a_har_is_kept_but_numbers(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     path.write_bytes(saved.har())
@@ -55,6 +104,8 @@ def of_response(number: int, **values: Any) -> Callable[[dict[str, Any]], object
     (of_response(1, _transferSize=None, content={"size": 700}), [700]),
     (of_response(1, _transferSize=-5, content={"size": 700, "compression": 200}), [500]),
     (of_response(1, bodySize=600), [600]), (of_response(1, headersSize=500), [7_500]),
+    (of_response(1, content={"size": 7_900}), [7_900]),
+    (of_response(1, _transferSize=None, bodySize=0), []),  # Firefox's cache
     (of_response(1, _transferSize=None, content={}), []),
     (of_response(1, _transferSize=None, content={"size": -700}), []),
     (of_response(1, _transferSize="8000", content=[]), []),
@@ -68,6 +119,11 @@ def test_a_size_is_what_came_on_the_wire(change: Callable[[dict[str, Any]], obje
     found = [each.size_bytes for each in page.objects]
     assert found == [size for size in found if size in others] or sizes[0] in found
     assert len(page.objects) == 4 + len(sizes)
+
+
+def test_a_document_that_was_not_modified_is_no_redirect() -> None:
+    page = har.read(saved.har(of_response(0, status=304, bodySize=0)), "here")
+    assert page.objects[0] == PageObject(1, is_early=True) and len(page.objects) == 5
 
 
 def test_redirects_before_the_document_are_left_out() -> None:

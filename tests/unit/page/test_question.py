@@ -59,6 +59,17 @@ def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
     assert len(trials(path=path)[0].requested) == 5
 
 
+def test_a_har_is_measured_over_the_http_that_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    path.write_bytes(saved.har())
+    assert {(trial.http, trial.server) for trial in trials(path=path)} == {("2", "nginx")}
+    for flags, http in (({"http": ["1.1"]}, "1.1"), ({"server": ["builtin"]}, "1.1"),
+                        ({"server": ["nginx"]}, "2")):
+        made = registry.page_question("own", path, {"objects": None}, Overrides(flags))
+        assert {trial.http for trial in made.trials} == {http}
+        assert ("Measured over HTTP/2" in made.scenario.head.note) == (http == "2")
+
+
 HOSTILE = 'of "a\\", \n[[sweep]]\nname = \'x\' # \x00 \x7f \u2028 ü \U0001f600 """ \\u0041'
 LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, True),
           PageObject(700, 1, 9000), PageObject(7, 2, 50))
