@@ -1,4 +1,4 @@
-"""Reads scenario files of kind fetches; study.fetches.scenario.figures checks their figures."""
+"""Read scenario files of kind fetches; study.fetches.scenario.figures checks their figures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_scenario(file: ScenarioFile) -> Scenario:
 
 def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
             where: str) -> tuple[Sweep, ...]:
-    """The sweeps, or of each a coarse grid, about one in `one_in` of its cells."""
+    """The sweeps; with `one_in` coarser grids of about one in so many networks."""
     own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
            if OWN_SERVER in raw else None)
     sweeps: tuple[Sweep, ...] = schema.read_tables(
@@ -79,7 +79,7 @@ def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, ob
 
 
 def _template(defaults: Mapping[str, object], where: str) -> Template:
-    """What drawn trials have in common. Raises UsageError."""
+    """What all drawn trials share. Raises UsageError."""
     return schema.read(Template, defaults, f"{where}: [defaults]")
 
 
@@ -91,10 +91,10 @@ def _raw(raw: Mapping[str, object], where: str) -> Raw | None:
         Defect, table, "defect", where, called="mark"))
 
 
-# What goes with what ---------------------------------------------------------------
+# Checks of a scenario --------------------------------------------------------------
 
 def _check(scenario: Scenario, where: str) -> None:
-    """Raises UsageError where one table names or needs what another does not have."""
+    """Check that each table has what it needs in the others. Raises UsageError."""
     if not (scenario.sweeps or scenario.drawn or scenario.users):
         raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
                          " to measure")
@@ -106,7 +106,7 @@ def _check(scenario: Scenario, where: str) -> None:
 
 
 def _check_raw(scenario: Scenario, raw: Raw, where: str) -> None:
-    """The sweep and the file are there, and the defects are of what the file has."""
+    """Check the sweep, the file and the defects of [raw]. Raises UsageError."""
     schema.one_of(raw.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
     read_published(f"{where}: file", lambda: published.fetches(raw.file))
     for defect in raw.defects:
@@ -115,7 +115,7 @@ def _check_raw(scenario: Scenario, raw: Raw, where: str) -> None:
 
 
 def _check_images(scenario: Scenario, where: str) -> None:
-    """No two figures are drawn into one file."""
+    """Check that no two figures have one file name. Raises UsageError."""
     drawn = Counter(name for figure in scenario.figures for name in
                     (figure.name, *(f"{figure.name}_{also}" for also in figure.also)))
     for name, count in drawn.items():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from firstflight.runs.results.checks import Check
     from firstflight.study.fetches.verify.record import Record
 
-# What a fetch costs in a guest, on two cores.
+# Seconds that a fetch takes in a guest, on two cores.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
 
@@ -47,23 +47,22 @@ def in_full(scenario: Scenario) -> Scenario:
 
 # Trials ------------------------------------------------------------------------------
 
-# Of cake's queue, which is given to it as the memory of so many full packets: the kernel's
-# bookkeeping is counted as well (skb->truesize), so that a full packet does not fit into one.
-# A length in time or products may come to that in one cell of a grid: its trials fail.
+# cake's queue is limited by the memory of so many full packets. The kernel's bookkeeping counts as
+# well (skb->truesize), so that a full packet does not fit into the memory of one. A length in ms or
+# BDP may be that short in one cell of a grid: its trials fail.
 LEAST_CAKE_PACKETS = 2
 
 
 def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
     """All trials of the scenario, without duplicates, in the order to measure them.
 
-    Values in `overrides` replace the sweeps' lists; `seed` is the run's, for
-    what is random. Trials of one network shape stand together, since
-    re-shaping costs time; shapes, and trials within one, stand in the order
+    overrides: values that replace the sweeps' lists. seed: of the run's random numbers. Trials on
+    one network stand together, since setting up a network costs time; otherwise the order is that
     of the file. Raises UsageError.
     """
     requested = apply(scenario, overrides)
     check_count(requested.count, many=overrides.many)
-    shapes: dict[tuple[float, ...], list[Trial]] = {}
+    by_network: dict[tuple[float, ...], list[Trial]] = {}
     for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
         if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
                 and not trial.queue_from):
@@ -71,13 +70,13 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
                 f"{scenario.name}: cake lets nothing through a queue of {trial.queue_packets}"
                 " packet (--queue, --qdisc), since it counts the memory that one takes: write"
                 f" {LEAST_CAKE_PACKETS} or more")
-        shapes.setdefault(trial.network, []).append(trial)
-    made = [trial for trials in shapes.values() for trial in trials]
+        by_network.setdefault(trial.network, []).append(trial)
+    expanded = [trial for trials in by_network.values() for trial in trials]
     if requested.users:
-        made += requested.users.trials(scenario.name, seed)
+        expanded += requested.users.trials(scenario.name, seed)
     if requested.drawn:
-        made += requested.drawn.trials(seed)
-    return made
+        expanded += requested.drawn.trials(seed)
+    return expanded
 
 
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
@@ -89,7 +88,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if overrides.sysctls:
         raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
                          " [sysctls]")
-    single: dict[str, Any] = {}  # what is no list
+    single: dict[str, Any] = {}  # fields that are not lists
     if overrides.own_server:
         own = schema.read(OwnServer, overrides.own_server, "--server-command")
         given.setdefault("server", (OWN,))
@@ -111,7 +110,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
            single: Mapping[str, object]) -> Populations | None:
-    """The populations, under the windows that are requested. Raises UsageError."""
+    """The populations under the requested windows. Raises UsageError."""
     if scenario.drawn is None:
         return None
     if {*lists, *single} - {"initcwnd", "client"}:
@@ -121,7 +120,8 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
 
 
 class FetchKind(Kind):
-    """What judges, explains and draws is imported where that begins: a dry run needs none of it."""
+    """The kind "fetches". Methods import what judges and draws, so that a dry run loads none of it.
+    """
 
     @property
     def record(self) -> type[Record]:

@@ -1,6 +1,6 @@
-"""A scenario of kind fetches as TOML, as run.json keeps it: a question by flags, a sample of users.
+"""Write a scenario of kind fetches as TOML, for run.json: a question by flags, a sample of users.
 
-study/fetches/reading.py reads an equal scenario of it.
+study/fetches/reading.py reads it back as an equal scenario.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.sweep import CLIENTS, Sweep
 from firstflight.study.scenario import writing
 
-# What stands behind a key that is no parameter's.
+# Comments after keys that are not parameters.
 _COMMENTS = {
     "client": ", ".join(CLIENTS), "repeat": "times that every setting is measured",
     "repeat_with_loss": "the same, where loss or jitter decides"}
@@ -37,7 +37,10 @@ def text(scenario: Scenario) -> str:
 
 
 def _parameters(sweep: Sweep, with_flags: bool) -> dict[str, object]:
-    """The keys of a sweep, but for what is at its default; with_flags: of what has no flag only."""
+    """The keys of a sweep without those at their default.
+
+    with_flags: keys that have a flag are written even at their default.
+    """
     left_out = {row.key for name, row in PARAMETERS.items()
                 if not (row.required or row.follows or with_flags and row.quantity.flag)
                 and sweep.lists.get(name) == row.quantity.defaults}

@@ -1,4 +1,4 @@
-"""Scenarios of kind fetches: what to measure, and the figures that come of it.
+"""Scenarios of kind fetches: what to measure, and which figures to make.
 
 docs/examples/fetches.toml describes a file, docs/REFERENCE.md the keys that no example has.
 """
@@ -24,8 +24,8 @@ from firstflight.study.scenario import grammar
 from firstflight.study.scenario.published import SHARES_TOLERANCE_PERCENT
 
 BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
-JOINT = "joint"  # weights: the joint distribution of RTT and bandwidth (published.shares)
-OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # what a percentage is a part of
+JOINT = "joint"  # weights by the joint distribution of RTT and bandwidth (published.shares)
+OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # a percentage is of this window's value
 
 T = TypeVar("T")
 _BY = schema.word(BUCKETED)
@@ -53,11 +53,11 @@ OF_BARS, OF_TRIALS = ("larger", "most", "equal", "highest_percent"), ("at_most",
 
 @dataclass(frozen=True)
 class Axis:
-    """The buckets of one quantity; shares_percent is empty where none are published."""
+    """The buckets of one quantity. labels: by default the values; shares_percent: () for none."""
 
     by: str = key(reader=_BY)
     values: tuple[Value, ...] = key(quantity_in="by")
-    labels: tuple[str, ...] = ()  # without any, the values
+    labels: tuple[str, ...] = ()
     shares_percent: tuple[float, ...] = key((), reader=schema.values(
         schema.number("shares_percent"), distinct=False))
 
@@ -66,7 +66,7 @@ class Axis:
             object.__setattr__(self, "labels", tuple(map(plain, self.values)))
 
     def check(self, where: str) -> None:
-        """Raises UsageError where labels or shares do not go with the values."""
+        """Check that labels and shares fit the values. Raises UsageError."""
         for name in ("labels", "shares_percent"):
             count = len(getattr(self, name))
             if count not in (0, len(self.values)):
@@ -85,13 +85,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Claim(grammar.Claim):
-    """What a source says of a figure in words, as a test on its bars or its trials.
+    """What a source claims of a figure in words, as a test on its bars or its trials.
 
-    larger: the first bar's percentage is larger than the second's; most: the largest percentage of
-    these bars is larger than that of every other bar; equal: the two are equal in ms;
-    highest_percent: of all bars.
-    at_most: a column, which no trial's metric passes. more_where: two columns; the metric is
-    more than its least in the trials whose first is the larger, and in no other.
+    On bars: larger: the first bar's percentage is larger than the second's. most: the largest
+    percentage of these bars is larger than that of every other bar. equal: the two bars are equal
+    in ms. highest_percent: the largest percentage of all bars.
+    On trials: at_most: a column that no trial's metric exceeds. more_where: two columns; the metric
+    exceeds its minimum in exactly those trials whose first column is larger than the second.
     """
 
     larger: tuple[str, ...] = key((), reader=_two_bars)
@@ -102,19 +102,19 @@ class Claim(grammar.Claim):
     more_where: tuple[str, ...] = key((), reader=_two_columns)
 
     def check(self, where: str) -> None:
-        """Raises UsageError unless it says one thing."""
+        """Check that the claim has exactly one test. Raises UsageError."""
         if len(self._tests) != 1:
             *all_but_last, last = (*OF_BARS, *OF_TRIALS)
             raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
 
     @property
     def is_of_trials(self) -> bool:
-        """Whether it is tested on trials, of figures of steps and levels, not on bars."""
+        """Whether it is tested on trials (figures of steps and levels), not on bars."""
         return self._tests[0] in OF_TRIALS
 
     @property
     def is_of_all_bars(self) -> bool:
-        """Whether it compares all bars of its figure, so that a part cannot be judged."""
+        """Whether it compares all bars of its figure, so that some of them are not enough."""
         return self._tests[0] in ("most", "highest_percent")
 
     @property
@@ -125,18 +125,20 @@ class Claim(grammar.Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(grammar.Figure):
-    """One figure: which trials enter it, and what it is compared with.
+    """One figure: which trials it shows, and what it is compared with.
 
-    by: the quantity of its buckets; down: of the rows of a map, or of the lines of
-    steps in the place of windows, "" for none. weights: the quantity that each bucket
-    is averaged over, by that axis's shares, or JOINT ("" for one cell a bucket).
-    experiment_initcwnd: 0 of a kind that compares all windows. also: names of
-    further drawings. published, panel: file in paper/ and the panel in it (""
-    for none); percent_of: OF_BASELINE or OF_EXPERIMENT, the published percentages.
-    held_out: no parameter of the scenario was chosen by looking at the published values.
-    bandwidth_at_most_kbps: of a population, only clients up to it; 0: all.
-    other_windows: a run compared other windows than those that were published; the published
-    file then only names the bars.
+    by: the quantity of its buckets. down: that of the rows of a map, or of the lines of steps
+        instead of windows; "" for none.
+    weights: the quantity over which each bucket is averaged, by the shares of its axis; or JOINT;
+        "" for one cell a bucket.
+    experiment_initcwnd: 0 for kinds that compare all windows.
+    also: names of further charts.
+    published, panel: a file in paper/ and the panel in it, "" for none. percent_of: OF_BASELINE or
+        OF_EXPERIMENT, for the published percentages.
+    held_out: no parameter of the scenario was chosen by the published values.
+    bandwidth_at_most_kbps: of a population, only clients up to this bandwidth; 0 for all.
+    other_windows: the run compared other windows than the published ones; then the published file
+        only names the bars.
     """
 
     kind: str  # of study.fetches.scenario.figures.FIGURES
@@ -157,7 +159,7 @@ class Figure(grammar.Figure):
 
     @property
     def is_published(self) -> bool:
-        """Whether something was published of its bars."""
+        """Whether its bars have published values."""
         return bool(self.published) and not self.other_windows
 
     @property
@@ -168,7 +170,7 @@ class Figure(grammar.Figure):
 
 @dataclass(frozen=True)
 class Defect:
-    """Published values that cannot be compared: where, a mark of one letter, and why."""
+    """Published values that cannot be compared: which ones, a mark of one letter, and why."""
 
     by: str = key(reader=_BY)
     values: tuple[float, ...] = key(quantity_in="by")
@@ -178,9 +180,9 @@ class Defect:
 
 @dataclass(frozen=True)
 class Raw:
-    """Published raw values of a sweep's cells, one fetch each, file in paper/.
+    """Published raw values of a sweep's cells, one fetch each.
 
-    extra_rtts: round trips that the published values hold and ours do not.
+    file: in paper/. extra_rtts: round trips that only the published values include.
     """
 
     file: str
@@ -193,12 +195,12 @@ class Raw:
 
 @dataclass(frozen=True)
 class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
-    """One published experiment: what to measure and which figures it gives.
+    """One published experiment, or a question: what to measure and which figures to make.
 
-    axes: the buckets of its figures. cells: every cell is reported first, with what decided on
-    it. drawn: its populations; users: a sample of people's own; raw: published values of single
-    cells; as_published: of another scenario, whose published numbers this one explains. None for
-    no such.
+    axes: the buckets of its figures. cells: whether every cell is reported first, with reasons.
+    drawn: its populations. users: a sample of a site's own users. raw: published values of single
+    cells. as_published: another scenario, whose published numbers this one explains. None where
+    there is none.
     """
 
     axes: tuple[Axis, ...] = ()
@@ -210,7 +212,7 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
 
     @property
     def levels(self) -> list[tuple[Sweep, ...]]:
-        """The sweeps as they stand and, where causes are switched on in turn, with each of them."""
+        """The sweeps as they are; with [as_published] also with each more cause switched on."""
         switched = self.as_published.causes if self.as_published else ()
         return [level.sweeps for level in causes.levels(self.sweeps, switched)]
 
@@ -222,19 +224,21 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
 
     @property
     def is_grid(self) -> bool:
-        """Whether its cells can be compared one by one: they are no drawn population, no sample of
-        users, and no set-up whose causes are switched on in turn."""
+        """Whether its cells can be compared one by one.
+
+        They cannot in a population, a sample of users, or a set-up with causes.
+        """
         return self.drawn is None and self.users is None and self.as_published is None
 
     def population(self, name: str) -> Population | None:
-        """The population that a figure's `sweep` names, None where that is a sweep."""
+        """The population that a figure's `sweep` names; None where it names a sweep."""
         return self.drawn.population(name) if self.drawn else None
 
     def axis(self, by: str) -> Axis | None:
         return next((axis for axis in self.axes if axis.by == by), None)
 
     def axis_of(self, figure: Figure) -> Axis:
-        """The buckets of a figure: of the [[axis]], or else the sweep's own values."""
+        """The buckets of a figure: those of the [[axis]], or else the sweep's own values."""
         axis = self.axis(figure.by)
         if axis is not None and not figure.is_of_windows:
             return axis
@@ -246,7 +250,7 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
 
 
 def read_published(where: str, read: Callable[[], T]) -> T:
-    """What a file of paper/ holds. Raises UsageError that also names who asks for it."""
+    """The content of a file of paper/. Raises UsageError that begins with where it is named."""
     try:
         return read()
     except UsageError as error:

@@ -1,7 +1,4 @@
-"""The server of a trial: which one, whose programs run, and one of the user's own.
-
-A server of the user's own is the command that starts it, and what is requested of it.
-"""
+"""The server of a trial: which one, whose programs run, and the user's own server."""
 
 from __future__ import annotations
 
@@ -20,22 +17,24 @@ from firstflight.testbed import messages
 
 BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
 HTTP_1 = "1.1"
-HERE, NEWER = "here", "debian13"  # whose programs run
-SIZE = "{size}"  # in a path: of the response, in bytes
+HERE, NEWER = "here", "debian13"  # the programs that run: this machine's, or Debian 13's
+SIZE = "{size}"  # in a path: stands for the response's size in bytes
 
 
 @dataclass(frozen=True)
 class OwnServer:
-    """A [own_server] table, and the flags of a server of one's own.
+    """The user's own server: an [own_server] table, or flags.
 
-    command: its words, as a shell would split them; no shell runs it. {p} is the port that
-    it has to listen on (8080, with TLS 8443), {address} the address; {chain} and {key} files
-    of a chain made for the run.
-    ready: a path that is answered with status 200 once it is ready, "" where it is when it
-    takes connections. url_path: what is fetched. ca: the file of the root that its own
-    certificate has, "" for plain HTTP or a chain made for the run; name: that it is
-    issued for, "" for the address. folders: what the server may read beside the machine's
-    programs; it starts in the first.
+    command: split into words as a shell would; no shell runs it. {p} stands for the port that it
+        has to listen on (8080, with TLS 8443), {address} for the address, {chain} and {key} for the
+        files of a chain created for the run.
+    ready: a path that is answered with status 200 once the server is ready; "" where it is ready
+        as soon as it accepts connections.
+    url_path: the path to fetch.
+    ca: the file with the root of its own certificate; "" for plain HTTP or a created chain. name:
+        the name in that certificate, "" for the address.
+    folders: folders that the server may read besides the machine's programs; it starts in the
+        first one.
     """
 
     command: str
@@ -46,7 +45,7 @@ class OwnServer:
     folders: tuple[str, ...] = ()
 
     def check(self, where: str) -> None:
-        """Raises UsageError."""
+        """Check command, paths and name. Raises UsageError."""
         try:
             words = shlex.split(self.command)
         except ValueError as error:
@@ -60,25 +59,25 @@ class OwnServer:
             raise UsageError(f"{where}: name: {self.name!r} is not a host name")
 
     def check_sizes(self, has_size: bool, where: str) -> None:
-        """Raises UsageError where the size of its responses is not given."""
+        """Check that the size of its responses is given. Raises UsageError."""
         if SIZE not in self.url_path and not has_size:
             raise UsageError(f"{where}: give the size of the response (response_bytes, --size),"
                              f" or put it into the path, as /{SIZE}")
 
     @property
     def text(self) -> str:
-        """The server as a column's text, which keeps no more than one blank in a row."""
+        """The server as the text of a column, without two spaces in a row, which it cannot keep."""
         known = {name: value for name, value in asdict(self).items() if value}
         return json.dumps(known).replace("  ", "\\u0020\\u0020")
 
     def job(self) -> messages.OwnServer:
-        """The server as a worker reads it: words, and whole paths."""
+        """The server as a worker reads it: the command in words, and absolute paths."""
         return {"command": shlex.split(self.command), "ready": self.ready, "name": self.name,
                 "ca": os.path.abspath(self.ca) if self.ca else "",
                 "folders": [os.path.abspath(folder) for folder in self.folders]}
 
 
-MOST_BYTES = 1 << 20  # of one as it stands in a column
+MOST_BYTES = 1 << 20  # of the text in a column
 _WORDS = untrusted.any_text(MOST_BYTES)
 _WRITTEN = untrusted.table({"command": _WORDS}, {
     **dict.fromkeys(("ready", "url_path", "ca", "name"), _WORDS),
@@ -95,11 +94,11 @@ def parsed(text: str) -> OwnServer:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerParameters:
-    """Who answers.
+    """The server of a trial.
 
-    server: who answers, "builtin" for server.py. http: the version of HTTP.
+    server: which one, "builtin" for server.py. http: the version of HTTP.
     system: whose programs run, HERE for the machine's (vtime/system.py).
-    own_server: what a server of the user's own is (study.fetches.scenario.server.OwnServer).
+    own_server: the user's own server as text (study.fetches.scenario.server.OwnServer).
     """
 
     server: str = default("server")
@@ -109,5 +108,5 @@ class ServerParameters:
 
     @property
     def own(self) -> OwnServer | None:
-        """The server of the user's own, None of another."""
+        """The user's own server; None for the others."""
         return parsed(self.own_server) if self.own_server else None

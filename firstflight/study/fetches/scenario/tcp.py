@@ -1,7 +1,7 @@
-"""TCP of a trial: its windows, and the buffers that they need, whatever else is requested.
+"""TCP of a trial: its windows, and the buffers that they need.
 
-Half of a receive buffer is offered as a window (tcp_select_initial_window), and one
-segment of it is kept back (tcp_init_buffer_space).
+Half of a receive buffer is offered as a window (tcp_select_initial_window), less one segment
+(tcp_init_buffer_space).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.kernel.TCP_SYSCTLS
 LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
 _LEAST_BYTES = 4096  # the first number of either sysctl
-# Segments that a client offers unless it is requested: more than servers begin with, so that it
-# limits none of them, and no more than the pinned tcp_rmem can grow to.
+# Segments that a client offers unless requested otherwise: more than servers begin with, so that
+# the window limits none of them, and no more than the pinned tcp_rmem can grow to.
 AMPLE_WINDOW = 1000
-# TCP_INIT_DEFAULT_RCVWND, in segments; the window of a SYN has 16 bits, its scale comes later.
+# TCP_INIT_DEFAULT_RCVWND, in segments. The window of a SYN has 16 bits and is never scaled.
 DEFAULT_RECEIVE_WINDOW, MOST_IN_A_SYN_BYTES = 10, 65535
 ETHERNET_MSS = 1460  # without time stamps: as tcp_select_initial_window counts
 
@@ -29,17 +29,17 @@ ETHERNET_MSS = 1460  # without time stamps: as tcp_select_initial_window counts
 class TcpParameters:
     """TCP at server and client.
 
-    initcwnd, initrwnd: route metrics at the server, at the client (segments).
-    mss: most data in a segment, as the client asks for it.
+    initcwnd, initrwnd: route metrics at the server and at the client, in segments.
+    mss: most data in a segment, as the client requests it.
     kernel: of the guest, by its name (vtime/KERNELS.md). module_parameter: of its modules,
-    "tcp_cubic.hystart=0", with + between several, or "none".
+        such as "tcp_cubic.hystart=0", several of them joined by +; or "none".
 
-    What published set-ups did otherwise:
+    How published set-ups differ:
 
     loss_probes: "off" for a server without tail loss probes.
     receive_rules: "linux3" for tcp_select_initial_window of Linux 2.6.39 to 3.x.
-    acts_as: initial windows that act as others, "10=7,16=8".
-    send_buffer_bytes: that the server asks for (SO_SNDBUF), 0 where it does not.
+    acts_as: initial windows that act as others, such as "10=7,16=8".
+    send_buffer_bytes: the server's SO_SNDBUF, 0 where it sets none.
     """
 
     initcwnd: int
@@ -55,17 +55,17 @@ class TcpParameters:
 
     @property
     def server_window(self) -> int:
-        """The initial window that the server's route has, segments."""
+        """The initial window of the server's route, in segments."""
         pairs = (pair.split("=") for pair in self.acts_as.split(",") if pair)
         return {int(requested): int(effective) for requested, effective in pairs
                 }.get(self.initcwnd, self.initcwnd)
 
     @property
     def client_window(self) -> int:
-        """The initial receive window that the client's route has, segments.
+        """The initial receive window of the client's route, in segments.
 
-        From Linux 2.6.39 on, one that does not fit in a SYN was not cut to what fits, but
-        fell back to the default (tcp_select_initial_window).
+        From Linux 2.6.39 to 3.x, a window that did not fit in a SYN was not cut, but fell back to
+        the default (tcp_select_initial_window).
         """
         falls_back = (self.receive_rules == "linux3"
                       and self.initrwnd * ETHERNET_MSS > MOST_IN_A_SYN_BYTES)
@@ -73,14 +73,14 @@ class TcpParameters:
 
     @property
     def syn_mss(self) -> int:
-        """The MSS of its SYN, time stamps counted."""
+        """The MSS in its SYN, which includes the time stamps."""
         return self.mss + TIMESTAMP_BYTES
 
     def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
-        """A scenario's sysctls, and with them those that this trial needs; most need none.
+        """A scenario's sysctls, with the buffers that this trial needs; most trials need none.
 
-        The client's tcp_rmem follows its receive window, whose bytes are counted in
-        syn_mss, and the server's tcp_wmem its initial window.
+        tcp_rmem follows the client's receive window, in units of syn_mss; tcp_wmem follows the
+        server's initial window.
         """
         needed: dict[str, str] = {}
         received = 2 * self.syn_mss * (self.client_window + 1)
@@ -93,7 +93,7 @@ class TcpParameters:
 
 
 def buffer_sizes(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
-    """Bytes at first and at most, by a sysctl or as it is pinned."""
+    """A buffer's initial and largest size in bytes, by the given sysctls or the pinned ones."""
     if name not in sysctls:
         return _PINNED[name]
     _, first, most = map(int, sysctls[name].split())
@@ -101,6 +101,6 @@ def buffer_sizes(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
 
 
 def fixed_send_buffer(requested_bytes: int) -> tuple[int, int]:
-    """SO_SNDBUF's buffer: twice what was requested, and it never grows (sk_setsockopt)."""
+    """Initial and largest size of a buffer set by SO_SNDBUF: twice the request (sk_setsockopt)."""
     size = max(2 * requested_bytes, LEAST_SEND_BUFFER)
     return size, size

@@ -1,4 +1,4 @@
-"""A trial: one fetch under one setting, as plain data; its parameters by subject."""
+"""A trial: one fetch under one setting, as plain data. Its parameters are grouped by subject."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from firstflight.study.fetches.scenario.tcp import TcpParameters
 from firstflight.study.fetches.scenario.tls import TlsParameters
 from firstflight.testbed.messages import Job
 
-TIMEOUTS_S = 930.0  # after which Linux gives a connection up (tcp_retries2)
-# The columns with which trials.csv began, in their order; the others follow in that of their rows.
+TIMEOUTS_S = 930.0  # Linux gives a connection up after so long (tcp_retries2)
+# The first columns of trials.csv, in the order of old versions; the others follow in the order of
+# parameters.py.
 _FIRST = (
     "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
     "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
@@ -29,10 +30,10 @@ _FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnParameters:
-    """Where a trial stands in a population (study.fetches.scenario.rows).
+    """The place of a trial in a population (study.fetches.scenario.rows).
 
-    part: the population or variant; sample: the row's number in it.
-    key_rtt_ms, key_bandwidth_kbps: what the paper files the response under.
+    part: the population or variant; sample: the number of the row in it.
+    key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of the response.
     weight: the share of the population that it stands for.
     """
 
@@ -46,10 +47,10 @@ class DrawnParameters:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, ServerParameters,
             DrawnParameters):
-    """What is requested of the network, TCP and the client for one fetch.
+    """All parameters of one fetch: of the network, TCP, TLS, server and client.
 
-    repeat: 1, 2, … for the same setting measured again. what_if: of a trial that asks for the
-    reason of a difference, which limits of another trial it lifts (what_if.py); "" of all others.
+    repeat: 1, 2, … for repeated measurements of one setting. what_if: the limits of another trial
+    that this one lifts to find a reason (what_if.py); "" for all other trials.
     """
 
     PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
@@ -62,7 +63,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     @property
     def id(self) -> str:
-        """Names the trial in files and messages; unique within a run."""
+        """The trial's name in files and messages; unique within a run."""
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
         seed = f"-seed{self.seed}" if self.is_random else ""
@@ -81,7 +82,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
                 f"{'-without-' if self.what_if else ''}{self.what_if}")
 
     def _tagged(self, subject: str) -> str:
-        """Its parameters of a subject that are not at their default, for its id."""
+        """The part of the id with a subject's parameters that are not at their default."""
         return "".join(f"-{row.tag}{value if isinstance(value, str) else format_lossless(value)}"
                        for row in _TAGGED[subject]
                        if (value := getattr(self, row.field)) != row.default)
@@ -93,16 +94,15 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the model of TCP follows all that is requested by itself."""
+        """Whether the model of TCP covers each requested parameter."""
         return all(getattr(self, row.field) == row.default for row in _UNMODELLED)
 
     @property
     def deadline_s(self) -> float:
-        """Seconds of the network's time after which the client gives up.
+        """The client gives up after so many seconds of the network's time.
 
-        Room for a handshake that is retransmitted, for every round trip that
-        slow start could need, for sending everything thrice, and for as long as
-        TCP tries where losses come in a row.
+        That is enough for a retransmitted handshake, every round trip that slow start may need,
+        three transmissions of all data, and TCP's own timeout where losses come in bursts.
         """
         sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
@@ -144,12 +144,12 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     @property
     def _apart_s(self) -> int:
-        """Seconds between two connections, so that the first one's last packets have left."""
+        """Seconds between two connections, enough for the first one's last packets to arrive."""
         return math.ceil(2 + 10 * self.rtt_ms / 1000
                          + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
 
     def _paths(self) -> list[str]:
-        """What is fetched, in order, on one connection; the last is what is measured."""
+        """The paths to fetch on one connection, in order; the last fetch is the measured one."""
         if self.own:
             sizes = (*self.before, *((1,) if self.resumed else ()), self.response_bytes)
             return [self.own.url_path.replace(SIZE, str(size)) for size in sizes]
@@ -164,7 +164,7 @@ def _path(size: int, options: Sequence[str]) -> str:
     return f"/{size}{'?' if options else ''}{'&'.join(options)}"
 
 
-# In the order of the columns, which an id has kept.
+# In the order of the columns, since stored ids have it.
 _TAGGED = {subject: tuple(sorted(
     (row for row in of_subject(subject) if row.tag is not None),
     key=lambda row: Trial.COLUMNS.index(row.field)))

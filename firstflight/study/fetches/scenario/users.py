@@ -1,6 +1,6 @@
-"""The [users] table of a scenario: a sample of people's own users, measured under each window.
+"""The [users] table of a scenario: a sample of a site's users, measured under each window.
 
-study.users.sample writes it; it holds networks and sizes, and no address.
+study.users.sample writes it. It has networks and sizes, but no addresses.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario.seeds import netem_seed
 
 PART = "users"
-# What an assumed bandwidth decides: the same users with half and with double of it.
+# Factors on the assumed bandwidth: users without a known one are measured with all three.
 SCALES = {PART: 1.0, "users_half": 0.5, "users_double": 2.0}
 _PLACE = Quantity("group", "the place of a group", lowest=0, highest=10**6, whole=True)
 _TIMES = Quantity("times", "a number of users", lowest=1, highest=10**9, whole=True)
 
 
 def content(trial: Trial) -> Hashable:
-    """Equal for trials with the same outcome, whichever users they stand for."""
+    """A key that is equal for trials with the same result, whichever users they stand for."""
     return astuple(replace(trial, scenario="", part="", sample=0, weight=1.0))
 
 
 def order(trial: Trial) -> tuple[bool, int]:
-    """A fixed order for measuring, as if drawn: of every network and size a share comes early.
+    """A key that orders trials pseudo-randomly, so that the first ones are a fair sample.
 
-    It follows from the user alone, so that more rows or windows do not change it. The windows of
-    one user stay together; what an assumed bandwidth decides comes last.
+    It follows from the user alone, so more rows or windows do not change it. The windows of one
+    user stay together; trials with a scaled bandwidth come last.
     """
     row = f"{trial.rtt_ms} {trial.bandwidth_kbps} {trial.response_bytes}"
     return trial.part != PART, zlib.crc32(row.encode()) * 0x9E3779B1 % 2**32
@@ -46,13 +46,12 @@ def _column(reader: Reader) -> Reader:
 
 @dataclass(frozen=True)
 class UserSample:
-    """One row a user, as columns of one length.
+    """A sample of users, as columns of equal length with one value for each user.
 
-    rtt_ms, bandwidth_kbps, response_bytes: of each. times: how many of the
-    sample it stands for. group: its place in groups, "" for everybody else.
-    assumed_kbps: the bandwidth of all whose own is not known: they are measured with half and
-    double of it too; None where each is known. like: all that the users have in common, of the
-    file's [defaults].
+    times: how many users of the sample it stands for. group: its index in groups, where "" is the
+    group of all others. assumed_kbps: the bandwidth of users whose own is not known, who are also
+    measured with half and double of it; None where all are known. like: what all users share, from
+    the file's [defaults].
     """
 
     initcwnd: tuple[int, ...]
@@ -67,7 +66,7 @@ class UserSample:
     like: Template = key(None, absent=True)
 
     def check(self, where: str) -> None:
-        """Raises UsageError where the columns do not go with each other."""
+        """Check that the columns fit each other. Raises UsageError."""
         for name in ("bandwidth_kbps", "response_bytes", "times", "group"):
             if len(getattr(self, name)) != len(self.rtt_ms):
                 raise UsageError(f"{where}: {name}: {len(getattr(self, name))} values for"
@@ -86,7 +85,7 @@ class UserSample:
 
     @property
     def parts(self) -> dict[str, list[int]]:
-        """The places of the users of each part of SCALES that is measured."""
+        """The indices of the users that are measured with each of SCALES."""
         limits = QUANTITIES["bandwidth_kbps"]
         assumed = [place for place, kbps in enumerate(self.bandwidth_kbps)
                    if kbps == self.assumed_kbps]
@@ -96,11 +95,11 @@ class UserSample:
                 and limits.lowest <= scale * (self.assumed_kbps or 0) <= limits.highest}
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
-        """The windows of one user follow each other, with the same random numbers.
+        """The trials; seed: of the run.
 
-        seed: of the run.
+        The windows of one user follow each other, with the same random numbers.
         """
-        made, total = [], sum(self.times)
+        trials, total = [], sum(self.times)
         windows = replace(self.like, initcwnd=self.initcwnd)
         for part, places in self.parts.items():
             for place in places:
@@ -109,8 +108,8 @@ class UserSample:
                 user = windows.with_lists(
                     rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
                     response_bytes=(self.response_bytes[place],))
-                made += [replace(trial, part=part, sample=place,
-                                 weight=self.times[place] / total,
-                                 key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
-                         for trial in user.trials(scenario, netem_seed(seed, place))]
-        return made
+                trials += [replace(trial, part=part, sample=place,
+                                   weight=self.times[place] / total,
+                                   key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
+                           for trial in user.trials(scenario, netem_seed(seed, place))]
+        return trials

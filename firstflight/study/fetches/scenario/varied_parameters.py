@@ -1,4 +1,4 @@
-"""Varied parameters: columns that distinguish trials, for whatever fields Trial has."""
+"""Varied parameters: the columns that distinguish trials, from the fields of Trial."""
 
 from __future__ import annotations
 
@@ -31,19 +31,18 @@ _places = attrgetter(*_ORDER)  # of a trial, where no words have an order of the
 
 
 def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
-    """Each with what it shows of a trial: network, window and size, and whatever else differs.
+    """Columns for RTT, bandwidth, window and size, and for each other field that is varied.
 
-    Another field has a column where it differs between the trials or from
-    its default.
+    A field is varied where it differs between the trials, or from its default.
     """
     return [_column(field) for field in _FIELDS if field.name not in without
             and (field.name in _ALWAYS or _varies(field, trials))]
 
 
 def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False) -> list[str]:
-    """The columns of a trial in words, but for its window: what distinguishes it.
+    """The columns of a trial in words, without its window.
 
-    differing: of those columns only in which the others differ; [] for one network.
+    differing: only the columns that distinguish it from the others; [] for one network.
     """
     shown = [(column, value, {show(other) for other in others})
              for column, show in requested_columns(others, without=("initcwnd",))
@@ -54,9 +53,9 @@ def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False
 
 
 def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:
-    """The place of a trial where a reader looks for it; windows stand side by side.
+    """A key that orders trials by their parameters, with the windows of a cell side by side.
 
-    words: the values of some fields in the order in which they were requested.
+    words: for fields with words, their values in the requested order.
     """
     if not words:
         return _places(trial)
@@ -71,7 +70,7 @@ def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object
 
 
 def words_of(sweeps: Iterable[Sweep]) -> dict[str, tuple[str, ...]]:
-    """The words of each field of Trial that the sweeps list, in their order."""
+    """For each field with words, the values that the sweeps list, in their order."""
     words: dict[str, dict[str, None]] = {}
     for sweep in sweeps:
         for name in _ORDER:
@@ -82,7 +81,7 @@ def words_of(sweeps: Iterable[Sweep]) -> dict[str, tuple[str, ...]]:
 
 
 def shown(value: str | float) -> Cell:
-    """A value as it was requested, with as many decimals as it has."""
+    """A value with as many decimals as it was requested with."""
     if isinstance(value, str):
         return value
     return (int(value) if value == int(value)
@@ -90,8 +89,8 @@ def shown(value: str | float) -> Cell:
 
 
 def _varies(field: Field[Any], trials: Sequence[Trial]) -> bool:
-    """Whether it differs between the trials, or from its default."""
-    # One trial for each value as it stands: of a map's thousands most have the same.
+    """Whether a field differs between the trials, or from its default."""
+    # One trial for each value: in a map of thousands, most have the same.
     alike = {(getattr(trial, field.name), trial.bandwidth_kbps, trial.queue_from): trial
              for trial in trials}
     values = {_value(field, trial) for trial in alike.values()}
@@ -107,7 +106,7 @@ def _column(field: Field[Any]) -> Requested:
 
 
 def _value(field: Field[Any], trial: Trial) -> Any:
-    """The field, "" where it is the default; where chance decides nothing, its 0."""
+    """The field's value; "" where it is the default. Random loss and jitter of 0 stay 0."""
     if field.name == "queue_packets" and trial.queue_from == AUTO:
         return ""  # it follows from RTT and bandwidth
     value = _requested(field, trial)
@@ -116,16 +115,16 @@ def _value(field: Field[Any], trial: Trial) -> Any:
 
 
 def _requested(field: Field[Any], trial: Trial) -> Any:
-    """The field, "" where its value only means that nothing was requested."""
+    """The field's value; "" where it only means that nothing was requested."""
     value = getattr(trial, field.name)
     return "" if field.name == "queue_from" and value == AUTO else value
 
 
 def _default(field: Field[Any]) -> object:
-    """MISSING where there is none. A network in which chance decides nothing is the default."""
+    """The field's default, MISSING without one. Random loss and jitter have the default 0."""
     return 0 if _is_random(field.name) else field.default
 
 
 def _is_random(name: str) -> bool:
-    """Whether a field is a parameter by which chance decides."""
+    """Whether a field is a random parameter, such as loss."""
     return name in PARAMETERS and PARAMETERS[name].random

@@ -1,8 +1,8 @@
 """What-if trials: a trial measured again without some of its limits, with the same seed.
 
-A window's effect may be hidden, or turned into harm, by something else on the way: the receive
-window, the bandwidth, the queue, losses. Whether it is, the network answers: each of these limits
-can be lifted, alone or with others, and the trial is measured again.
+Something else may hide the effect of a window or turn it into harm: the receive window, the
+bandwidth, the queue, losses. The network shows whether it does: each of these limits can be lifted,
+alone or with others, and the trial is measured again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from firstflight.study.fetches.scenario.tcp import AMPLE_WINDOW
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 
-FASTER = 10  # times the bandwidth: what then limits a transfer is its round trips
+FASTER = 10  # times the bandwidth: then only round trips limit a transfer
 _PACED_BY_QDISC, _PACING_CONTROLS = "fq", ("bbr",)
 
 
@@ -27,9 +27,9 @@ _PACED_BY_QDISC, _PACING_CONTROLS = "fq", ("bbr",)
 class Limit:
     """One thing that can limit a transfer.
 
-    tag: in the column what_if and in a trial's id. name: in a sentence, without its article.
-    without: what there is instead, in a sentence. lift: the trial without the limit, the same one
-    where it has none.
+    tag: in the column what_if and in a trial's id. name: in a sentence, without an article.
+    without: what a sentence names instead of the limit. lift: returns the trial without the limit;
+    an equal one where it does not have the limit.
     """
 
     tag: str
@@ -43,7 +43,10 @@ def _set_default(names: tuple[str, ...], trial: Trial) -> Trial:
 
 
 def _ample_receive_window(trial: Trial) -> Trial:
-    """A window for twice the response: it never closes, however it grows (tcp_rcv_space_adjust)."""
+    """The trial with a receive window of twice the response, which never closes.
+
+    (tcp_rcv_space_adjust lets it grow further.)
+    """
     segments = math.ceil((trial.response_bytes + sum(trial.before)) / trial.mss)
     ample = min(max(AMPLE_WINDOW, trial.initrwnd, 2 * segments),
                 int(QUANTITIES["initrwnd"].highest))
@@ -57,7 +60,7 @@ def _faster(trial: Trial) -> Trial:
 
 
 def _endless_queue(trial: Trial) -> Trial:
-    """A plain queue that never drops: fq_codel and cake drop before they are full."""
+    """The trial with a fifo that never drops; fq_codel and cake drop before they are full."""
     return replace(trial, queue_packets=int(QUANTITIES["queue_packets"].highest), queue_from="",
                    qdisc="fifo" if trial.qdisc in MANAGED else trial.qdisc)
 
@@ -71,7 +74,7 @@ def _no_pacing(trial: Trial) -> Trial:
 
 
 def _short_chain(trial: Trial) -> Trial:
-    """The shortest certificate alone that the signature allows."""
+    """The trial with the shortest possible certificate alone."""
     if not trial.chain_bytes or trial.resumed:
         return trial
     return replace(trial, intermediates=0,

@@ -1,1 +1,1 @@
-"""What is observed of a fetch, and whether it is what was requested."""
+"""Verdicts on fetches: what was observed, compared with what was requested."""

@@ -1,7 +1,7 @@
-"""What both sides agreed on: the options of their SYNs, and what the server's kernel set.
+"""Checks of TCP's settings: the options of the SYNs, segment sizes, and the server's socket.
 
-What is left at Linux's default is compared as well as what is requested. The defaults stand here
-by themselves, not where the network is set up from them.
+Requested settings are compared, and so are those left at Linux's default. The defaults are written
+here a second time, so that a mistake where the network is set up shows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from firstflight.study.fetches.verify.integrity import is_on_wire
 from firstflight.study.fetches.verify.record import Record
 from firstflight.wire.exchange import server_rtt_us
 
-# Linux's own (Documentation/networking/ip-sysctl.rst), by the end of the name.
+# Linux's defaults of net.ipv4.tcp_* (Documentation/networking/ip-sysctl.rst).
 _DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", "reordering": "3"}
 BBR = "bbr"
 _BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
@@ -35,7 +35,8 @@ _LEAST_JUDGED_SEGMENTS = 12
 
 
 class _Offer(NamedTuple):
-    """What one SYN offers; scale is None without the option, and where it is not judged."""
+    """The options that one SYN offers; scale: None without the option, or where it is not judged.
+    """
 
     mss: int
     sack: bool
@@ -45,9 +46,9 @@ class _Offer(NamedTuple):
 
 
 def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
-    """Each SYN and SYN-ACK that left, not those of a server of one's own."""
+    """Compare each SYN and SYN-ACK that left, except the SYN-ACKs of a user's own server."""
     trial, wire = evidence.trial, evidence.wire
-    # Of other kernels net.core.rmem_max decides as well.
+    # On other kernels the scale also follows from net.core.rmem_max.
     has_scale = evidence.tolerances.model_ms is not None
     receive = buffer_sizes(trial.with_buffers(evidence.sysctls), RECEIVE)
     asks = _is_on(evidence, "ecn", "1")
@@ -58,7 +59,7 @@ def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
     for side, segments, expected in sides:
         offers = [_offer(segment, side == "client") for segment in segments]
         if asks and len(wire.syns) + len(wire.syn_acks) > 2:
-            # A copy has no ECN, nor has an answer to one (tcp_ecn_clear_syn).
+            # A retransmitted SYN has no ECN, nor has its SYN-ACK (tcp_ecn_clear_syn).
             judged = side == "client"
             offers[judged:] = [offer._replace(ecn=True) for offer in offers[judged:]]
         for offered in dict.fromkeys(offers):
@@ -66,7 +67,7 @@ def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
                 offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
             for name, value, requested in zip(_Offer._fields, offered, expected):
                 yield Comparison(value == requested, f"{side}'s {name} {value}", f"{requested}")
-    # A window is scaled in what follows, never in a SYN.
+    # The window of a SYN is never scaled.
     window = min(first_window(trial.client_window, receive, trial.syn_mss), MOST_IN_A_SYN_BYTES)
     for value in dict.fromkeys(segment.window for segment in wire.syns):
         yield Comparison(value == window, f"client's first window {value}", f"{window}")
@@ -97,9 +98,9 @@ def _offer(segment: Segment, is_client: bool) -> _Offer:
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
-    """What the server's kernel says of the connection; nothing in runs before it was asked."""
+    """Compare what the server's kernel reports of its socket; older runs have no such report."""
     trial, report = evidence.trial, evidence.report
-    # Real time's RTTs are not exact, and other kernels have other headers and pacing.
+    # In real time RTTs are not exact, and other kernels have other headers and pacing.
     is_exact = evidence.tolerances.model_ms is not None
     if "congestion_control" in report:
         control = report["congestion_control"]
@@ -134,10 +135,10 @@ def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
-    """Segments as long as the MSS lets them: path MTU probing (RFC 4821) tries shorter ones.
+    """Compare segments with the MSS; path MTU probing (RFC 4821) would send shorter ones.
 
-    The end of a write is shorter, and what fills a window or a buffer up: at most one segment of
-    six in 700 random transfers.
+    Ends of writes are shorter, and segments that fill a window or a buffer up. In 700 random
+    transfers these were at most one segment in six.
     """
     trial, mss = evidence.trial, _mss(evidence)
     sizes = [segment.payload_bytes for segment in evidence.wire.at_server
@@ -156,22 +157,22 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _mss(evidence: Evidence) -> int:
-    """The data of a full segment; without time stamps there is more room for it."""
+    """The data in a full segment; without time stamps there is room for more."""
     return evidence.trial.mss + (0 if _is_on(evidence, "timestamps", "1", "2") else TIMESTAMP_BYTES)
 
 
 def has_window(evidence: Evidence) -> bool:
-    """Not where SYN-ACKs were lost and retransmitted, or jitter let these overtake each other.
+    """Whether TCP begins with the initial window.
 
-    Then the window is one segment by right (RFC 6928 section 2, tcp_init_transfer).
+    After lost or reordered SYN-ACKs it rightly begins with one segment (RFC 6928 section 2,
+    tcp_init_transfer).
     """
     return len(evidence.wire.syn_acks) <= 2 or not (
         evidence.wire.handshake_was_lost or evidence.trial.disorder)
 
 
 def _first_buffer(evidence: Evidence) -> int:
-    """Bytes of the server's send buffer when it accepts (tcp_init_buffer_space, tcp_sndbuf_expand).
-    """
+    """Size of the server's send buffer at accept (tcp_init_buffer_space, tcp_sndbuf_expand)."""
     trial = evidence.trial
     first, most = buffer_sizes(trial.with_buffers(evidence.sysctls), SEND)
     segments = max(LEAST_BUFFERED_SEGMENTS, trial.server_window,
@@ -181,10 +182,10 @@ def _first_buffer(evidence: Evidence) -> int:
 
 
 def _pacing_rates(evidence: Evidence, rtts_us: tuple[int, int]) -> tuple[int, int]:
-    """The least and the most bytes a second that TCP may compute when it accepts.
+    """The smallest and the largest pacing rate that TCP may compute at accept, in bytes/s.
 
-    The window in each RTT of the handshake, times tcp_pacing_ss_ratio (tcp_update_pacing_rate);
-    BBR's own (bbr_init_pacing_rate_from_rtt).
+    One window in each RTT of the handshake, times tcp_pacing_ss_ratio (tcp_update_pacing_rate); BBR
+    has its own rule (bbr_init_pacing_rate_from_rtt).
     """
     trial = evidence.trial
     mss, window = evidence.report["mss"] or trial.mss, trial.server_window

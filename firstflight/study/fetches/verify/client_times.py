@@ -1,8 +1,8 @@
-"""The client's times against its own capture: connect, first byte and total of every trial.
+"""Check the client's times (connect, first byte, TLS, total) against its own capture.
 
-curl's clock begins when a transfer does: with the SYN, or with the request on a connection that
-is there already. A time ends when the packet arrived that completes what the client waits for.
-wget's time is that of its process, which starts before and ends after.
+curl's clock begins with the SYN, or with the request on a connection that is open already. It ends
+when the packet arrives that completes what the client waits for. wget's time is that of its
+process, which starts earlier and ends later.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from firstflight.study.fetches.verify.integrity import is_on_wire
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import wire_bytes
 
-_ARP_BYTES = 42  # of a question for an address, and of its answer
+_ARP_BYTES = 42  # an ARP request, and its reply
 
 
 def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
-    """Nothing of a time that the client does not report."""
+    """Compare the times that the client reports."""
     at_client, fetch, trial = evidence.wire.at_client, evidence.fetch, evidence.trial
     response = _response(evidence)
     if response is None:
@@ -37,7 +37,8 @@ def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
     begun_ns -= round(evidence.arp_wait_ms * MS)
     first = _arrivals(at_client, first_end)
     completed = _arrivals(at_client, end + (trial.framing == "close"))
-    # Where a response of one's own server ends, and how long nginx's first record is, is not known.
+    # The end of a response by the user's own server is not known, nor is the length of nginx's
+    # first record.
     yield from _compare(evidence, "total", begun_ns, fetch.get("total_ms"),
                         first[:1] if trial.server == OWN else completed, completed[-1:])
     if trial.client == "wget":
@@ -55,9 +56,9 @@ def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _response(evidence: Evidence) -> tuple[int, int, int] | None:
-    """Where the response begins, where it can be read from, where it ends: sequence numbers.
+    """Sequence numbers: where the response begins, where its first readable byte ends, its end.
 
-    Of a record of TLS nothing can be read before all of it is there.
+    A TLS record can be read only when all of it has arrived.
     """
     if evidence.messages is not None:
         start, end = evidence.messages.start, evidence.messages.end
@@ -72,26 +73,26 @@ def _response(evidence: Evidence) -> tuple[int, int, int] | None:
 
 
 def _requested_ns(at_client: Sequence[Segment], start: int) -> int | None:
-    """When the request of a response that begins there left, on a connection with earlier ones."""
+    """When the request of the response at `start` left, on a connection with earlier responses."""
     begun_ns: int | None = None
-    requested, heard, heard_before = 1, 1, 0  # sequence numbers
+    requested, received, received_before = 1, 1, 0  # sequence numbers
     for segment in at_client:
         if segment.to_client:
             if segment.payload_bytes and segment.end > start:
                 break
-            heard = max(heard, segment.end)
+            received = max(received, segment.end)
         elif segment.payload_bytes and segment.end > requested:
-            if heard > heard_before:  # else another segment of the same request
-                begun_ns, heard_before = segment.time_ns, heard
+            if received > received_before:  # otherwise another segment of the same request
+                begun_ns, received_before = segment.time_ns, received
             requested = segment.end
     return begun_ns
 
 
 def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
-    """When all before sequence number `end` had arrived, ns; [] where it never had.
+    """When all data before sequence number `end` had arrived, in ns; [] where it never had.
 
-    Then the times of what came until the client acknowledges it: a receiver that is short of
-    memory drops segments that came out of order (tcp_prune_ofo_queue), and waits for a copy.
+    Later arrivals, until the client acknowledges, are included: a receiver that is short of memory
+    drops segments that arrived out of order (tcp_prune_ofo_queue), and waits for a retransmission.
     """
     complete = 1
     waiting: dict[int, int] = {}
@@ -116,7 +117,7 @@ def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
 
 def _compare(evidence: Evidence, name: str, begun_ns: int, reported_ms: float | None,
              earliest: Sequence[int], latest: Sequence[int]) -> Iterable[Comparison]:
-    """One time: it ends at one of the earliest moments, or from the first of them to the latest."""
+    """Compare one time: it ends at one of `earliest`, or between the first of them and `latest`."""
     if reported_ms is None or not earliest or not latest:
         return
     trial, tolerances = evidence.trial, evidence.tolerances

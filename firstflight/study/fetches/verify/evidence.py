@@ -1,7 +1,6 @@
 """The evidence of one trial: what was observed of it, and what the model computes.
 
-Nothing is believed because it was configured: records and verdicts are read off an
-Evidence.
+Records and verdicts are made from an Evidence, never from the configuration.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from firstflight.study.fetches.verify.transfers import more_digits, secure_of, t
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
 
-# curl's and wget's own time is less: what is further off may be due to the clock's phase.
+# curl's and wget's own time is less. A larger deviation may come from the phase of the clock.
 _NEAR_MS = 0.1
-# What is longer would take seconds to follow: some 100 MB in full segments.
+# About 100 MB in full segments: longer transfers would take the model seconds.
 MOST_SEGMENTS = 75_000
-# Of smaller segments over TLS the model is up to 0.13 % off.
+# With smaller segments over TLS the model deviates by up to 0.13 %.
 LEAST_SECURE_MSS = 256
-# Those that the model follows, and those that a transfer without losses does not notice.
+# Sysctls that the model follows, or that do not change a transfer without losses.
 MODELLED_SYSCTLS = frozenset((RECEIVE, SEND, *(f"net.ipv4.tcp_{name}" for name in (
     "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
 
@@ -41,11 +40,11 @@ class Evidence(Observed):
 
     @property
     def expected_first_flight(self) -> tuple[int, int]:
-        """The fewest and the most segments that the windows let leave at first.
+        """The smallest and the largest first flight that the windows allow, in segments.
 
         They differ where more than the windows decides on the second of two writes, and where the
-        sender paces: then the first acknowledgement may come before all has left, and TCP_INFO
-        alone shows the window. The small segment of a write by itself counts. A part of a segment
+        sender paces: then an acknowledgement may arrive before the whole window has left, and only
+        TCP_INFO shows the window. A small segment of a write of its own counts. A partial segment
         may fill the receive window up (tcp_mss_split_point).
         """
         if not self.is_paced:
@@ -55,15 +54,15 @@ class Evidence(Observed):
 
     @property
     def _first_flight(self) -> tuple[int, int]:
-        """The same of a sender that does not pace."""
+        """The smallest and the largest first flight of a sender that does not pace."""
         trial = self.trial
         if self.hears_late:
             return self._first_flight_of_two_writes
         if not trial.head or trial.gap_ms or trial.before:
             flight = (self.prediction.first_flight if self._is_followed
                       else first_flight(self.transfer))
-            # Losses, disorder and other queues move the moments at which an acknowledgement or a
-            # timer comes, and a part of a segment fills a buffer.
+            # Losses, reordering and other queues move acknowledgements and timers, and a partial
+            # segment may fill a buffer: one segment more or less.
             moved = bool(trial.disorder or trial.qdisc in MANAGED or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
@@ -77,16 +76,16 @@ class Evidence(Observed):
 
     @property
     def _first_flight_of_two_writes(self) -> tuple[int, int]:
-        """The same where losses or jitter decide when the first write is acknowledged.
+        """The range where losses or jitter decide when the first write is acknowledged.
 
-        The packets show whether that was before the second write. Both writes are one flight if it
-        was not, as far as the window goes. What timers retransmitted by then takes some of it.
+        The packets show whether that was before the second write. If it was not, both writes are
+        one flight, up to the window. Retransmissions by timers before then use some of the window.
         """
         trial, start_ns = self.trial, self.wire.response_start_ns or 0
         due_ns = start_ns + round(trial.gap_ms * 1e6)
-        least, most, both = self._writes_unheard
+        least, most, both = self._unacknowledged_writes
         if self.is_paced:
-            return least, trial.server_window + 1  # what a timer sends looks like the rest
+            return least, trial.server_window + 1  # a timer's segment looks like a paced one
         if self.wire.first_flight_end_ns < due_ns:
             return least, most
         retransmitted = any(start_ns < segment.time_ns < due_ns for segment
@@ -94,21 +93,21 @@ class Evidence(Observed):
         return least if retransmitted else min(both), max(both)
 
     @property
-    def _writes_unheard(self) -> tuple[int, int, list[int]]:
-        """The least and the most segments of the first of two writes, and the numbers of both.
+    def _unacknowledged_writes(self) -> tuple[int, int, list[int]]:
+        """The smallest and the largest first write in segments, and the sizes of both together.
 
-        The handshake's own RTT decides how large batches are (tcp_tso_autosize), and
-        with that whether the last few wait (tcp_tso_should_defer).
+        The RTT of the handshake decides how large batches are (tcp_tso_autosize), and so whether
+        the last few segments wait (tcp_tso_should_defer).
         """
         writes = [unacknowledged(replace(self.transfer, handshake_us=us))
                  for us in dict.fromkeys(server_rtt_us(self.wire) or (None,))]
         firsts = [max(first, 1) for first, _ in writes]
-        # The second write may have nothing.
+        # The second write may be empty.
         return min(firsts), max(firsts), [max(first, *pair) for first, pair in zip(firsts, writes)]
 
     @property
     def transfer(self) -> Transfer:
-        """What the model needs to know of a transfer that succeeded."""
+        """The transfer as the model needs it; only of a transfer that succeeded."""
         trial = self.trial
         header_bytes, request_bytes = self.report["header_bytes"], self.report["request_bytes"]
         secure = secure_of(self.report)
@@ -122,22 +121,22 @@ class Evidence(Observed):
                                 earlier_bytes=trial.before[0] + header_bytes + digits,
                                 earlier_request_bytes=request_bytes + digits - len(path),
                                 earlier_count=len(trial.before))
-        # Without an option none (RFC 7323, 2.2): the SYN shows how its kernel counts windows.
+        # The SYN shows the window scale; without the option windows are not scaled (RFC 7323, 2.2).
         syns = self.exchange.syns if self.exchange is not None else ()
         return replace(requested, window_scale=syns[0].scale) if syns else requested
 
     @cached_property
     def prediction(self) -> Prediction:
-        """What the model computes of the transfer.
+        """The model's prediction of the transfer.
 
-        Where the times disagree the model computes it once more with the phase of the
-        kernel's clock that the packets show, the one nearest to where its connection
-        began: without it predictions can be shared among repeats.
+        The first prediction has a common phase of the kernel's clock, so that repeats share it.
+        Where its times do not agree, the model computes again with the phase that the packets show,
+        the one nearest to the start of the connection.
         """
         first = predict(self.transfer)
         observed = [self.fetch.get("total_ms"), self.latency_ms]
         predicted = [self._total_ms(first), first.latency_ms]
-        if "tls" in self.report:  # whose first record may come before or after a retransmission
+        if "tls" in self.report:  # its first record may come before or after a retransmission
             observed += [self.fetch.get("first_byte_ms"), self.fetch.get("appconnect_ms")]
             predicted += [first.first_byte_ms, first.appconnect_ms]
         if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS
@@ -146,7 +145,7 @@ class Evidence(Observed):
         phases_ns = clock_phases_ns(self.wire)
         if phases_ns is None:
             return first
-        # With all milliseconds since the trial began: timers of seconds end on a coarser grid.
+        # Counted from the beginning of the trial, since timers of seconds end on a coarser grid.
         begun_ns = self.begun_ns or self.transfer.clock_phase_ns
         return predict(replace(self.transfer, clock_phase_ns=nearest_phase_ns(
             phases_ns, begun_ns)))
@@ -173,9 +172,9 @@ class Evidence(Observed):
 
     @property
     def may_lose(self) -> bool:
-        """Whether loss is requested, or the queue is too short to hold it all.
+        """Whether loss is requested, or the queue may be too short for the whole transfer.
 
-        What was retransmitted, and the model does not know of, comes on top.
+        Retransmissions that the model does not predict are added to its longest queue.
         """
         retransmitted = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
         return (self.trial.loss_percent > 0 or not self._is_followed
@@ -183,12 +182,12 @@ class Evidence(Observed):
 
     @property
     def judged_by(self) -> str:
-        """Which of PATH, HOST and TCP judge the trial, as words."""
+        """Which of PATH, HOST and TCP judge the trial, separated by spaces."""
         words = {PATH: self.path is not None, HOST: self.shows_causes,
                  TCP: self.is_comparable}
         return " ".join(word for word, judges in words.items() if judges)
 
-    # Against the model; nothing where it does not know all of it.
+    # Comparisons with the model; [] where it does not cover the transfer.
 
     def compare_total(self) -> list[Comparison]:
         return ([self.compare_time(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
@@ -200,17 +199,17 @@ class Evidence(Observed):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the model's times are to be those of the transfer."""
+        """Whether the transfer has to take the times that the model computes."""
         return (self.tolerances.model_ms is not None and self.is_modelled
                 and not (self.wire.lost_to_client or self.wire.lost_to_server)
                 and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
 
     def compare_time(self, observed: float | None, predicted_ms: float) -> Comparison:
-        """A time that the model predicts, within its tolerance."""
-        late_ms = (math.nan if observed is None else observed) - predicted_ms
+        """Compare a time in ms with the model's; a missing time does not pass."""
+        deviation_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
-        return Comparison(abs(late_ms) <= allowed, f"{late_ms + predicted_ms:.3f} ms",
-                          f"{predicted_ms:.3f} ms")
+        return Comparison(abs(deviation_ms) <= allowed, f"{deviation_ms + predicted_ms:.3f} ms",
+                        f"{predicted_ms:.3f} ms")
 
     @property
     def is_modelled(self) -> bool:
@@ -219,14 +218,14 @@ class Evidence(Observed):
 
     @property
     def _repeats_its_hello(self) -> bool:
-        """Whether the client's timer retransmitted its hello, which the model has of HTTP alone."""
+        """Whether the client's timer retransmitted its hello, which the model does not cover."""
         end = self.report["tls"]["hello_bytes"] if "tls" in self.report else 0
         return any(segment.payload_bytes and segment.seq <= end
                    for segment in self.wire.client_retransmissions)
 
     @property
     def _is_followed(self) -> bool:
-        """Whether the model knows such servers, senders, queues and settings."""
+        """Whether the model covers such servers, senders, queues and settings."""
         trial = self.trial
         segments = (sum(trial.before) + trial.response_bytes) // trial.mss
         return (self.has_report and trial.congestion_control in CONGESTION_CONTROLS

@@ -1,4 +1,4 @@
-"""What is compared of a handshake over TLS with the model of TCP."""
+"""Check a TLS handshake against the model of TCP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firstflight.study.fetches.verify.record import Record
 
 
 def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
-    """The end of TLS's handshake, the first byte, the server's window."""
+    """Compare the end of the handshake, the first byte, the server's window and round trips."""
     if "tls" not in evidence.report or not evidence.is_comparable:
         return
     prediction, fetch = evidence.prediction, evidence.fetch

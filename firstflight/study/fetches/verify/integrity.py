@@ -1,4 +1,4 @@
-"""Whether a transfer was whole, and the one that was requested: else there is no measurement."""
+"""Checks that a transfer was complete, and the one that was requested."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from firstflight.study.fetches.verify.record import Record
 from firstflight.testbed.hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
 from firstflight.wire.delivery.packet_path import PATH
 
-# Of a server's first messages, besides the certificates: hellos, signature, Finished, headers.
+# The most bytes besides the certificates in a server's first messages: hellos, Finished, headers.
 AROUND_CHAIN_BYTES = 4096
 
 
 def around_chain(trial: Trial) -> int:
-    """The most of those bytes; a large signature comes on top."""
+    """AROUND_CHAIN_BYTES and the signature, which can be large."""
     return AROUND_CHAIN_BYTES + SIGNATURE_BYTES[trial.signature]
 
 
-# Which stored records were judged ----------------------------------------------------
+# Which checks apply to a stored record ------------------------------------------------
 
 def is_fetched(record: Record) -> bool:
     return record.verdict != SKIPPED and not record.trial.cannot_connect
 
 
-# What reads the packets compares: see judge_fetch.
-CAPTURE: Check[Evidence, Record] = Check("capture", "both captures are whole", lambda evidence: (),
-                lambda record: is_fetched(record) and record.ok)
+# judge_fetch itself finds captures that cannot be read.
+CAPTURE: Check[Evidence, Record] = Check(
+    "capture", "both captures are whole", lambda evidence: (),
+    lambda record: is_fetched(record) and record.ok)
 
 
 def is_on_wire(record: Record) -> bool:
@@ -41,23 +42,24 @@ def is_on_wire(record: Record) -> bool:
 
 
 def is_estimated(record: Record) -> bool:
-    """Whether RTT, bandwidth and losses were estimated, since no packet was judged by itself."""
+    """Whether RTT, bandwidth and losses were estimated, since packets were not judged one by one.
+    """
     return is_on_wire(record) and PATH not in record.judged_by.split()
 
 
 def shows_window(record: Record) -> bool:
-    # After a handshake that lost packets the window is one segment by right.
+    # After a handshake that lost packets, TCP rightly begins with one segment.
     return is_on_wire(record) and record.seen_rtt_ms is not None
 
 
 def is_modelled(record: Record) -> bool:
-    """Whether the model knows all that happened to a stored record's transfer."""
+    """Whether the model covers all that happened in a stored record's transfer."""
     return (shows_window(record) and record.retransmissions == record.model_retransmissions
             and not (record.lost_segments or record.lost_packets)
             and record.model_ms is not None)
 
 
-# What is compared --------------------------------------------------------------------
+# Comparisons -------------------------------------------------------------------------
 
 
 def _compare_exit_status(evidence: Evidence) -> Iterable[Comparison]:
@@ -78,8 +80,8 @@ def _compare_size(evidence: Evidence) -> Iterable[Comparison]:
 
 def _compare_digest(evidence: Evidence) -> Iterable[Comparison]:
     received, sent = evidence.fetch["sha256"], evidence.report["sha256"]
-    as_what = "as it came at first" if evidence.trial.own_server else "as sent"
-    yield Comparison(received == sent, f"{received[:12]}…", f"{sent[:12]}… {as_what}")
+    source = "as it came at first" if evidence.trial.own_server else "as sent"
+    yield Comparison(received == sent, f"{received[:12]}…", f"{sent[:12]}… {source}")
 
 
 def _compare_http_version(evidence: Evidence) -> Iterable[Comparison]:
@@ -94,15 +96,15 @@ NEWER_LIBRARY = (3, 5)
 
 
 def _version(library: str) -> tuple[int, ...]:
-    """(3, 5) of "OpenSSL 3.5.7 9 Jun 2026"; () of other words."""
+    """(3, 5) of "OpenSSL 3.5.7 9 Jun 2026"; () of another library."""
     match = re.match(r"OpenSSL (\d+)\.(\d+)", library)
     return tuple(map(int, match.groups())) if match else ()
 
 
 def _compare_session(evidence: Evidence) -> Iterable[Comparison]:
-    """What the server's OpenSSL reports of the session that carried the response.
+    """Compare the TLS session of the response, as the server's OpenSSL reports it.
 
-    Of another server curl has checked the version, and the flight shows the session.
+    Other servers report none: there curl has checked the version, and the flight shows the session.
     """
     trial, tls = evidence.trial, evidence.report.get("tls")
     if not evidence.has_report:

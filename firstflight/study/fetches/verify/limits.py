@@ -1,4 +1,4 @@
-"""What limited a first flight, read off the packets."""
+"""What limited a first flight, by its packets."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's siz
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
 RECEIVE_WINDOW, SEND_BUFFER, PACING = "receive window", "send buffer", "pacing"
 DEFERRED = "wait for an acknowledgement"
-# Where the window was no smaller than what was to be sent.
+# The window was large enough for all that was to be sent.
 BY_RESPONSE = ("", RESPONSE, FIRST_WRITE, FLIGHT)
 
 
 def limit_of(evidence: Evidence) -> str:
-    """Why the first flight was shorter than the requested window, "" where it was not.
+    """Why the first flight was shorter than the requested window; "" where it was not.
 
-    What the server had written left where no window holds it back: what then
-    stays is what the kernel did not take from the server (send buffer). A
-    second write that meets a window already in use may keep its last segments
-    back, to send more at once when an acknowledgement has come
-    (tcp_tso_should_defer).
+    Where no window holds data back, what stays is what the kernel did not yet take from the server
+    (send buffer). A second write, with part of the window in use already, may hold its last
+    segments back to send more at once after an acknowledgement (tcp_tso_should_defer).
     """
     wire, requested = evidence.wire, evidence.trial.server_window
     flight = evidence.first_flight
@@ -63,14 +61,14 @@ def offered_end(wire: Exchange) -> int:
 
 
 def _all_written(evidence: Evidence) -> int:
-    """Where the server's first messages on the connection end, as a sequence number."""
+    """Sequence number at the end of the server's first messages on the connection."""
     if evidence.messages is not None:
         return 1 + (evidence.flight_bytes or evidence.messages.end)
     return 1 + evidence.transfer.first_bytes
 
 
 def _writes(evidence: Evidence) -> tuple[int, ...]:
-    """Where a write before the last one ends."""
+    """Sequence number at the end of the first of two writes; () for one write."""
     staged = evidence.trial.gap_ms and not evidence.trial.before
     return (1 + evidence.transfer.burst_bytes,) if staged else ()
 

@@ -1,4 +1,4 @@
-"""What readers have to know of transfers: what limited them besides the window, and servers."""
+"""Notes on transfers: how they were judged, what limited them besides the window, and servers."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def is_limited(record: Record) -> bool:
 
 
 def waited_later(record: Record) -> bool:
-    """Whether the client's receive window held later flights back, and not the first."""
+    """Whether the client's receive window held later flights back, but not the first."""
     return bool(record.receive_window_waits) and record.limited_by != RECEIVE_WINDOW
 
 
 def limits(record: Record) -> list[str]:
-    """What limited its flights, in words for a table."""
+    """What limited the flights of a transfer, in words for a table."""
     return [*([record.limited_by] if is_limited(record) else []),
             *([f"{RECEIVE_WINDOW}, later"] if waited_later(record) else [])]
 
 
 def run_notes(records: Sequence[Record]) -> tuple[str, ...]:
-    """The same of a whole run, what judged it, and what readers have to know of its servers."""
-    return (*_judges(records), *_unpredicted(records), *_skipped(records),
+    """Notes on a whole run: how it was judged, what was skipped, its servers, and limits."""
+    return (*_judgement(records), *_unpredicted(records), *_skipped(records),
             *server_notes(records), *limiting_notes(records))
 
 
-def _judges(records: Sequence[Record]) -> list[str]:
+def _judgement(records: Sequence[Record]) -> list[str]:
     """How many trials were judged packet by packet, by when data left, and by the model of TCP."""
     counted = Counter(word for record in records for word in record.judged_by.split())
     if not counted:
@@ -49,10 +49,10 @@ def _judges(records: Sequence[Record]) -> list[str]:
 
 
 def _unpredicted(records: Sequence[Record]) -> list[str]:
-    """On how many trials the model is silent, for their kernel or their congestion control."""
-    silent = [record for record in records if record.counts and record.model_ms is None]
+    """A note on the trials that the model does not cover, by kernel or congestion control."""
+    uncovered = [record for record in records if record.counts and record.model_ms is None]
     causes: Counter[str] = Counter()
-    for record in silent:
+    for record in uncovered:
         trial = record.trial
         if trial.kernel != default("kernel"):
             causes[f"the kernel {trial.kernel}"] += 1
@@ -63,19 +63,19 @@ def _unpredicted(records: Sequence[Record]) -> list[str]:
     if not causes:
         return []
     named = ", ".join(f"{cause} in {count}" for cause, count in sorted(causes.items()))
-    return [f"The model of TCP predicts {' and '.join(CONGESTION_CONTROLS)} of kernels whose source"
-            f" nobody has changed, with the usual parameters of their modules. It predicts nothing"
-            f" for {named} of {len(records)} trials."]
+    return [f"The model of TCP covers {' and '.join(CONGESTION_CONTROLS)} of unchanged kernels, with"
+            f" their modules' default parameters. It predicts nothing for {named} of"
+            f" {len(records)} trials."]
 
 
 def _skipped(records: Sequence[Record]) -> list[str]:
-    """What was skipped, and what would bring it."""
+    """How many trials were skipped, and why."""
     skipped = Counter(record.verdict_reason for record in records if record.was_skipped)
     return [f"{count} of {len(records)} trials are skipped: {why}."
             for why, count in sorted(skipped.items())]
 
 
-# What limited transfers -----------------------------------------------------------------
+# Limits of transfers --------------------------------------------------------------------
 
 def limit_note(record: Record) -> str:
     """Such as "64 requested, first flight 27: limited by the receive window"; "" for none."""
@@ -101,7 +101,8 @@ def _limits(records: Sequence[Record]) -> list[str]:
         return []
     parts = []
     for name, count in sorted(Counter(record.limited_by for record in limited).items()):
-        least = min((record for record in limited if record.limited_by == name), key=_part)
+        least = min((record for record in limited if record.limited_by == name),
+                    key=lambda record: (record.seen_first_flight or 0) / record.trial.initcwnd)
         parts.append(f"the {name} in {count} (as few as {least.seen_first_flight} of"
                      f" {least.trial.initcwnd} segments)")
     return [f"In {len(limited)} of {len(records)} transfers another cause than the initial window"
@@ -119,13 +120,9 @@ def _waits(records: Sequence[Record]) -> list[str]:
             " client's receive window."]
 
 
-def _part(record: Record) -> float:
-    """The first flight as a part of the window."""
-    return (record.seen_first_flight or 0) / record.trial.initcwnd
-
 
 def _drops(records: Sequence[Record]) -> list[str]:
-    """What the queues dropped, in either direction."""
+    """Notes on the packets that queues dropped, in either direction."""
     sentences = []
     for name, column in (("The queue", "queue_drops"),
                          ("The queue towards the server", "uplink_queue_drops")):
@@ -154,18 +151,18 @@ NAMES = {OWN: "the server of your own"}
 
 
 def server_notes(records: Sequence[Record]) -> list[str]:
-    """Notes on servers whose writes no model knows, and on requests that were early data."""
+    """Notes on servers whose writes the model does not know, and on early data."""
     others = [record for record in records if record.counts and record.trial.server != BUILTIN]
     names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)
                                  for record in others}))
     return [*([f"The writes of {names} are not known, so {len(others)} of {len(records)}"
                " trials have no model: they are verified by window, RTT, bandwidth, losses,"
                f" retransmissions and the received bytes."] if others else []),
-            *_early(records)]
+            *_early_data(records)]
 
 
-def _early(records: Sequence[Record]) -> list[str]:
-    """How many requests were early data."""
+def _early_data(records: Sequence[Record]) -> list[str]:
+    """A note on the requests that were early data."""
     taken = [record.accepted_early_bytes or 0 for record in records
              if record.counts and record.trial.early_data_bytes]
     sizes = " to ".join(map(str, sorted({min(taken), max(taken)}))) if taken else ""

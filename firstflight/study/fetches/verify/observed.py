@@ -1,4 +1,4 @@
-"""What was observed of one trial: by the client, the server, the packets, the qdiscs."""
+"""What client, server, packets and qdiscs show of one trial."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from firstflight.wire.flights import split_into_flights
 from firstflight.wire.messages import Early, Messages
 from firstflight.wire.retransmissions import Retransmission, explain_retransmissions
 
-# server.py waits for its back-end in whole milliseconds, and may start to twice.
+# server.py waits for its back-end in whole milliseconds, and may wait twice.
 _PAUSE_MS = 2.0
-# netem's table of the normal distribution ends there (iproute2, netem/normal.c).
+# netem's table of the normal distribution ends here (iproute2, netem/normal.c).
 JITTER_SIGMAS = 4.0
-# After a pause both buckets of HTB are full: so many packets leave unshaped, at most.
+# After a pause both buckets of HTB are full, and at most this many packets leave unshaped.
 HTB_UNSHAPED_PACKETS = 3
-INSTANT_NS = 10_000  # what leaves this close together leaves at once; pacing is slower
-# Besides PATH, what judges a trial: why a host sent when it did, and a model the whole transfer.
+INSTANT_NS = 10_000  # segments this close together left at once; pacing is slower
+# Besides PATH, what judges a trial: the moments at which hosts send, and the model of TCP.
 HOST, TCP = "host", "TCP"
 
 
 def _completed_ns(arrived: Iterable[Segment]) -> int:
-    """When the last data arrived that had not arrived before."""
+    """When the last new data arrived."""
     received: set[int] = set()
     last_ns = 0
     for segment in arrived:
@@ -47,10 +47,10 @@ def _completed_ns(arrived: Iterable[Segment]) -> int:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far what was observed may be from what was requested: the larger of ms and share.
+    """How far observations may be from what was requested: the larger of ms and share.
 
-    model_ms is None where the model is no part of the verdict. client_ms, client_share: of the
-    client's clock; process_ms: how long a process takes to start and to end.
+    model_ms: None where the model does not judge. client_ms, client_share: of the client's clock.
+    process_ms: how long a process may take to start and to end.
     """
 
     rtt_ms: float
@@ -66,12 +66,13 @@ class Tolerances:
     process_ms: float
 
 
-# Virtual time: computing takes none, what remains is rounding, and a microsecond of a guest's clock
-# for each system call that fails (um_udelay): the client's clock is within 8 µs of its capture.
+# In virtual time computing takes no time. What remains is rounding, and a microsecond of the
+# guest's clock for each failed system call (um_udelay): the client's clock is within 8 µs of its
+# capture.
 EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
                    latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001,
                    client_ms=0.01, client_share=0.0, process_ms=0.1)
-# Real time: timers fire late and processors are busy.
+# In real time timers fire late and processors are busy.
 REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
                        latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0,
                        client_ms=5.0, client_share=0.05, process_ms=250.0)
@@ -81,16 +82,18 @@ REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing
 class Observed:
     """What was observed of one trial.
 
-    fetch, report: what the client and the server reported (client.py,
-    server.py), or what is known of a server that reports nothing
-    (testbed/servers/external.py); nothing where the transfer failed. exchange: what the packets
-    show, None where they cannot be read; messages: the same of a server that reports
-    nothing; early: of early data that was accepted. lost_in_all: packets of all its connections, by
-    direction, where it has another one than the exchange. sysctls: what the scenario set
-    otherwise than testbed.network.kernel.TCP_SYSCTLS. drops: what the bench's qdiscs
-    counted (testbed.worker.fetches), {} in runs before it did. path: what the path did with each
-    packet, to client and to server; None where it is not judged, in real time. tick_ns: the tick of
-    the kernel's clock on which the trial began, in virtual time; 0 where that is not known.
+    fetch, report: the reports of the client (client.py) and the server (server.py), or what
+        testbed/servers/external.py knows of a server that reports nothing; empty where the
+        transfer failed.
+    exchange: the packets of the transfer, None where they cannot be read. messages: the messages in
+        them, where the server reports nothing. early: accepted early data.
+    lost_in_all: lost packets of all connections, by direction, where there are several.
+    sysctls: those that the scenario changes from testbed.network.kernel.TCP_SYSCTLS.
+    drops: the counters of the qdiscs (testbed.worker.fetches), {} in older runs.
+    path: what the path did with each packet, to the client and to the server; None where packets
+        are not judged one by one, as in real time.
+    tick_ns: in virtual time, the tick of the kernel's clock at which the trial began; 0 where it is
+        not known.
     """
 
     trial: Trial
@@ -113,20 +116,20 @@ class Observed:
 
     @property
     def accepted_early_bytes(self) -> int | None:
-        """The early data that the server took, by its extensions; None where none was sent."""
+        """Size of the early data that the server accepted; None where none was requested."""
         return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
 
     # What the packets show -----------------------------------------------------------
 
     @property
     def wire(self) -> Exchange:
-        """The exchange, where there is one."""
+        """The exchange; only where there is one."""
         assert self.exchange is not None
         return self.exchange
 
     @property
     def first_flight(self) -> int | None:
-        """Segments before the first acknowledgement of data, paused ones included."""
+        """Data segments before the first acknowledgement of data, with those after a pause."""
         flight = len(self.wire.first_flight)
         if self.hears_late and self.trial.congestion_control in CONGESTION_CONTROLS:
             flight -= len(self._timers_segments)
@@ -136,16 +139,16 @@ class Observed:
 
     @property
     def first_burst(self) -> int | None:
-        """Segments of the first flight that left with its first one."""
+        """How many segments of the first flight left at the same instant as its first."""
         flight = self.wire.first_flight
         return sum(segment.time_ns - flight[0].time_ns <= INSTANT_NS for segment in flight) or None
 
     @property
     def link_idle_ms(self) -> float | None:
-        """How long the link to the client sent nothing while the client waited for its response.
+        """How long the link to the client was idle while the client waited for its response.
 
-        Each packet that arrived in that time kept the link busy for its length. None where the
-        client reports no time, or where HTB shapes, whose packets leave in bursts.
+        Each packet that arrived meanwhile kept the link busy for its length. None where the client
+        reports no time, or where HTB shapes, since its packets leave in bursts.
         """
         total_ms = self.fetch.get("total_ms")
         arrived = [segment for segment in self.wire.at_client if segment.to_client]
@@ -157,14 +160,14 @@ class Observed:
         else:
             first_ns = self.wire.at_client[0].time_ns
             last_ns = first_ns + round(total_ms * MS)
-        # The client's clock is in microseconds, and the packet that ends it counts.
+        # The client's clock has microseconds, and the packet that stops it counts.
         busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
                       if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
         return max(0.0, total_ms - busy_ms)
 
     @property
     def hears_late(self) -> bool:
-        """Whether more than the RTT decides if the first of two writes is acknowledged in time."""
+        """Whether more than the RTT decides when the first of two writes is acknowledged."""
         trial = self.trial
         return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
             trial.disorder or trial.congestion_control not in CONGESTION_CONTROLS
@@ -173,7 +176,7 @@ class Observed:
 
     @cached_property
     def rtt_ms(self) -> float | None:
-        # Token buckets and cake send the first packet at once, and wait after it.
+        # Token buckets and cake send the first packet at once, and pause after it.
         trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
         return seen_rtt_ms(
             self.wire, math.inf if shaped_by_htb else trial.up_kbps,
@@ -187,43 +190,42 @@ class Observed:
 
     @property
     def bandwidth_kbps(self) -> float | None:
-        """The bandwidth by the spacing of the first flight, where nothing else spreads it."""
+        """The bandwidth by the spacing of the first flight; None where jitter changes it."""
         if self.trial.disorder:
             return None
         if self.trial.htb_burst_bytes:
             return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
-        if self.trial.qdisc == "cake":  # which waits after a packet, by that packet's length
+        if self.trial.qdisc == "cake":  # it pauses after a packet, by the packet's length
             return bandwidth_behind(self.wire, 0)
         return self.wire.bandwidth_kbps
 
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
-        """All that was retransmitted, with its cause as far as there is one."""
+        """All retransmissions, with their causes where they are known."""
         return tuple(replace(segment, cause=self.trial.disorder)
                      if segment.cause is None and self.trial.disorder else segment
                      for segment in explain_retransmissions(self.wire, self.arp_wait_ms))
 
     @property
     def arp_wait_ms(self) -> float:
-        """How long the client waited for the server's address: an RTT."""
+        """How long the client waited for the reply to its ARP request: an RTT, or 0."""
         return self.trial.rtt_ms if self.trial.arp_ms else 0.0
 
     @cached_property
     def flights(self) -> list[list[Segment]]:
-        """The server's messages up to its Finished, by round trips; none without TLS."""
-        return (split_into_flights(self.wire.at_server, 0, self.flight_bytes)
-                if self.flight_bytes else [])
+        """The flights of the server's messages up to its Finished; [] without TLS."""
+        return split_into_flights(self.wire.at_server, 0, self.flight_bytes) if self.flight_bytes else []
 
     @property
     def flight_bytes(self) -> int | None:
-        """Bytes of the server's messages up to its Finished, by report or wire, or None."""
+        """Size of the server's messages up to its Finished; None where it is not known."""
         if "tls" in self.report:
             return sum(self.report["tls"]["flight"])
         return self.messages.flight_bytes or None if self.messages else None
 
     @property
     def window_after_handshake(self) -> int | None:
-        """The window by TCP_INFO, when the client's Finished was there."""
+        """The window by TCP_INFO, when the client's Finished had arrived."""
         if "tls" in self.report:
             return self.report["tls"]["window"]
         if not self.messages or not self.messages.flight_bytes:
@@ -233,20 +235,20 @@ class Observed:
 
     @property
     def is_paced(self) -> bool:
-        """Whether a timer spreads what the server's TCP sends: BBR's own, or fq's at its host."""
+        """Whether the server's segments are paced, by BBR or by fq."""
         return (self.trial.congestion_control not in CONGESTION_CONTROLS
                 or self.trial.qdisc == "fq")
 
     @property
     def may_wait(self) -> bool:
-        """Whether a response may leave later than it is written: behind tickets, or paced."""
+        """Whether a response may leave later than it is written: after tickets, or paced."""
         return "tls" in self.report or self.is_paced
 
     @property
     def latency_ms(self) -> float | None:
-        """The server's own T_ACK − T_Res1; of one that reports nothing the packets'.
+        """T_ACK − T_Res1 by the server; by the packets where the server reports nothing.
 
-        The packets' also where the response waited, for tickets or a pacer, and the server heard
+        Also by the packets where the response waited, for tickets or pacing, and the server noticed
         late that it had left.
         """
         reported = self.report.get("latency_ms")
@@ -260,7 +262,7 @@ class Observed:
 
     @cached_property
     def response_flights(self) -> list[list[Segment]]:
-        """The response, the last that the server sent, by the flights in which it left."""
+        """The flights in which the response left, the last one of the connection."""
         if self.messages is not None:
             return split_into_flights(self.wire.at_server, self.messages.start, self.messages.end)
         size = wire_bytes(self.report)
@@ -269,37 +271,42 @@ class Observed:
 
     @property
     def retransmission_cause(self) -> str:
-        """Why data or the handshake was retransmitted although nothing was lost."""
-        # A FIN retransmitted comes after all data, and the request before it.
+        """Why data or the handshake was retransmitted although nothing was lost; "" if it was not.
+        """
+        # Retransmitted FINs and requests do not count: they come after or before all data.
         counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
         return "; ".join(dict.fromkeys(sent.cause for sent in self.retransmissions
                                        if sent.cause and sent.segment in counted))
 
     @cached_property
     def _paused_writes(self) -> tuple[Segment, ...]:
-        """Lone segments that look like a timer's and left when the server's back-end answered."""
+        """Single segments, as a timer sends them, that left when the server's back-end answered."""
         return tuple(segment for segment in self.wire.probes
                      if 0 <= self._after_pause_ms(segment) <= _PAUSE_MS
                      and segment.time_ns < self.wire.first_flight_end_ns)
 
     @property
     def _timers_segments(self) -> tuple[Segment, ...]:
-        """What left in the first flight after both writes: only a timer sends it."""
+        """Segments of the first flight that left after both writes, so that a timer sent them."""
         return tuple(segment for segment in self.wire.first_flight
                      if self._after_pause_ms(segment) > _PAUSE_MS)
 
     def _after_pause_ms(self, segment: Segment) -> float:
-        """How long after the back-end's answer it left; negative before that, or without one."""
+        """How long after the back-end's answer a segment left; negative if before, or without one.
+        """
         start_ns = self.wire.response_start_ns
         if not self.trial.gap_ms or start_ns is None:
             return -math.inf
         return (segment.time_ns - start_ns) / 1e6 - self.trial.gap_ms
 
-    # What was dropped ----------------------------------------------------------------
+    # Drops -----------------------------------------------------------------------------
 
     @property
     def queue_drops(self) -> int | None:
-        """Packets towards the client; without counters, all losses where chance takes none."""
+        """Packets to the client that the queue dropped.
+
+        Older runs without counters: all lost packets, or None with random loss.
+        """
         if self.drops:
             return self._htb_drops[0] if self._htb_drops else self.drops["to_client"]["queue"]
         return None if self.trial.loss_percent else len(self.wire.lost_to_client)
@@ -312,9 +319,9 @@ class Observed:
 
     @property
     def _htb_drops(self) -> tuple[int, int] | None:
-        """Drops by the queue and at random, as packets show them: HTB's netem counts both as one.
+        """Drops by the queue and at random, by the packets, since HTB's netem counts them together.
 
-        None where the counters distinguish them, or no packet is judged alone.
+        None where the counters distinguish them, or packets are not judged one by one.
         """
         if not (self.trial.htb_burst_bytes and self.trial.loss_percent and self.path):
             return None
@@ -323,12 +330,12 @@ class Observed:
 
     @property
     def uplink_queue_drops(self) -> int | None:
-        """Packets towards the server."""
+        """Packets to the server that the queue dropped."""
         return self.drops["to_server"]["queue"] if self.drops else len(self.wire.lost_to_server)
 
     @property
     def lost_packets(self) -> str:
-        """What was lost on the connection, such as "to client: 2 data, 1 FIN; to server: 1 ACK"."""
+        """Lost packets of the connection, such as "to client: 2 data, 1 FIN; to server: 1 ACK"."""
         counted = {"to client": Counter(lost.kind for lost in self.wire.lost_to_client),
                    "to server": Counter(lost.kind for lost in self.wire.lost_to_server)}
         return "; ".join(f"{way}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}"
@@ -338,10 +345,9 @@ class Observed:
 
     @property
     def shows_causes(self) -> bool:
-        """Whether each packet of data leaves at a moment that the packets explain.
+        """Whether the packets explain when each data packet has to leave.
 
-        Not where a timer of the sender's spreads them (pacing), nor under a server of the
-        user's own, which may do as it likes.
+        They do not where the sender paces, nor with a user's own server.
         """
         trial = self.trial
         return (self.path is not None and self.exchange is not None and self.tick_ns > 0
@@ -350,7 +356,7 @@ class Observed:
 
     @cached_property
     def uncaused(self) -> tuple[Segment, ...]:
-        """Data that left although nothing had happened at its host."""
+        """Data segments that left without a cause at their host."""
         if not self.shows_causes:
             return ()
         trial = self.trial
@@ -359,6 +365,6 @@ class Observed:
 
     @property
     def begun_ns(self) -> int | None:
-        """How long after tick_ns its first packet left."""
+        """How long after tick_ns the client's first packet left; None where that is not known."""
         sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), None)
         return None if sent is None or not self.tick_ns else sent - self.tick_ns

@@ -1,7 +1,7 @@
-"""What packets show of the path against what was requested.
+"""Checks of the path: delay, rate, queue and losses.
 
-In virtual time every packet is judged by itself (wire.delivery). In real time, where
-processors are busy and timers late, RTT, bandwidth and losses are estimated.
+In virtual time each packet is judged by itself (wire.delivery). In real time, where processors are
+busy and timers late, RTT, bandwidth and losses are estimated.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from firstflight.wire.exchange import read_exchanges
 
 
 def compare_packets(evidence: Evidence) -> Iterable[Comparison]:
-    """Every packet, and the counters.
+    """Compare each packet with its computed delivery, and drops with the counters.
 
-    HTB counts what its netem loses at random as its queue's: which packets these are the seed
-    decides, and the counter has to be the sum.
+    HTB's counter is the sum of drops by its queue and of random losses, which the seed decides.
     """
     trial, drops = evidence.trial, evidence.drops
     if trial.htb_burst_bytes and trial.loss_percent:
@@ -34,10 +33,10 @@ def compare_packets(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence:
-    """The evidence with what the path did with every packet.
+    """The evidence with what the path did with each packet.
 
-    Without where that cannot be computed (Trial.is_computed), or this machine has no table of
-    jitter. Raises CaptureError.
+    Unchanged where deliveries cannot be computed (Trial.is_computed), or where this machine lacks
+    netem's table of the normal distribution. Raises CaptureError.
     """
     if not evidence.trial.is_computed:
         return evidence
@@ -48,12 +47,13 @@ def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence
     return replace(evidence, path=path)
 
 
-PACKETS: Check[Evidence, Record] = Check(packet_path.NAME, packet_path.WHY, compare_packets,
-                lambda record: PATH in record.judged_by.split(), exact_only=True)
+PACKETS: Check[Evidence, Record] = Check(
+    packet_path.NAME, packet_path.WHY, compare_packets,
+    lambda record: PATH in record.judged_by.split(), exact_only=True)
 
 
 def is_estimated(evidence: Evidence) -> bool:
-    """Whether RTT, bandwidth and losses are: not where each packet is judged, or cannot be."""
+    """Whether RTT, bandwidth and losses are estimated, since packets are not judged one by one."""
     return evidence.path is None and evidence.trial.is_computed
 
 
@@ -66,9 +66,9 @@ def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compa
 
 def compare_bandwidth(evidence: Evidence, observed_kbps: float,
                       observed_ms: float) -> Iterable[Comparison]:
-    """Comparison as times: over a short flight a tick of the clock is a larger share.
+    """Compare the bandwidth, as times: in a short flight a tick of the clock is a large share.
 
-    observed_ms: from the first to the last of what left at once, of which observed_kbps is.
+    observed_ms: from the first to the last segment of the flight that gave observed_kbps.
     """
     if not is_estimated(evidence):
         return
@@ -80,14 +80,14 @@ def compare_bandwidth(evidence: Evidence, observed_kbps: float,
 
 
 def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
-    """Packets of all connections of a trial that did not arrive, by direction: CaptureError."""
+    """How many packets of all connections were lost, by direction. Raises CaptureError."""
     exchanges = read_exchanges(client, server).values()
     return {"to_client": sum(len(exchange.lost_to_client) for exchange in exchanges),
             "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
 
 
 def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Comparison]:
-    """Compare losses with the qdiscs' counters. lost: packets that did not arrive, by direction."""
+    """Compare losses with the qdiscs' counters. lost: how many packets, by direction."""
     for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
         counted = sum(dropped.values())
         yield Comparison(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",

@@ -1,4 +1,4 @@
-"""A trial in the model's words, also one that nobody has measured."""
+"""A trial as the model's Transfer, measured or not."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from firstflight.testbed.hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVE
                                                    flight_of, newer_openssl, writes_of)
 from firstflight.testbed.messages import Response
 
-# Of curl and server.py, by whether OpenSSL is 3.5 or newer (SHA-384), bytes on the wire; a server
-# that resumes a session sends no more than hello and Finished, and sends one ticket.
+# Sizes on the wire of curl's and server.py's messages. HELLO_BYTES: by whether OpenSSL is 3.5 or
+# newer (SHA-384), and by key exchange. A server that resumes a session sends only hello, Finished
+# and one ticket.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
 FINISHED_BYTES, TICKET_BYTES = 80, 255
-# Of server.py's headers and curl's request, but for the digits of the size; and how much shorter
-# both are where more than one response comes on a connection, without "Connection: close".
+# Sizes of server.py's headers and curl's request without the digits of the response's size.
+# CLOSE_BYTES: both are shorter without "Connection: close", before another response follows.
 HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 56, 91, 19
 
 
 def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, request_bytes: int,
                 secure: Secure | None = None, writes: tuple[int, ...] = ()
                 ) -> Transfer:
-    """What decides on a trial.
+    """A trial as the model's Transfer.
 
-    header_bytes, request_bytes: of HTTP, in the clear. secure, writes: the
-    handshake and the records of the response, of a trial with TLS.
+    header_bytes, request_bytes: of HTTP, before TLS. secure, writes: with TLS the handshake, and
+    the records of the response.
     """
     settings = trial.with_buffers(sysctls)
     return Transfer(
@@ -49,9 +50,9 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
 
 
 def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
-    """The same of a trial that nobody has measured, a new session over TLS or plain HTTP.
+    """The Transfer of a trial that was not measured: plain HTTP, or TLS with a new session.
 
-    Of earlier responses all have the size of the first.
+    All earlier responses have the size of the first.
     """
     head_bytes = header_bytes(trial)
     request_bytes = head_bytes + REQUEST_BYTES - HEADER_BYTES
@@ -71,25 +72,25 @@ def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
 
 
 def more_digits(trial: Trial) -> int:
-    """How many bytes the earlier request, and the headers of its answer, have more than the last.
+    """By how many bytes the earlier request, and the headers of its answer, exceed the last ones.
 
-    Both name the response's size in digits.
+    Both contain the response's size in digits.
     """
     return len(str(trial.before[0])) - len(str(trial.response_bytes))
 
 
 def header_bytes(trial: Trial) -> int:
-    """The bytes of the headers of server.py's response."""
+    """Size of the headers of server.py's response."""
     return HEADER_BYTES + len(str(trial.response_bytes)) - (CLOSE_BYTES if trial.before else 0)
 
 
 def _is_newer(trial: Trial) -> bool:
-    """Whether OpenSSL 3.5 or newer speaks, by another system's programs or by this machine's."""
+    """Whether the trial's programs have OpenSSL 3.5 or newer."""
     return trial.system == NEWER or newer_openssl()
 
 
 def flight_writes(trial: Trial) -> tuple[int, ...]:
-    """The writes in which server.py's first messages leave, bytes each."""
+    """Sizes of the writes in which server.py's first messages leave."""
     with_mlkem = trial.key_share != "x25519"
     return writes_of(flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature,
                                with_mlkem, _is_newer(trial) and not with_mlkem),
@@ -97,20 +98,20 @@ def flight_writes(trial: Trial) -> tuple[int, ...]:
 
 
 def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
-    """The records of a text, bytes each."""
+    """Sizes of the TLS records of a text."""
     whole, rest = divmod(text_bytes, record_bytes)
     return tuple(size + RECORD_OVERHEAD_BYTES
                  for size in (*((record_bytes,) * whole), *((rest,) if rest else ())))
 
 
 def is_computable(trial: Trial) -> bool:
-    """Whether `computed` knows all that decides on a trial."""
+    """Whether `computed` covers everything that affects the trial."""
     return not (trial.resumed or trial.gap_ms or trial.before or trial.head
                 or trial.send_buffer_bytes)
 
 
 def secure_of(report: Response) -> Secure | None:
-    """The handshake that a server reported (testbed.hosts.tls.Tls.told), None for plain HTTP."""
+    """The TLS handshake in a server's report; None for plain HTTP."""
     if "tls" not in report:
         return None
     tls = report["tls"]
@@ -119,12 +120,12 @@ def secure_of(report: Response) -> Secure | None:
 
 
 def wire_bytes(report: Response) -> int:
-    """The response's bytes on the network; 0 where nothing was reported."""
+    """Size of the response on the network; 0 where nothing was reported."""
     if "tls" in report:
         return sum(report["tls"]["response"])
     return report.get("header_bytes", 0) + report.get("body_bytes", 0)
 
 
 def sealed_bytes(early_bytes: int) -> int:
-    """Early data as it goes over the wire: one record."""
+    """Size of early data on the network: one TLS record."""
     return early_bytes + RECORD_OVERHEAD_BYTES

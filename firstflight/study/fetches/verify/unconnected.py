@@ -1,4 +1,4 @@
-"""Fetches that cannot connect: the client gives ARP up before its answer comes (Path.arp_ms)."""
+"""Fetches that cannot connect: ARP gives up before its reply arrives (PathParameters.arp_ms)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CONNECTION: Check[Evidence, Record] = Check(
 
 def unconnected_record(trial: Trial, observation: Observation, failure: str,
                        client_pcap: bytes) -> Record:
-    """The record of a fetch that has to fail: as requested where no packet of IP left the client.
+    """The record of a fetch that has to fail; it passes where no IP packet left the client.
 
-    It has no times: what a client reports of it is not the network's.
+    It has no times, since those that the client reports are not the network's.
     """
     fetch = observation.get("fetch", Fetch())
     left = sum(network_header(head)[0] == IPV4 for _, head, _ in frames(client_pcap, "client"))

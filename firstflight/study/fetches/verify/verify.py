@@ -1,10 +1,9 @@
-"""The verdict on one trial: is what was measured what was requested?
+"""The verdict on one trial: was the requested trial measured?
 
-Nothing is believed because it was configured. The initial window, the RTT,
-the bandwidth, losses and retransmissions are looked up in the packets of that
-very trial; the transfer's size and digest are compared with the server's; and
-in virtual time every trial that loses nothing must take what model.predict
-computes, to the millisecond, also where timers retransmit what was not lost.
+A configured value proves nothing. The initial window, RTT, bandwidth, losses and retransmissions
+are read from the packets of the trial itself. Size and digest of the transfer are compared with the
+server's. In virtual time, a trial without losses has to take the time that model.predict computes,
+to the millisecond, also where timers retransmit what was not lost.
 """
 
 from __future__ import annotations
@@ -40,13 +39,12 @@ FQ = "fq"
 
 def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, server_pcap: bytes,
           *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
-    """The record of a trial: its measurements, what the wire shows, and the verdict.
+    """The record of a trial: its measurements, what the packets show, and the verdict.
 
-    observation: one line of the worker (testbed/worker/worker.py); client_pcap and
-    server_pcap: the trial's packets. exact: whether time was virtual. sysctls:
-    what the scenario set otherwise than testbed.network.kernel.TCP_SYSCTLS. known_kernel: whether
-    its TCP is the one that the model was checked against; else the model is shown and does not
-    judge.
+    observation: one line of the worker (testbed/worker/worker.py). client_pcap, server_pcap: the
+    trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
+    testbed.network.kernel.TCP_SYSCTLS. known_kernel: whether the model was checked against the TCP
+    of this kernel; if not, the model's times are shown, but do not judge.
     """
     if observation.get("skipped"):
         return Record(trial, True, measured_at=started_at(observation),
@@ -61,7 +59,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
                         observation.get("drops", {}), tick_ns=_tick_ns(observation, exact))
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     failed = list(broken)
-    if not broken:  # of a failed transfer the wire may still show why
+    if not broken:  # a failed transfer too: its packets may show why it failed
         try:
             _check_whole(observation, client_pcap, server_pcap)
             client, server = frames_of(client_pcap, server_pcap)
@@ -101,7 +99,7 @@ def _failure(observation: Observation) -> str:
 
 
 def _check_whole(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> None:
-    """Raises CaptureError where a capture has not all the bytes that the worker names."""
+    """Check that each capture has as many bytes as the worker reports. Raises CaptureError."""
     for side, packets in (("client", client_pcap), ("server", server_pcap)):
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
         if len(packets) != expected:
@@ -129,10 +127,10 @@ def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Ev
     return replace(evidence, exchange=retime(exchange, sent), messages=sent)
 
 
-# What is compared --------------------------------------------------------------------
+# Comparisons -------------------------------------------------------------------------
 
 def _compare_initial_window(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the window; the first flight stands for it where no socket was met in time."""
+    """Compare the window by TCP_INFO; by the first flight where no socket was read in time."""
     if has_window(evidence):
         window, requested = evidence.report["initial_window"], evidence.trial.server_window
         if window is None:
@@ -141,7 +139,8 @@ def _compare_initial_window(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_first_flight(evidence: Evidence) -> Iterable[Comparison]:
-    """Where the server's writes are not known, no more than the window."""
+    """Compare the first flight; it is at most the window where the server's writes are not known.
+    """
     if not evidence.has_report:
         flight, window = evidence.first_flight or 0, evidence.trial.server_window
         yield Comparison(flight <= window, f"{flight} segments", f"at most {window}")
@@ -164,7 +163,7 @@ def _compare_bandwidth(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare losses with the qdiscs' counters; older runs lack them, and may lose nothing."""
+    """Compare losses with the qdiscs' counters; older runs have none, and may lose nothing."""
     if not path.is_estimated(evidence):
         return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
@@ -193,7 +192,7 @@ def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
-    """The server's own T_ACK − T_Res1 against that of the capture."""
+    """Compare the server's own T_ACK − T_Res1 with that of the capture."""
     if not evidence.has_report:
         return
     server = float(evidence.report["latency_ms"])
@@ -201,9 +200,9 @@ def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
     allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
     starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
     end_ns = evidence.wire.response_acknowledged_ns or 0
-    # Of two writes that share an skb TCP reports the second one's departure, a pause later.
+    # If two writes share an skb, TCP reports the departure of the second one, a pause later.
     pause_ms = evidence.trial.gap_ms if evidence.may_wait else 0.0
-    # fq holds it up between the request and its departure.
+    # fq delays the response between the request and its departure.
     held_ms = (wire - (end_ns - min(starts_ns, default=0)) / 1e6) if (
         evidence.trial.qdisc == FQ) else 0.0
     yield Comparison(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
@@ -213,17 +212,17 @@ def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
-    """What server.py may take for T_Res1, by the packets: when the response's first segment left.
+    """The moments that server.py may report as T_Res1: when the response's first segment left.
 
-    Another moment may be right where what the server wrote before, such as session tickets, is on
-    its way or waits (may_wait):
+    Other moments are possible where earlier writes of the server, such as session tickets, are
+    still on their way or waiting (may_wait):
 
-    - fq spaces packets (is_paced): TCP sends the response when the request has arrived, the host
-      later;
-    - where the window is full, or a congestion control paces, the response leaves later than it
-      is written. server.py looks whether it has left when TCP reports that the end of one of its
-      writes is acknowledged (testbed/hosts/kernel.py). Of writes that share an skb TCP reports the
-      last one only (tcp_tx_timestamp): it may be any of the acknowledgements that follow.
+    - fq spaces packets (is_paced): TCP sends the response when the request arrives, and fq lets it
+      leave later.
+    - Where the window is full, or a congestion control paces, the response leaves later than it is
+      written. server.py checks whether it has left when TCP reports one of its writes as
+      acknowledged (testbed/hosts/kernel.py). If writes share an skb, TCP reports the last one only
+      (tcp_tx_timestamp). So it may be any of the acknowledgements that follow.
     """
     start_ns, end_ns = wire.response_start_ns, wire.response_acknowledged_ns
     if start_ns is None or end_ns is None:
@@ -237,7 +236,7 @@ def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[
 
 
 def _requested_ns(wire: Exchange, before_ns: int) -> int:
-    """When the last of the request had come, before the response left."""
+    """When the end of the request arrived, before the response left."""
     requested = [segment for segment in wire.at_server if not segment.to_client
              and segment.payload_bytes and segment.time_ns <= before_ns]
     end = max((segment.end for segment in requested), default=0)
@@ -245,7 +244,7 @@ def _requested_ns(wire: Exchange, before_ns: int) -> int:
 
 
 def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
-    """The server's messages on the wire: as its OpenSSL reports, else as large as its chain."""
+    """Compare the size of the server's first messages with its OpenSSL's report, or its chain."""
     if not evidence.flights:
         return
     end = max(segment.end for flight in evidence.flights for segment in flight) - 1
@@ -298,5 +297,5 @@ ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
 
 
 def every_check() -> tuple[Check[Any, Record], ...]:
-    """All that a record of a fetch can be judged by."""
+    """All checks that can judge a fetch."""
     return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)

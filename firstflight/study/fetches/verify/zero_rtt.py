@@ -1,4 +1,4 @@
-"""Was early data sent, with the hello, accepted, and answered at once? A part of the verdict."""
+"""Check early data: sent with the hello, accepted, and answered at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import sealed_bytes
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
 
-RTT_PART = 0.5  # that the answer takes at most: one that came behind the Finished takes 1
+RTT_PART = 0.5  # of an RTT, at most, until the answer; one after the client's Finished takes 1
 LEAST_MS = 1.0
 
 
 def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
-    """Where a client or a server falls back, without a word, to a request after the handshake."""
+    """Compare early data; client or server may silently fall back to a request after the handshake.
+    """
     requested = evidence.trial.early_data_bytes
     if not requested:
         return
