@@ -20,7 +20,7 @@ from firstflight.testbed.messages import Job
 
 TIMEOUTS_S = 930.0  # Linux gives a connection up after so long (tcp_retries2)
 # The first columns of trials.csv, in the order of old versions; the others follow in the order of
-# parameters.py.
+# PARAMETERS.
 _FIRST = (
     "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
     "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",

@@ -63,8 +63,8 @@ def _unpredicted(records: Sequence[Record]) -> list[str]:
     if not causes:
         return []
     named = ", ".join(f"{cause} in {count}" for cause, count in sorted(causes.items()))
-    return [f"The model of TCP covers {' and '.join(CONGESTION_CONTROLS)} of unchanged kernels, with"
-            f" their modules' default parameters. It predicts nothing for {named} of"
+    return [f"The model of TCP covers {' and '.join(CONGESTION_CONTROLS)} of unchanged kernels,"
+            f" with their modules' default parameters. It predicts nothing for {named} of"
             f" {len(records)} trials."]
 
 
