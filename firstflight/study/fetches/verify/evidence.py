@@ -209,7 +209,7 @@ class Evidence(Observed):
         deviation_ms = (math.nan if observed is None else observed) - predicted_ms
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
         return Comparison(abs(deviation_ms) <= allowed, f"{deviation_ms + predicted_ms:.3f} ms",
-                        f"{predicted_ms:.3f} ms")
+                          f"{predicted_ms:.3f} ms")
 
     @property
     def is_modelled(self) -> bool:

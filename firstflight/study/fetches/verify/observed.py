@@ -214,7 +214,8 @@ class Observed:
     @cached_property
     def flights(self) -> list[list[Segment]]:
         """The flights of the server's messages up to its Finished; [] without TLS."""
-        return split_into_flights(self.wire.at_server, 0, self.flight_bytes) if self.flight_bytes else []
+        return (split_into_flights(self.wire.at_server, 0, self.flight_bytes)
+                if self.flight_bytes else [])
 
     @property
     def flight_bytes(self) -> int | None:
