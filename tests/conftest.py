@@ -36,15 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
         kept = sys.pycache_prefix = f"{cache}/first-flight/bytecode"
         os.environ["PYTHONPYCACHEPREFIX"] = kept
         if not hasattr(config, "workerinput"):  # one of several workers leaves it to who began them
-            config.add_cleanup(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in Path(
-                f"{kept}{tempfile.gettempdir()}").glob("pytest-of-*")])
+            ours = Path(f"{kept}{tempfile.gettempdir()}")
+            config.add_cleanup(lambda: [shutil.rmtree(folder, ignore_errors=True)
+                                        for folder in ours.glob("pytest-of-*")])
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True)
 def _signals_as_they_were() -> Iterator[None]:
-    """A command's main that ran in a test leaves signals ignored: so would what later tests start."""
+    """A command's main that ran in a test leaves signals ignored, for later tests as well."""
     before = {number: signal.getsignal(number)
               for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
@@ -72,7 +73,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if file.startswith(FIRST) and file not in shared else file
 
     shared = {str(path.relative_to(PROJECT)) for path in (PROJECT / "tests").rglob("test_*.py")
-              if re.search(r'scope="module"|^@cache', path.read_text(encoding="utf-8"), re.MULTILINE)}
+              if re.search(r'scope="module"|^@cache', path.read_text(encoding="utf-8"),
+                           re.MULTILINE)}
     return Scheduling(config, log)
 
 

@@ -111,9 +111,9 @@ def scenarios() -> str:
         + ".", "",
         "A file begins with a comment, the claim in one sentence. Then come `kind` (default"
         " fetches), `title`, `source`, `note` and `[sysctls]`. `about` says what is measured,"
-        " and what of the published numbers is expected to agree. `result` says what came out, and quotes findings"
-        " for numbers. A key that takes a list also takes one value. `--users` writes a table"
-        " [users].", ""])
+        " and what of the published numbers is expected to agree. `result` says what"
+        " came out, and quotes findings for numbers. A key that takes a list also takes one value."
+        " `--users` writes a table [users].", ""])
 
 
 def of_examples(kind: str, heading: str) -> set[str]:

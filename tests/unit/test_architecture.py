@@ -16,7 +16,8 @@ from firstflight.study import registry
 PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
 # top level belongs to a room.
-ROOMS = ("base", "net", "parameters", "findings", "wire", "model", "probe", "vtime", "testbed", "runs", "study",
+ROOMS = ("base", "net", "parameters", "findings", "wire", "model", "probe", "vtime", "testbed",
+         "runs", "study",
          "paper", "commands", "benchmarks")
 PACKAGE = "firstflight"  # has the rooms that do not stand at the top
 PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",
@@ -32,7 +33,8 @@ def begins(module: str, room: str) -> bool:
 
 def name_of(path: Path) -> str:
     """The name of a module as its rooms call it, without the package's."""
-    return ".".join(path.with_suffix("").parts).removesuffix(".__init__").removeprefix(f"{PACKAGE}.")
+    name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    return name.removeprefix(f"{PACKAGE}.")
 
 
 MODULES = {name_of(path): path for path in FILES if path != Path(PACKAGE) / "__init__.py"}
@@ -42,8 +44,10 @@ KINDS = sorted(path.name for path in (PROJECT / STUDY).iterdir()
 # Besides the rooms: who knows nothing of whom. Rooms that only look at data know no machine; what
 # runs on hosts starts with the standard library, net and each other.
 WORLDS = (
-    (("findings", "wire", "model", "runs.results"), ("testbed", "vtime", "topo", "server", "client")),
-    (("testbed.hosts", "client", "server"), ("base.files", "base.command_line", "findings", "vtime")),
+    (("findings", "wire", "model", "runs.results"),
+     ("testbed", "vtime", "topo", "server", "client")),
+    (("testbed.hosts", "client", "server"),
+     ("base.files", "base.command_line", "findings", "vtime")),
     (("findings.drawing",), ("findings.render",)), (("findings.render",), ("findings.drawing",)),
     (("study", "probe"), ("findings.drawing",)),
     *(((f"study.{kind}",), tuple(f"study.{other}" for other in KINDS if other != kind))
@@ -139,7 +143,8 @@ for name in sys.argv[1:]:
     done = subprocess.run(["/usr/bin/python3", "-c", program, *modules], cwd=PROJECT, check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    failing = subprocess.run(["/usr/bin/python3", "-c", program, "firstflight.study.registry"], cwd=PROJECT,
+    failing = subprocess.run(["/usr/bin/python3", "-c", program, "firstflight.study.registry"],
+                             cwd=PROJECT,
                              check=False, capture_output=True, text=True)
     assert "ModuleNotFoundError" in failing.stderr
 
@@ -165,7 +170,8 @@ NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.fi
 
 
 @pytest.mark.parametrize("words", [
-    ["--rtt", "100", "--dry-run"], ["zhao2019", "--dry-run"], ["--help"], ["--version"]], ids=" ".join)
+    ["--rtt", "100", "--dry-run"], ["zhao2019", "--dry-run"], ["--help"], ["--version"]],
+                         ids=" ".join)
 def test_what_plans_loads_nothing_that_measures_judges_or_draws(words: list[str]) -> None:
     program = f"""
 import sys, experiment
