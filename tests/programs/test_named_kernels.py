@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.programs.test_install import GUEST, PROJECT, run
+from tests.programs.test_install import GUEST, PROJECT, Building, building, run
 
+building = building  # a fixture of theirs
 INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
 
 
@@ -75,3 +77,53 @@ def test_a_kernel_of_another_version_of_the_project_is_not_run(tmp_path: Path) -
     stored(tmp_path, "mine", "trials", "0123456789abcdef")
     done = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
     assert done.returncode == 1 and "built by another version of this project" in done.stderr
+
+
+PATCH = """--- a/tcp.c
++++ b/tcp.c
+@@ -1,1 +1,1 @@
+-plain
+\\ No newline at end of file
++patched
+\\ No newline at end of file
+"""
+
+
+def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:
+    """Of those of the default kernel first; what fails leaves them and the kernel where they were."""
+    def built(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([building.guest / "build.sh", *words], env=building.environment,
+                              capture_output=True, text=True, check=False, timeout=100)
+
+    assert built("--keep-objects").returncode == 0
+    tree = building.root / "trees" / "trials-7.2"
+    (tree / "objects" / "kept").touch()
+    assert not (building.root / ".build").exists()
+    patch = building.home / "my.patch"
+    patch.write_text(PATCH)
+    done = built("--name", "mine", "--patch", str(patch))
+    kernel = building.root / "named" / "mine" / "trials" / "linux"
+    assert (done.returncode, done.stdout) == (0, f"{kernel}\n"), done.stderr
+    assert "guest kernel: 1 files differ" in done.stderr and (tree / "objects" / "kept").exists()
+    assert (tree / "tree" / "tcp.c").read_text() == "patched"
+    assert (tree / "source" / "tcp.c").read_text() == (building.source / "tcp.c").read_text() == "plain"
+    recipe = (kernel.parent / "recipe").read_text()
+    assert built("--name", "plain").returncode == 0, "it needs that file as it was"
+    assert (tree / "tree" / "tcp.c").read_text() == "plain"
+
+    def digest(name: str) -> str:
+        lines = (building.root / "named" / name / "trials" / "recipe").read_text().splitlines()
+        return next(line for line in lines if line.startswith("digest "))
+
+    assert digest("plain") != digest("mine")
+    patch.write_text(PATCH.replace("-plain", "-other"))
+    refused = built("--name", "mine", "--patch", str(patch))
+    assert refused.returncode == 1 and "tcp.c:1: other lines stand there" in refused.stderr, refused.stderr
+    (building.home / "broken").touch()
+    (tree / "objects" / "old").touch()  # which the compiler here stumbles over
+    failed = built("--name", "mine")
+    assert failed.returncode == 1, failed.stderr
+    assert "(x.o: error: not recognized); mine stays what it was" in failed.stderr.splitlines()[-1]
+    assert (kernel.parent / "recipe").read_text() == recipe and kernel.exists()
+    assert (tree / "objects" / "kept").exists() and not (building.root / ".build").exists()
+    assert building.built().returncode == 0, "the default kernel is there as before"
