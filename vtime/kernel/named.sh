@@ -36,6 +36,8 @@ checked_option() {      # OPTION=VALUE
 
 kind() { [[ -n $for_commands ]] && echo commands || echo trials; }
 
+named_folder() { echo "$root/named/$kernel_name/$(kind)"; }
+
 tree_of() {     # VERSION: where what was compiled of it is kept
     echo "$root/trees/$(kind)-$(cut -d . -f 1-2 <<<"$1")"
 }
@@ -43,7 +45,8 @@ tree_of() {     # VERSION: where what was compiled of it is kept
 # ---------------------------------------------------------------- list, remove, find
 
 named_path() {
-    local folder=$root/named/$kernel_name/$(kind) words
+    local folder words
+    folder=$(named_folder)
     words="./install.sh${for_commands:+ --with-mininet} --kernel $kernel_name"
     echo "$folder/linux"
     [[ -x $folder/linux ]] || die 1 "there is no kernel $kernel_name for $(kind): $words … builds it," \
@@ -84,7 +87,8 @@ remove_named() {    # NAME
 # ---------------------------------------------------------------- building
 
 build_named() {
-    local folder=$root/named/$kernel_name/$(kind)
+    local folder
+    folder=$(named_folder)
     log=$root/named-$kernel_name-$(kind).log keep_work=yes continued='' source='' named_digest=''
     check_patches
     check_given_source
@@ -208,11 +212,11 @@ begin_tree() {
     { mkdir -p "$work/tree" "$work/objects" "$work/kernel" "$work/tmp" "$work/changed/tree" &&
         printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe"; } 2>/dev/null || no_room
     # cc.sh is in the command of each object, and in the key.
-    cmp -s "$here/cc.sh" "$work/cc.sh" && cmp -s "$here/headers.h" "$work/headers.h" || {
+    if ! cmp -s "$here/cc.sh" "$work/cc.sh" || ! cmp -s "$here/headers.h" "$work/headers.h"; then
         rm -rf "$work/objects" "$work/headers.h.gch"
         mkdir "$work/objects"
         cp "$here/cc.sh" "$here/headers.h" "$work/"
-    }
+    fi
 }
 
 # The source as it was unpacked, while the default kernel is built, and its tree for those under names.
@@ -232,7 +236,7 @@ become_tree() {
 
 park() {    # TREE: back to its place
     local work=$root/.build
-    rm -rf "${work:?}/tmp" "$work/kernel" "$work/changed" "$work/boot" "$work/clock"
+    rm -rf "${work:?}"/{tmp,kernel,changed,boot,clock}
     rm -f "$work"/{begun,fetched,unpacked,configured,parked}
     mkdir -p "$root/trees" && rm -rf "${1:?}" && mv -T "$work" "$1"
     tree=''
@@ -241,10 +245,11 @@ park() {    # TREE: back to its place
 # Applies the patches and our changes to copies of the files that they change, in $work/changed/tree,
 # and lets $work/tree have what came of it: only those files get a new time.
 change_tree() {
-    local file lines patched=$work/changed
+    local file lines patched=$work/changed ours
+    readarray -t ours < <(cut -d ' ' -f 1 <<<"$CLOCK_FILES"$'\n'"$COMMAND_FILES" | sort -u)
     python3 "$here/trees.py" copy "$work/source" "$patched/tree" arch/um/Kconfig net/sched/sch_netem.c \
         arch/um/os-Linux/skas/process.c arch/um/os-Linux/mem.c net/ipv4/Makefile net/core/Makefile \
-        net/sched/Makefile Makefile $(cut -d ' ' -f 1 <<<"$CLOCK_FILES") $(cut -d ' ' -f 1 <<<"$COMMAND_FILES") ||
+        net/sched/Makefile Makefile "${ours[@]}" ||
         fail "$(<"$work/origin") lacks a file that the guest needs"
     for file in "${patches[@]}"; do
         lines=$(python3 "$here/trees.py" split "$file" "$work/source" "$patched/tree" "$patched/patch" 2>&1) ||
@@ -308,7 +313,8 @@ write_recipe() {
 }
 
 publish_named() {
-    local folder=$root/named/$kernel_name/$(kind)
+    local folder
+    folder=$(named_folder)
     cp "$log" "$work/kernel/build.log" || return
     mkdir -p "${folder%/*}" && rm -rf "$work/changed/replaced" || return
     [[ ! -e $folder ]] || mv -T "$folder" "$work/changed/replaced" || return
