@@ -226,7 +226,6 @@ def test_without_a_cache_of_its_own_it_is_the_homes(tmp_path: Path,
 
 # What no machine could do is status 2 and one line, before anything runs or is made ---
 
-
 LONG, LONGER = "x" * 300, "/".join(["d" * 200] * 30)  # a name, and a path, that none can have
 PATHS = ("", LONG, LONGER, "a\0b")
 # What comes behind a flag that takes a path, by the flag; {} is the path.

@@ -78,7 +78,6 @@ def test_a_client_gives_up_when_no_transfer_could_still_end(lists: dict[str, Any
     assert trials(**lists)[0].deadline_s == pytest.approx(60 + 0.8 + 0.72 + more_s)
 
 
-
 @pytest.mark.parametrize(("lists", "client", "words"), [
     ({"loss_burst": [5]}, "curl", "need random loss .loss_percent, --loss"),
     ({"idle_ms": [5]}, "libcurl", "kept .--kept. has to be 1 or more"),
