@@ -1,16 +1,16 @@
-"""One difference: a long table of values becomes base less experiment, with its interval.
+"""Differences: from a long table of values to base − experiment, with an interval.
 
-Each row of the table is a value of a cell under a window, with the unit that was drawn for it and
-a weight. What a unit is, and so which estimator fits, follows from how the values were measured:
+Each row of the table is a value of a cell under a window, with a weight and its unit of drawing.
+What the unit is, and so which estimator fits, depends on how the values were measured:
 
 - resampled_in_cells: each cell was repeated; repeats are drawn within their cell.
 - resampled_clients, resampled_quantiles: responses of clients, whose responses share a network.
 - resampled_users: users, each measured once under every window.
 - student_by_seed: runs of a load, each seed under both windows.
-- student_of_repeats: single cells, whose means carry weights of their own.
-- student_over_draws: whole runs, which need not have the same draws.
+- student_of_repeats: single cells, whose values have weights.
+- student_over_draws: whole runs, whose draws need not be the same.
 
-`judge` says what became of published numbers and of claims.
+`judge` gives the results of published numbers and claims.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from firstflight.base.resampling import Numbers
 
 USER_RESAMPLES = 1000
-ALIKE_PERCENT = 5.0  # two values that a source calls alike
-VARIES = 0.001  # ms between repeats; the guest's clock has nanoseconds
+ALIKE_PERCENT = 5.0  # the largest difference of two values that a source calls alike
+VARIES_MS = 0.001  # repeats that differ by less do not vary: they are rounded
 
 
 class Row(NamedTuple):
-    """One value. unit: what was drawn for it, such as a repeat, a seed or a client."""
+    """One value. unit: its unit of drawing, such as a repeat, a seed or a client."""
 
     cell: Any
     window: Any
@@ -47,15 +47,15 @@ class Row(NamedTuple):
 
 
 Rows = Sequence[Row]
-# Of the rows of the base and of the experiment, and the metric's sign; see Difference.
+# (rows of the base, rows of the experiment, sign of the metric) → Difference
 Estimator = Callable[[Rows, Rows, int], Difference]
 
 
 def difference(table: Iterable[Row], base: Hashable, experiment: Hashable, estimator: Estimator,
                sign: int = 1) -> Difference:
-    """What the experiment's window changes against the base's; the two may be the same window.
+    """What the experiment's window changes against the base's, which may be the same window.
 
-    Raises ValueError where one of them has no row.
+    Raises ValueError where a window has no row.
     """
     rows = list(table)
     first, second = ([row for row in rows if row.window == window]
@@ -66,7 +66,7 @@ def difference(table: Iterable[Row], base: Hashable, experiment: Hashable, estim
 
 
 def by_cell(rows: Iterable[Row]) -> dict[Any, list[Row]]:
-    """The rows of each cell, cells in the order of their first row."""
+    """The rows by cell, in the order of the cells' first rows."""
     cells: dict[Any, list[Row]] = {}
     for row in rows:
         cells.setdefault(row.cell, []).append(row)
@@ -76,10 +76,10 @@ def by_cell(rows: Iterable[Row]) -> dict[Any, list[Row]]:
 # Repeats of cells ----------------------------------------------------------------------
 
 def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
-    """The mean over cells by their weights, and a bootstrap of the repeats within each cell.
+    """The weighted mean over cells, with a bootstrap of the repeats within each cell.
 
-    A row's weight is that of its cell. Both sides have the same cells in the same order. Where
-    each unit of each cell has a value on both sides, pairs are drawn, else each side by itself.
+    A row's weight is that of its cell. Both sides have the same cells in the same order. Pairs are
+    drawn where each unit of each cell has a value on both sides; otherwise each side by itself.
     """
     cells = [list(by_cell(side).values()) for side in (base, experiment)]
     weights = [rows[0].weight for rows in cells[0]]
@@ -96,7 +96,7 @@ def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
 
 
 def _pairs(base: Sequence[Rows], experiment: Sequence[Rows]) -> list[list[Ends]] | None:
-    """Both values of each unit, by cell; None where a unit lacks one of them."""
+    """The pairs of values of each cell, one for each unit; None where a unit lacks a value."""
     pairs = []
     for first, second in zip(base, experiment):
         others = {row.unit: row.value for row in second}
@@ -108,7 +108,7 @@ def _pairs(base: Sequence[Rows], experiment: Sequence[Rows]) -> list[list[Ends]]
 
 
 def _median(cells: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
-    """Median over all values, where a cell's weight is shared by its repeats."""
+    """The median over all values; the repeats of a cell share its weight."""
     values = [value for cell in cells for value in cell]
     shared = [weight / len(cell) for cell, weight in zip(cells, weights) for _ in cell]
     return stats.weighted_quantile(values, shared, 0.5)
@@ -117,11 +117,11 @@ def _median(cells: Sequence[Sequence[float]], weights: Sequence[float]) -> float
 def _ends_in_cells(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]],
                    pairs: Sequence[Sequence[Ends]] | None, weights: Sequence[float],
                    sign: int) -> tuple[Ends | None, Ends | None]:
-    """95 % intervals of the absolute and the relative (%) improvement; None of single values."""
+    """95 % intervals of the absolute and the relative (%) improvement; None for single values."""
     if any(len(cell) < 2 for side in (first, second) for cell in side):
         return None, None
     if all(len(set(cell)) == 1 for side in (first, second) for cell in side):
-        # Every repeat gave the same: there is nothing to resample.
+        # All repeats are equal, so there is nothing to resample.
         before, after = (stats.weighted_mean([cell[0] for cell in side], weights)
                          for side in (first, second))
         percent = percent_of(before, after, sign)
@@ -134,19 +134,19 @@ def _ends_in_cells(first: Sequence[Sequence[float]], second: Sequence[Sequence[f
         base, experiment = (stats.resampled_means(side, weights, generator)
                             for side in (first, second))
     absolute = sign * (base - experiment)
-    parts = absolute / numpy.where(base, base, math.inf)  # of nothing: 0, as percent_of
+    parts = absolute / numpy.where(base, base, math.inf)  # 0 where the base is 0, as percent_of
     return percentile_interval(absolute), percentile_interval(parts * 100)
 
 
 # Responses of clients ------------------------------------------------------------------
 
 def resampled_clients(base: Rows, experiment: Rows, sign: int, clients: int) -> Difference:
-    """Means over responses, and a bootstrap over the clients that the responses are of.
+    """Means over responses, with a bootstrap over their clients.
 
-    A row is a response, its unit its client, 0 … clients − 1. The sides have the same responses
-    in the same order; a response may stand for another weight on each side. Then base and
-    experiment are means over unlike responses, and `same` has those of equal weights. Sums of each
-    client are resampled (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
+    A row is a response; its unit is its client, 0 … clients − 1. Both sides have the same responses
+    in the same order. A response may have another weight on each side: then base and experiment are
+    unpaired, and `same` is the paired comparison, with the experiment's weights on both sides. Sums
+    of each client are resampled (a cluster bootstrap, Efron and Tibshirani 1993, section 8.5).
     """
     import numpy
 
@@ -165,7 +165,10 @@ def resampled_clients(base: Rows, experiment: Rows, sign: int, clients: int) -> 
 
 def resampled_quantiles(base: Rows, experiment: Rows, sign: int, clients: int,
                         shares: Sequence[float | None]) -> list[Difference]:
-    """The same of quantiles, one for each share from 0 to 1, or of the mean for None."""
+    """Differences of quantiles, one for each share from 0 to 1, or of the mean for None.
+
+    Rows and bootstrap are as in resampled_clients.
+    """
     import numpy
 
     from firstflight.base.resampling import resampling_factors, statistics
@@ -186,15 +189,16 @@ def resampled_quantiles(base: Rows, experiment: Rows, sign: int, clients: int,
 
 
 def _columns(rows: Rows) -> tuple[Numbers, Numbers]:
-    """Weights and values, shape (n,) each."""
+    """Weights and values, each of shape (n,)."""
     import numpy
     return numpy.array([row.weight for row in rows]), numpy.array([row.value for row in rows])
 
 
 def _of_clients(base: Rows, experiment: Rows, sign: int, drawn: Numbers) -> Difference:
-    """The difference of the sample (row 0) with the ends of its resamples.
+    """The difference of the sample, with intervals from its resamples.
 
-    drawn: base, experiment, and base of the experiment's responses, shape (r, 3).
+    drawn: shape (r, 3), row 0 of the sample: means of the base, of the experiment, and of the base
+    with the experiment's weights.
     """
     import numpy
 
@@ -220,9 +224,9 @@ def _of_clients(base: Rows, experiment: Rows, sign: int, drawn: Numbers) -> Diff
 # Student's intervals -------------------------------------------------------------------
 
 def student_by_seed(base: Rows, experiment: Rows, sign: int) -> Difference:
-    """The mean over the units that both sides have, and its interval over their differences.
+    """The mean over the seeds that both sides have, with Student's interval of its differences.
 
-    percent: of the mean of the base. Raises ValueError where no unit is shared.
+    percent: of the mean of the base. Raises ValueError where no seed is shared.
     """
     first, second = ({row.unit: row.value for row in side} for side in (base, experiment))
     pairs = [(first[unit], second[unit]) for unit in sorted(first.keys() & second.keys())]
@@ -238,15 +242,15 @@ def student_by_seed(base: Rows, experiment: Rows, sign: int) -> Difference:
 
 
 def student_of_repeats(base: Rows, experiment: Rows, sign: int) -> Difference:
-    """The difference of the weighted means; its interval is over repeats that both sides have.
+    """The difference of the weighted means, with an interval over the repeats of both sides.
 
-    It has none where there are no two such pairs, or where they do not vary.
+    It has no interval where fewer than two repeats have both sides, or where they do not vary.
     """
     before, after = (stats.weighted_mean([row.value for row in side], [row.weight for row in side])
                      for side in (base, experiment))
     absolute, first = sign * (before - after), {row.unit: row.value for row in base}
     saved = [sign * (first[row.unit] - row.value) for row in experiment if row.unit in first]
-    varies = len(saved) >= 2 and max(saved) - min(saved) >= VARIES
+    varies = len(saved) >= 2 and max(saved) - min(saved) >= VARIES_MS
     return Difference(
         Estimate(before), Estimate(after),
         replace(estimate(saved), value=absolute) if varies else Estimate(absolute),
@@ -256,11 +260,12 @@ def student_of_repeats(base: Rows, experiment: Rows, sign: int) -> Difference:
 
 def student_over_draws(base: Rows, experiment: Rows, sign: int,
                        of_clients: bool = False) -> Difference:
-    """The difference of the means over cells, and its interval over what was drawn.
+    """The difference of the means over cells, with an interval over what was drawn.
 
-    Each draw moves the mean by how far its values are from what is expected of them: the mean of
-    their cell, and of a client's (of_clients), which no other client has, that of all. One draw's
-    values in several cells, and on both sides, move it together. Both sides have the same cells.
+    Each draw moves the mean by the deviations of its values from what is expected of them: the mean
+    of their cell; or, where draws are clients (of_clients), each of which has cells of its own, the
+    mean of all. Deviations of one draw in several cells, and on both sides, add up. Both sides have
+    the same cells.
     """
     moved: dict[Hashable, float] = {}
     means, draws, cells = [], [], 0
@@ -292,9 +297,9 @@ def student_over_draws(base: Rows, experiment: Rows, sign: int,
 # Users ---------------------------------------------------------------------------------
 
 def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
-    """The weighted mean over users who have a row on both sides, in the same order.
+    """The weighted mean over users, who have a row on both sides, in the same order.
 
-    Its interval is a bootstrap over users (Efron and Tibshirani 1993, chapter 6).
+    The interval is a bootstrap over users (Efron and Tibshirani 1993, chapter 6).
     """
 
     from firstflight.base.resampling import resampling_factors
@@ -314,10 +319,10 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a claim expects of the experiment: sign 1 less, −1 more, 0 alike.
+    """What a claim expects of the experiment. sign: 1 for less, −1 for more, 0 for alike.
 
-    published: by how much, in percent of the base, or in the metric's unit (is_absolute); within:
-    how far from that is still reproduced, likewise.
+    published: by how much, in percent of the base, or in the metric's unit (is_absolute). within:
+    the tolerance around it, in the same unit.
     """
 
     sign: int
@@ -328,26 +333,26 @@ class Expected:
 
 def judge(expected: Published | Expected, change: Difference, unit: str = "",
           of_experiment: bool = False) -> Result:
-    """The result of a difference: beside published numbers, or by what a claim expects.
+    """The result of a difference, by published numbers or by what a claim expects.
 
-    Published numbers are compared in the metric's unit, and in percent as their source counts it
-    (of_experiment, see Difference.printed). A claim with a number is not reproduced where it is
-    too far from that, but may have its direction.
+    Published numbers are compared in the metric's unit, and in percent as their source prints it
+    (of_experiment, see Difference.printed). A claim whose number is too far away is not reproduced,
+    but may have the direction.
     """
     if isinstance(expected, Published):
         return claims.judge(_numbers(expected, change, unit, of_experiment))
-    word = _expected(expected.sign, change)
+    outcome = _expected(expected.sign, change)
     if expected.published is None:
-        return Result(word)
+        return Result(outcome)
     ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
     low, high = sorted(expected.sign * end - expected.published for end in ends)
     near = equivalent((low, high), expected.within)
-    return Result(DIRECTION if near == NOT_REPRODUCED and word == DIRECTION else near)
+    return Result(DIRECTION if near == NOT_REPRODUCED and outcome == DIRECTION else near)
 
 
 def _numbers(known: Published, change: Difference, unit: str,
              of_experiment: bool) -> list[ComparedNumber]:
-    """Our improvement next to the published one, in its unit and in percent."""
+    """The measured and the published improvement, in the metric's unit and in percent."""
     numbers = []
     if known.absolute is not None:
         allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
@@ -362,10 +367,11 @@ def _numbers(known: Published, change: Difference, unit: str,
 
 
 def _expected(sign: int, change: Difference) -> str:
-    """Whether a difference is as expected, by its 95 % interval; or UNDECIDED.
+    """Whether a difference has the expected sign, by its 95 % interval.
 
-    Alike: all of it is within ALIKE_PERCENT of the base. Less, more: it lies on that side;
-    not so where nothing beyond ALIKE_PERCENT on that side is left open.
+    sign 0: REPRODUCED where the whole interval is within ALIKE_PERCENT of the base. 1, −1:
+    DIRECTION where the interval lies on that side, NOT_REPRODUCED where it ends before
+    ALIKE_PERCENT on that side. Else UNDECIDED.
     """
     if sign == 0:
         return equivalent(_percent_ends(change), ALIKE_PERCENT)
@@ -376,7 +382,7 @@ def _expected(sign: int, change: Difference) -> str:
 
 
 def _percent_ends(change: Difference) -> Ends:
-    """What is left open for the difference in percent; of nothing any part is infinite."""
+    """The interval of the difference in percent, infinite where the base is 0; ANY without one."""
     if change.absolute.interval is None or change.percent.interval is None:
         return ANY
     if change.base.value:

@@ -1,9 +1,8 @@
-"""Runs side by side: the same cells paired, what differs in numbers, and in what was requested.
+"""Compare runs: the difference of each cell that they share, and of what was requested.
 
-A cell is all parameters of a trial but for its number and what is drawn at random.
-Of each cell the runs' means are compared, over repeats; the whole is the mean
-difference over all cells that the runs share. Its interval is over what was drawn, repeats or
-clients: which cells there are was chosen.
+A cell has all parameters of a trial except its repeat and what is drawn at random. The means of
+each cell are compared, and the mean over all shared cells. Intervals are over what was drawn,
+repeats or clients; cells were chosen, not drawn.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from firstflight.runs.results.cells import Cells, grouped
 from firstflight.runs.results.records import Record, requested_fields, varied
 from firstflight.study.compare import Row, by_cell, difference, student_over_draws
 
-DRAWN = ("scenario", "repeat", "seed", "weight")  # of a trial, and no part of its cell
-MOST_TOLD = 6  # differences, in a sentence
-# Keys of run.json that hold what was requested and with what, and what differs each time anyway.
+DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its cell does not have
+MOST_NAMED = 6  # differences in a sentence
+# Keys of run.json that differ between any two runs.
 OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
               "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
 
 Key = tuple[tuple[str, object], ...]
-Tables = Mapping[str, Sequence[Row]]  # the values of each further run beside the first's, by name
-FIRST, OTHER = "first", "other"  # of such a table: whose value it is
+Tables = Mapping[str, Sequence[Row]]  # for each further run by name, its values and the first's
+FIRST, OTHER = "first", "other"  # the run of a row in such a table
 
 
 def names(folders: Sequence[Path]) -> dict[Path, str]:
-    """A name for each run: its scenario, and its folder where several are of one."""
+    """A name for each run: its scenario, or its folder where several runs have one scenario."""
     of_scenario = {folder: folder.resolve().parent.name for folder in folders}
     alone = Counter(of_scenario.values())
     return {folder: name if alone[name] == 1 else folder.resolve().name
@@ -47,10 +46,7 @@ def names(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def report(runs: Sequence[tuple[str, RunData]]) -> Report:
-    """How further runs differ from the first. Raises UsageError.
-
-    runs: each with a name for the reader.
-    """
+    """How further runs differ from the first. runs: with their names. Raises UsageError."""
     (base_name, base), *others = runs
     metric = base.records[0].COMPARED if base.records else ""
     if not metric:
@@ -76,7 +72,7 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
 # Cells -------------------------------------------------------------------------------
 
 def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
-    """The values of the cells that both runs have, cells in the order of the first."""
+    """The values of the cells that both runs have, in the order of the first run."""
     base, other = _values(first, metric), _values(second, metric)
     return [Row(cell, run, draw, 1.0, value) for cell in base if cell in other
             for run, values in ((FIRST, base[cell]), (OTHER, other[cell]))
@@ -99,7 +95,7 @@ def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
 
 
 def _drawn(record: Record) -> Key:
-    """What was drawn for a record: its client where it has one, and its repeat, or its seed."""
+    """What was drawn for a record: its client if it has one, and its repeat or seed."""
     trial = record.trial
     names = (*(("part", "sample") if hasattr(trial, "part") and trial.part else ()),
              "repeat" if hasattr(trial, "repeat") else "seed")
@@ -107,7 +103,7 @@ def _drawn(record: Record) -> Key:
 
 
 def _what_was_drawn(rows: Sequence[Row]) -> str:
-    """What intervals are over: "clients", or "repeats", or "seeds"."""
+    """What the intervals are over: "clients", "repeats" or "seeds"."""
     named = rows[0].unit[0][0]
     return {"part": "clients"}.get(named, f"{named}s")
 
@@ -152,15 +148,16 @@ def _whole(tables: Tables, metric: str) -> Table:
 
 def _different(differs: Table) -> str:
     """The first differences, in a sentence."""
-    told = [f"{name} ({' / '.join(str(value)[:24] or 'not recorded' for value in values)})"
-            for name, *values in differs.rows[:MOST_TOLD]]
-    if len(differs.rows) > len(told):
-        told.append(f"{len(differs.rows) - len(told)} more")
-    return f"Different: {', '.join(told)}." if told else differs.notes[0]
+    named = [f"{name} ({' / '.join(str(value)[:24] or 'not recorded' for value in values)})"
+             for name, *values in differs.rows[:MOST_NAMED]]
+    if len(differs.rows) > len(named):
+        named.append(f"{len(differs.rows) - len(named)} more")
+    return f"Different: {', '.join(named)}." if named else differs.notes[0]
 
 
 def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
-    """What differs between the runs: cells, repeats; of run.json kernel, sysctls, seed, tools."""
+    """What differs between the runs: cells, repeats, and run.json's kernel, sysctls, seed, tools.
+    """
     descriptions = []
     for _, run in runs:
         counts = sorted(map(len, _values(run, metric).values()))
@@ -187,7 +184,7 @@ def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, s
 
 
 def _each(tables: Tables, metric: str) -> Table:
-    """A row a cell; without what is the same in all of them."""
+    """A row for each cell, with the parameters that the cells vary."""
     every = [dict(key) for table in tables.values() for key in by_cell(table)]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
     swept = varied(values)
@@ -220,7 +217,7 @@ def _head(name: str) -> str:
 # The figure --------------------------------------------------------------------------
 
 def _chart(base_name: str, tables: Tables, metric: str) -> LineChart:
-    """The difference of each cell, with its interval, from left to right in the run's order."""
+    """The difference of each cell with its interval, from left to right in the run's order."""
     changes = {name: [_difference(cell).absolute for cell in by_cell(table).values()]
                for name, table in tables.items()}
     over = next((f"bars: 95 % intervals over {_what_was_drawn(tables[name])}"

@@ -1,1 +1,1 @@
-"""Load experiments: many connections at once on a shared link (the dumbbell of topo.py)."""
+"""Load experiments: many connections at once over a shared link (the dumbbell of topo.py)."""

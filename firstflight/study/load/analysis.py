@@ -1,9 +1,8 @@
-"""What load runs show: estimates over independent seeds, and the numbers of each figure.
+"""The numbers of load runs: estimates over independent seeds, for each figure.
 
-A quantity is computed for every run by itself; its estimate is the mean over
-the seeds with a 95 % Student interval. Windows meet the same arrivals, so
-differences are taken seed by seed (common random numbers), which leaves less
-to chance than either value has.
+A quantity is computed for each run. Its estimate is the mean over the seeds, with Student's 95 %
+interval. All windows meet the same arrivals, so differences are taken seed by seed (common random
+numbers) and vary less than either value.
 """
 
 from __future__ import annotations
@@ -38,26 +37,26 @@ QUEUE_SMOOTHED_S = 2.0
 
 
 class MissingRuns(FirstFlightError):
-    """A figure lacks runs; its text names them."""
+    """A figure lacks runs; the message names them."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one figure: those that count, by window and seed.
+    """The runs of one figure that count.
 
-    folder: the run folder; left_out: runs that do not count. _read: by id,
-    the connections read so far, since several of a figure's numbers need them.
+    folder: the run folder. excluded: how many runs do not count. _read: the connections read so
+    far, by id, since several numbers need them.
     """
 
     figure: LoadFigure
     folder: Path
     records: tuple[LoadRecord, ...]
-    left_out: int
+    excluded: int
     _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_figure(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
-        """Raises MissingRuns where a window of the figure has none that counts."""
+        """The runs of a figure. Raises MissingRuns where a window has no run that counts."""
         mine = [record for record in records if record.trial.part in figure.sweeps
                 and record.trial.window in figure.windows]
         counting = tuple(record for record in mine if record.counts)
@@ -70,17 +69,17 @@ class Runs:
 
     @property
     def exclusion_notes(self) -> tuple[str, ...]:
-        """How many runs do not count, if there are any."""
-        are = "run is" if self.left_out == 1 else "runs are"
-        return (f"{self.left_out} {are} excluded: not measured, or not verified",
-                ) if self.left_out else ()
+        """A note on the runs that do not count; () where all do."""
+        are = "run is" if self.excluded == 1 else "runs are"
+        return (f"{self.excluded} {are} excluded: not measured, or not verified",
+                ) if self.excluded else ()
 
     def values(self, axis: str) -> list[Any]:
         """The values on an axis, in the order of the file; "" alone for no axis."""
         return Cells(self.records).values(axis)
 
     def at(self, window: str, **places: object) -> BySeed:
-        """The runs with a window at a place on some axes, by repeat.
+        """The runs with a window and the given values on axes, by repeat.
 
         Raises MissingRuns where several cells share the place.
         """
@@ -100,7 +99,7 @@ class Runs:
         return self._read[trial.id]
 
     def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
-        """The bottleneck's queue: times in s, and the mean of QUEUE_SMOOTHED_S in packets.
+        """The bottleneck's queue: times in s, and means over QUEUE_SMOOTHED_S in packets.
 
         Raises FirstFlightError.
         """
@@ -112,16 +111,16 @@ class Runs:
         return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
 
 
-# The axes of figures, for readers ------------------------------------------------------
+# Names of axes and their values --------------------------------------------------------
 
 def name_of(axis: str) -> str:
-    """An axis's name in the head of a column, and at the axis."""
+    """The name of an axis, for columns and charts."""
     known = quantity(axis)
     return known.label or known.head
 
 
 def describe(axis: str, value: Any) -> str:
-    """A place on an axis for a reader: "50 kB", "0.95", "2 BDP"."""
+    """A value on an axis in words: "50 kB", "0.95", "2 BDP"."""
     if axis == "response_bytes":
         return f"{plain(value / 1000)} kB"
     if axis == "queue_bdp":
@@ -130,7 +129,7 @@ def describe(axis: str, value: Any) -> str:
 
 
 def named(axis: str, value: Any) -> str:
-    """A place with its axis's name, where the value alone is not clear: "buffer 2 BDP"."""
+    """A value with the name of its axis, such as "buffer 2 BDP"; a variant without it."""
     name = "" if axis == "variant" else f"{name_of(axis)} "
     return name + describe(axis, value)
 
@@ -151,7 +150,7 @@ def gain(base: BySeed, experiment: BySeed, quantity: str) -> Difference | None:
 
 def paired(base: Mapping[int, float | None],
            experiment: Mapping[int, float | None]) -> Difference | None:
-    """The same by seeds that both have; None without one, or where a value is missing."""
+    """The difference over the seeds that both have; None without one, or without a value."""
     table = [(side, seed, value) for side, values in enumerate((base, experiment))
              for seed, value in values.items() if seed in base and seed in experiment]
     rows = [Row(None, side, seed, 1.0, value) for side, seed, value in table if value is not None]
@@ -161,13 +160,14 @@ def paired(base: Mapping[int, float | None],
 PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; None: the mean
 
 
-# What figures show -----------------------------------------------------------------
+# Figures ---------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class GainPoint:
-    """What a window changes at one place of a line.
+    """What a window changes at one point of a line.
 
-    window, series: of the line; the window is "" where the line's points are the windows.
+    window, series: of the line; the window is "" where the points of the line are the windows. x:
+    the point's value on the axis.
     """
 
     window: str
@@ -179,7 +179,7 @@ class GainPoint:
 
 
 def points(runs: Runs) -> list[GainPoint]:
-    """The points of a figure of kind gain, by value of the series, then by window."""
+    """The points of a figure of kind gain, ordered by series, then by window."""
     figure, found = runs.figure, []
     along = ([("", window, window) for window in figure.windows] if figure.by == "window" else
              [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)])
@@ -196,12 +196,12 @@ def points(runs: Runs) -> list[GainPoint]:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Completion times of some connections: of a window, or of a window's part of a mix.
+    """Completion times of connections: of a window, or of a group within a mix.
 
-    window: as in Figure.windows; of a part, that of the unmixed runs like it.
-    curve_ms: sorted, pooled over the seeds, those that completed. count: all.
-    by_seed: by PLACES; None where a connection that never completed stands
-    there. rate_kbps: mean over the connections of bits over time.
+    window: as in Figure.windows; of a group, that of the unmixed runs with its window. curve_ms:
+    completion times, sorted and pooled over the seeds. count: of all connections, completed or not.
+    by_seed: for each of PLACES its value by seed, None where a connection that never completed has
+    that rank. rate_kbps: the mean over connections of bits per time.
     """
 
     name: str
@@ -221,12 +221,12 @@ class Distribution:
         return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
 
     def gain_over(self, base: Distribution, place: float | None = None) -> Difference | None:
-        """Base less this, of a percentile, or of the mean for None."""
+        """What this saves against a base, of a percentile, or of the mean for None."""
         return paired(base.by_seed[place], self.by_seed[place])
 
 
 def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
-    """The distribution of connections by seed. Raises MissingRuns where none completed."""
+    """The distribution of connections, given by seed. Raises MissingRuns where none completed."""
     done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
     if not by_seed or not all(len(connections) for connections in done.values()):
         raise MissingRuns(f"{name}: no connection completed")
@@ -244,12 +244,12 @@ def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Dis
 
 
 def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
-    """One for each window of the figure, a mix as a whole."""
+    """The distribution of each window of the figure; a mix is one distribution."""
     return [whole(runs, window, with_handshake) for window in runs.figure.windows]
 
 
 def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
-    """All connections of the runs with a window."""
+    """The distribution of all connections of the runs with a window."""
     def times(connections: Connections) -> Connections:
         return connections if with_handshake else replace(
             connections, total_ms=connections.total_ms - connections.connect_ms)
@@ -259,7 +259,7 @@ def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
 
 
 def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
-    """The parts of a mix, by initial window, ascending."""
+    """The distributions of a mix's groups, by initial window, ascending."""
     records = runs.at(window)
     parts = sorted({host.initcwnd for record in records.values() for host in record.trial.hosts})
     return [distribution(f"IW {initcwnd} in the mix", str(initcwnd), {
@@ -271,10 +271,10 @@ def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
 
 @dataclass(frozen=True)
 class Mixes:
-    """What a figure of kind mix shows.
+    """The distributions of a figure of kind mix.
 
-    alone: runs where everybody has one window, by window; groups: the parts of
-    each mix, by its window.
+    alone: of runs where everybody has one window, by window. groups: of the groups of each mix, by
+    the mix's name.
     """
 
     alone: dict[str, Distribution]
@@ -282,7 +282,7 @@ class Mixes:
 
 
 def mixes(runs: Runs) -> Mixes:
-    """What a figure of kind mix shows."""
+    """The distributions of a figure of kind mix."""
     windows = runs.figure.windows
     return Mixes({window: whole(runs, window) for window in windows if "+" not in window},
                  {window: groups_of_mix(runs, window) for window in windows if "+" in window})
@@ -293,7 +293,7 @@ def window_label(window: str) -> str:
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's fairness index: 1 where all have the same, 1/n where one has all.
+    """Jain's fairness index: 1 where all values are equal, 1/n where one of n has everything.
 
     (Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.)
     """
@@ -303,11 +303,11 @@ def jain(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Hit:
-    """Transfers that retransmitted, at one place of the axis.
+    """Transfers that retransmitted (were hit), at one point of the axis.
 
-    share: of all, in percent. own: mean completion time of those that
-    each window hit. same: of the arrivals that either window hit, so that the
-    same transfers are compared; counted for pairs of one seed.
+    share: of all transfers, in percent. own: mean completion time of the transfers that each window
+    hit. same: mean completion time of the arrivals that either window hit, so that the same ones
+    are compared; same_count: how many these are.
     """
 
     x: object
@@ -318,7 +318,7 @@ class Hit:
 
 
 def hits(runs: Runs) -> list[Hit]:
-    """What a figure of kind hit shows: the first window against the second."""
+    """The points of a figure of kind hit: the first window against the second."""
     base, experiment = runs.figure.windows[:2]
     return [_hit(runs, x, runs.at(base, **{runs.figure.by: x}),
                  runs.at(experiment, **{runs.figure.by: x}))

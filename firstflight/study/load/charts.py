@@ -23,16 +23,17 @@ from firstflight.study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from firstflight.study.load.trial import FIXED as FIXED_SIZE, LoadTrial
 from firstflight.study.scenario import published
 
-ASIDE = 0.05  # of the distance between ticks: intervals beside each other, not on each other
-LEAST_PERCENT = 0.05  # of connections: where a distribution's axes end
-CURVE_POINTS = 400  # of one curve, closer to each other in its tail
-NO_QUEUE = 0.02  # of its limit: a queue that is never longer is not drawn
-# What a reader has to know of the link and of the responses, where all runs have the same.
+ASIDE = 0.05  # of the distance between ticks: intervals stand next to each other
+LEAST_PERCENT = 0.05  # of connections: the end of a distribution's axes
+CURVE_POINTS = 400  # of one curve, denser in its tail
+NO_QUEUE = 0.02  # of its limit: a queue that never exceeds this is not drawn
+# Named in a figure's context where all runs share one value.
 FIXED = ("bandwidth_kbps", "queue_bdp", "load", "response_bytes", "connections")
 
 
 def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) -> LineChart:
-    """A chart with the title of its figure, what all runs have, and what was measured below it."""
+    """A chart with its figure's title, the parameters that all runs share, and the time measured.
+    """
     records, figure = runs.records, runs.figure
     seeds = len({record.trial.repeat for record in records})
     spans_s = sorted({record.trial.counted_span_s for record in records})
@@ -45,7 +46,7 @@ def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) ->
 
 
 def _fixed(trials: Sequence[LoadTrial]) -> str:
-    """What all runs have in common, with units; of clients whose links differ, their range."""
+    """The parameters that all runs share, with units; the range of the clients' RTTs."""
     rtts = {host.rtt_ms for trial in trials for host in trial.hosts}
     known = [f"RTT {' to '.join(map(plain, sorted({min(rtts), max(rtts)})))} ms"]
     for name in FIXED:
@@ -61,21 +62,21 @@ def _fixed(trials: Sequence[LoadTrial]) -> str:
 
 def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int,
                window: str = "") -> Line:
-    """Estimates with their intervals, joined."""
+    """A line through estimates, with their intervals."""
     return Line(name, tuple(x for x, _ in points), tuple(estimate.value for _, estimate in points),
                 tuple(estimate.interval for _, estimate in points), look,
                 window=_initcwnd(window))
 
 
 def _initcwnd(window: str) -> int:
-    """The initial window of Figure.windows, 0 for a mix of some."""
+    """The initial window of a name in Figure.windows, 0 for a mix."""
     return int(window) if window.isdecimal() else 0
 
 
 # Distributions --------------------------------------------------------------------
 
 def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
-    """Completion times, what each percentile gains, and the first seed's queue."""
+    """Completion times, what each percentile saves, and the queue of the first seed."""
     queue = _queue(runs)
     assert queue.limit is not None  # it has one
     is_used = max(max(line.y) for line in queue.lines) > NO_QUEUE * queue.limit[0]
@@ -84,19 +85,19 @@ def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart
 
 
 def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
-    """Distributions, and what each percentile gains beside what was published."""
+    """Completion times, and what each percentile saves, measured and published."""
     return _chart(runs, _curves(distributions), _gains(runs, distributions))
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:
-    """Each group of a mix beside the runs where everybody has its window.
+    """The groups of mixes and the runs where everybody has one window.
 
-    What a comparison of the windows shows within the mix, and what one between runs; and what
-    each group has of the others.
+    Their distributions; what a larger window saves within the mix and between runs; and what each
+    group saves because of the others.
     """
     looks = {window: look for look, window in enumerate(mixes.alone)}
     groups = [group for parts in mixes.groups.values() for group in parts]
-    # A window keeps its colour: whole lines by itself, dashed in the mix.
+    # A window has one colour: solid lines for unmixed runs, dashed lines in the mix.
     dashed = [_curve(group, looks[group.window], "dashed") for group in groups
               if group.window in looks]
     saved = [line for group in groups if group.window in looks
@@ -115,7 +116,7 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
 
 
 def _ends(lines: Sequence[Line]) -> Ends:
-    """Of plots that are compared: with room for a legend above their points."""
+    """The common ends of plots that are compared, with room for a legend above the points."""
     values = [0.0, *(value for line in lines for value in line.y),
               *(end for line in lines for ends in line.ends if ends for end in ends)]
     low, high = min(values), max(values)
@@ -124,7 +125,10 @@ def _ends(lines: Sequence[Line]) -> Ends:
 
 def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
             others: Sequence[Distribution] = ()) -> Plot:
-    """How many connections take longer, with room for the slowest; more: lines of the others."""
+    """The share of connections that take longer, on logarithmic axes.
+
+    more: further lines. others: the distributions of these lines.
+    """
     curves = [distribution.curve_ms for distribution in (*distributions, *others)]
     ends = (min(float(curve[0]) for curve in curves) * 0.95,
             max(float(numpy.percentile(curve, 100 - LEAST_PERCENT)) for curve in curves) * 1.1)

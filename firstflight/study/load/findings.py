@@ -1,4 +1,4 @@
-"""The findings of a load scenario: its figures, and what became of each claim."""
+"""The findings of a load scenario: its figures, and the result of each claim."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from firstflight.study.scenario.grammar import as_read, claims_on
 
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
-    """One for each figure; one that lacks runs names them. Raises FirstFlightError."""
+    """A finding for each figure, or the runs that it lacks. Raises FirstFlightError."""
     return tuple(_finding(figure, claims_on(figure, scenario.claims), run.records, run.folder)
                  for figure in scenario.figures)
 
 
 def partial(records: Sequence[LoadRecord]) -> Finding:
-    """The finding of a part of a scenario: a line a run, and what windows changed in each cell."""
+    """The finding of a part of a scenario: a row for each run, and what windows changed."""
     changes = tables.changes(records)
     return Finding("runs", "what was requested, and what was measured",
                    (tables.each_run(records), *([changes] if changes.rows else [])))
@@ -52,7 +52,7 @@ def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[
                    published=published.source(DECK_FILE) if figure.published else "")
 
 
-# What each kind of figure shows, whatever is claimed of it -----------------------------
+# Kinds of figures ----------------------------------------------------------------------
 
 def _content(runs: Runs, tables: Sequence[Table], chart: Chart,
              answers: Sequence[Statement] = ()) -> Finding:
@@ -76,7 +76,7 @@ def _deck(runs: Runs) -> Finding:
 
 
 def _mix(runs: Runs) -> Finding:
-    """Also what a mix does to each of its groups, and what a comparison within it would show."""
+    """The groups of mixes, against unmixed runs and against each other."""
     mixes = analysis.mixes(runs)
     compared = [tables.percentiles([*mixes.alone.values(), *groups],
                                    f"{analysis.window_label(window)} compared with unmixed runs")
@@ -89,7 +89,7 @@ def _mix(runs: Runs) -> Finding:
 
 
 def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
-    """A group beside the runs where everybody has its window."""
+    """A group against the runs where everybody has its window; None where one is missing."""
     change = None if own is None else group.gain_over(own)
     if own is None or change is None:
         return None
@@ -101,7 +101,7 @@ def _against_own(group: Distribution, own: Distribution | None) -> Statement | N
 
 def _within(first: Distribution, group: Distribution,
             alone: dict[str, Distribution]) -> Statement | None:
-    """What a comparison within the mix shows, and what one between whole runs."""
+    """The saving by a comparison within the mix, and by one between unmixed runs."""
     if first.window not in alone or group.window not in alone:
         return None
     base, own = alone[first.window], alone[group.window]
@@ -121,7 +121,7 @@ def _hit(runs: Runs) -> Finding:
 
 
 def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
-    """What the same arrivals took, those that either window hit."""
+    """The saving for the arrivals that either window hit."""
     base, experiment = runs.figure.windows[:2]
     parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
              for hit in hits if hit.same is not None]
@@ -138,7 +138,7 @@ def _gain(runs: Runs) -> Finding:
 
 
 def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, ...]:
-    """Where the gain turns to loss: cells whose interval lies below zero."""
+    """The cells where a larger window takes longer: their interval lies below zero."""
     worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
     for point in points:
         where = ", ".join(tables.where(runs, point))
@@ -160,7 +160,7 @@ SHOWN: dict[str, Callable[[Runs], Finding]] = {
 # Claims --------------------------------------------------------------------------
 
 def statement(runs: Runs, claim: LoadClaim) -> Statement:
-    """What became of a claim, by the cell that has least of what it expects."""
+    """The result of a claim: the worst one of its cells."""
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
@@ -172,7 +172,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
 
 
 def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
-    """One for each cell that the claim is on."""
+    """The difference in each cell of the claim."""
     if any(" in " in compared for compared in claim.compares):
         return _group_gains(runs, claim)
     only = dict(claim.where)
@@ -187,7 +187,8 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
 
 
 def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
-    """The gains that a claim on a part of a mix names: of the mean, or of a percentile."""
+    """The difference of a claim on a group of a mix, of the mean or a percentile; [] without one.
+    """
     percentile = None if claim.quantity == "mean_ms" else next(
         percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.quantity)
 
@@ -204,7 +205,7 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
 
 
 def _expected(claim: LoadClaim) -> Expected:
-    """What a claim expects of a cell, its number aside."""
+    """What a claim expects of a cell, without its number."""
     return Expected({LESS: 1, MORE: -1, ALIKE: 0}[claim.expects], is_absolute=claim.is_in_points)
 
 
@@ -233,7 +234,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
             + (f" {claim.why}" if claim.why else ""))
 
 
-# Where some cells have it, where too few data leave it open, and where none has it.
+# Of a claim that some cells have, that is undecided, and that no cell has.
 VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
          MORE: ("rises", "is not shown to rise", "does not rise"),
          ALIKE: (f"stays within {ALIKE_PERCENT:g} %",
@@ -244,7 +245,7 @@ VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
 # Numbers as text -------------------------------------------------------------------
 
 def estimated(estimate: Estimate, digits: int = 0) -> str:
-    """"1205 ± 3"."""
+    """An estimate in words, such as "1205 ± 3"."""
     value = format_number(estimate.value, digits)
     if estimate.interval is None:
         return value

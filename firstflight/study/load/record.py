@@ -1,9 +1,8 @@
-"""What a load run left, and the record that is read off it: each column beside its source.
+"""The connections of a load run, and its record.
 
-Connections that failed, or had not ended when the run did, are counted,
-never dropped: a percentile takes them as the longest. All of them, the clients' and servers'
-records joined, are kept as connections.csv.gz in the run's files; arrays here, since there are
-tens of thousands.
+Connections that failed, or were open when the run ended, always count: percentiles take them as the
+longest. All connections, the clients' rows joined with the servers', are kept as
+connections.csv.gz in the run's files. Here they are arrays, since there are tens of thousands.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[numpy.float64]
 
-MOST_COUNTED, MOST_S = 1e15, 1e6  # of any number of these files, and of their times
+MOST_COUNTED, MOST_S = 1e15, 1e6  # limits of any number in these files, and of times
 FILE = "connections.csv.gz"
 QUEUE_FILE = "bottleneck.csv"
 OK, FAILED, OPEN = "ok", "failed", "open"
@@ -45,11 +44,11 @@ class ConnectionsError(FirstFlightError):
 
 @dataclass(frozen=True)
 class Connections:
-    """The connections of a run, arrays of one length, in order of arrival.
+    """The connections of a run in order of arrival, as arrays of equal length.
 
-    host: the client's number, from 0. connect_ms, total_ms: from the SYN to
-    the end of the handshake, to the last byte of the response; nan where
-    there was none. end: place in ENDS. What the server never saw is nan.
+    host: the client's number, from 0. connect_ms, total_ms: from the SYN to the end of the
+    handshake, and to the last byte of the response; nan where there was none. end: index in ENDS.
+    The server's columns are nan for connections that never reached it.
     """
 
     host: Numbers
@@ -72,7 +71,7 @@ class Connections:
         return Connections(*(getattr(self, name)[chosen] for name in COLUMNS[:-1]))
 
     def counted(self, between_s: tuple[float, float]) -> Connections:
-        """Those that arrived in the time that counts."""
+        """The connections that arrived between two times."""
         return self.select((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
 
     def select_hosts(self, hosts: set[int]) -> Connections:
@@ -91,8 +90,10 @@ class Connections:
         return retransmitted / unique * 100 if unique else 0.0
 
     def percentile_ms(self, percentile: float) -> float | None:
-        """Of the completion time over all connections, those that never completed
-        as the longest; None where the percentile is one of them."""
+        """A percentile of the completion times of all connections.
+
+        Those that never completed are the longest; None where the percentile is one of them.
+        """
         import numpy
         if not len(self):
             return None
@@ -104,8 +105,8 @@ class Connections:
 def join_rows(files: Mapping[str, bytes]) -> bytes:
     """The rows of client<n>.csv and server<n>.csv as one file, ordered by arrival, gzipped.
 
-    A server's row belongs to the client's with the same id. The file has no
-    time stamp: two runs alike are alike to the byte.
+    Rows of client and server are joined by their id. The file has no time stamp, so equal runs give
+    equal bytes.
     """
     served = {row["id"]: row for name, content in files.items() if name.startswith("server")
               for row in _rows(content)}
@@ -127,7 +128,7 @@ def join_rows(files: Mapping[str, bytes]) -> bytes:
 
 
 def parse_connections(content: bytes, where: str = FILE) -> Connections:
-    """The reverse of `join_rows`, as arrays. Raises ConnectionsError where it is damaged."""
+    """Read what `join_rows` wrote, as arrays. Raises ConnectionsError where it is damaged."""
     import numpy
     try:
         lines = gzip.decompress(content).decode("utf-8").splitlines()
@@ -150,7 +151,7 @@ def _damaged(where: str, error: Exception) -> ConnectionsError:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The bottleneck's counters over time, arrays of one length."""
+    """The bottleneck's counters over time, as arrays of equal length."""
 
     time_s: Numbers
     bytes: Numbers
@@ -159,7 +160,7 @@ class Bottleneck:
     queue_packets: Numbers
 
     def between(self, between_s: tuple[float, float]) -> Bottleneck:
-        """The samples of a span of time, its ends included."""
+        """The samples between two times, both included."""
         slack_s = 1e-3
         chosen = ((self.time_s >= between_s[0] - slack_s)
                   & (self.time_s <= between_s[1] + slack_s))
@@ -170,7 +171,7 @@ QUEUE_COLUMNS = ("time_s", "bytes", "packets", "drops", "queue_packets")
 
 
 def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
-    """Raises ConnectionsError where it is damaged."""
+    """Read the bottleneck's counters. Raises ConnectionsError where they are damaged."""
     import numpy
     try:
         rows = [[float(row[name]) for name in QUEUE_COLUMNS] for row in _rows(content)]
@@ -190,18 +191,18 @@ def _rows(content: bytes) -> list[dict[str, str]]:
 # The record ------------------------------------------------------------------------
 
 PERCENTILES = (10, 25, 50, 75, 90, 95, 99, 99.9)
-# TCP_TIMEOUT_INIT: a handshake that takes as long has been repeated, and TCP
-# begins with a window of one segment then (tcp_init_transfer; RFC 5681, 3.1).
+# TCP_TIMEOUT_INIT: a handshake that takes so long had a retransmission, after which TCP begins with
+# a window of one segment (tcp_init_transfer; RFC 5681, 3.1).
 REPEATED_MS = 1000.0
 
 
 @dataclass(frozen=True)
 class LoadEvidence:
-    """One run, observed.
+    """What was observed of one run.
 
-    everything: all connections; bottleneck: its samples while it counts.
-    flights: segments of the first flights on the wire, by client address.
-    ended_servers: numbers of those that died.
+    everything: all connections. bottleneck: its samples during the counted time. flights: sizes in
+    segments of the captured first flights, by client address. ended_servers: numbers of servers
+    that died.
     """
 
     trial: LoadTrial
@@ -212,7 +213,10 @@ class LoadEvidence:
 
     @classmethod
     def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
-        """connections: all of them, joined. Raises ConnectionsError and CaptureError."""
+        """The evidence of a run; connections: as join_rows wrote them.
+
+        Raises ConnectionsError and CaptureError.
+        """
         return cls(trial, parse_connections(connections),
                    read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
                    wire_flights(observed.client_pcap, observed.server_pcap),
@@ -220,32 +224,32 @@ class LoadEvidence:
 
     @cached_property
     def counted(self) -> Connections:
-        """Those that arrived while it counts."""
+        """The connections that arrived during the counted time."""
         return self.everything.counted(self.trial.counted_s)
 
     @cached_property
     def done(self) -> Connections:
-        """Those that count and completed."""
+        """The counted connections that completed."""
         return self.counted.ended(OK)
 
     @cached_property
     def hit(self) -> Connections:
-        """Those of them that retransmitted."""
+        """The completed connections that retransmitted."""
         return self.done.select(self.done.retransmitted_bytes > 0)
 
     @cached_property
     def smooth(self) -> Connections:
-        """All without a repeated handshake."""
+        """All connections without a repeated handshake."""
         return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
 
     def grown(self, counter: str) -> float:
-        """What a counter of the bottleneck rose by."""
+        """By how much a counter of the bottleneck rose."""
         samples = getattr(self.bottleneck, counter)
         return float(samples[-1] - samples[0])
 
     @property
     def utilisation(self) -> float | None:
-        """What left the bottleneck, as a part of what can; None with fewer than two samples."""
+        """The bottleneck's throughput as a share of its rate; None with fewer than two samples."""
         if len(self.bottleneck.time_s) < 2:
             return None
         return self.grown("bytes") / (self.trial.bandwidth_kbps * 125 * self.grown("time_s"))
@@ -265,21 +269,21 @@ class LoadEvidence:
 
     @property
     def queue_packets(self) -> Numbers:
-        """The samples of the queue; none where there are fewer than two."""
+        """The samples of the queue; empty where there are fewer than two."""
         packets = self.bottleneck.queue_packets
         return packets if len(packets) > 1 else packets[:0]
 
     @property
     def on_wire(self) -> list[int]:
-        """First flights of all clients."""
+        """Sizes in segments of all captured first flights."""
         return [segments for host in self.flights.values() for segments in host]
 
 
 def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
-    """The segments of each sampled connection's first flight on the wire, by client address.
+    """Sizes in segments of the captured first flights, by client address.
 
-    Only of those that lost nothing: what a timer retransmits before the first
-    acknowledgement, or in its place, is no part of a flight.
+    Only of connections that lost nothing, since a timer's retransmission before the first
+    acknowledgement is not part of a flight.
     """
     flights: dict[str, list[int]] = {}
     for (address, _), exchange in read_exchanges(client_pcap, server_pcap).items():
@@ -296,7 +300,7 @@ def percentile_column(percentile: float) -> str:
 
 
 def whole_numbers(numbers: Iterable[float]) -> str:
-    """The different whole numbers among some, ascending, without nan: "3 10"."""
+    """The distinct numbers without nan as text, ascending, such as "3 10"."""
     return " ".join(map(str, sorted({int(number) for number in numbers if number == number})))
 
 

@@ -1,4 +1,4 @@
-"""Load scenarios: TOML files of kind "load", expanded into runs.
+"""Load scenarios: TOML files of kind "load", and the runs that they expand into.
 
 docs/examples/load.toml describes a file.
 """
@@ -24,9 +24,9 @@ from firstflight.study.scenario.seeds import seed_for
 
 AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
                  "servers", "duration_s", "warmup_s", "cooldown_s")
-# Of 511 MB, 28 clients and 2 servers leave 100; with 40 hosts a guest stands still.
+# A guest of 511 MB has 100 MB left with 28 clients and 2 servers; with 40 hosts it stands still.
 MOST_HOSTS = 30
-FULL_PACKET_BYTES = 1500  # of IP: what the deck counts a bandwidth-delay product in
+FULL_PACKET_BYTES = 1500  # of IP: the deck counts bandwidth-delay products in such packets
 SHARE_TOLERANCE = 1e-6
 
 Window = tuple[tuple[int, float], ...]  # a mix of (initcwnd, share)
@@ -63,7 +63,7 @@ def _links(rows: object, where: str) -> tuple[Clients, ...]:
 
 
 def _sizes(value: object, where: str) -> str:
-    """The name of a distribution, or its points."""
+    """A reader of a distribution's name, or of its points."""
     return schema.text(value, where) if isinstance(value, str) else sizes_text(
         points_of(value, where))
 
@@ -77,7 +77,7 @@ def _check_sum(shares: Sequence[float], what: str, where: str) -> None:
 
 @dataclass(frozen=True)
 class LoadPopulation:
-    """Who the clients are."""
+    """A population: its clients with their links."""
 
     name: str
     clients: tuple[Clients, ...] = key(reader=_links)
@@ -87,7 +87,7 @@ class LoadPopulation:
 class LoadSweep(grammar.Sweep[LoadTrial]):
     """Runs in every combination of the lists; see docs/REFERENCE.md.
 
-    links: the clients, still without a window, as of `population` or `clients`.
+    links: the clients' links, by `population` or `clients`; their windows are not set yet.
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ("queue_bdp", "queue", "load", "response_bytes",
@@ -128,7 +128,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Each window alone, then the mixes."""
+        """The single windows, then the mixes."""
         return (*(((initcwnd, 1.0),) for initcwnd in self.initcwnd), *self.mixes)
 
     def linked(self, populations: Mapping[str, tuple[Clients, ...]], where: str) -> LoadSweep:
@@ -151,7 +151,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
         return self.combination_count() * self.repeat * len(self.windows)
 
     def trials(self, scenario: str, seed: int) -> Iterator[LoadTrial]:
-        """Every window of a cell in turn, under the same arrivals."""
+        """The runs: every window of a cell in turn, with the same arrivals."""
         for cell in self.combinations():
             for repeat in range(1, self.repeat + 1):
                 for window in self.windows:
@@ -169,7 +169,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
             queue_packets=self.queue_packets(cell["queue_bdp"]), repeat=repeat, seed=seed)
 
     def overridden(self, values: Mapping[str, Any]) -> LoadSweep:
-        """The sweep with other values, by name; an RTT is that of all its clients."""
+        """The sweep with some values replaced, by name; an RTT replaces that of all clients."""
         if "initcwnd" in values:
             values = {"mixes": (), **values}
         links = tuple(replace(link, rtt_ms=values.get("rtt_ms", link.rtt_ms))
@@ -177,7 +177,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
         return replace(self, links=links, **values)
 
     def queue_packets(self, queue_bdp: float) -> int:
-        """A part of the bandwidth-delay product in full packets, one at least."""
+        """A multiple of the bandwidth-delay product in full packets, at least one."""
         bdp_bytes = self.bandwidth_kbps * self.rtt_ms / 8
         packets = max(1, round(queue_bdp * bdp_bytes / FULL_PACKET_BYTES))
         return int(QUANTITIES["queue_packets"].check(packets, f"sweep {self.name!r}: queue_bdp"))
@@ -185,19 +185,19 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
 
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
 DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
-# Where a run stands on each of a figure's axes, by its trial.
+# The fields of a trial that a figure can have as axes.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
 LESS, MORE, ALIKE = "less", "more", "alike"
-# What the command line may set in place of the sweeps.
+# The sweeps' values that flags can replace.
 OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadFigure(grammar.Figure):
-    """One figure; windows: the baseline's name first."""
+    """One figure. windows: their names, the baseline first."""
 
     kind: Literal["distribution", "gain", "mix", "hit", "percentiles"]
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
@@ -230,11 +230,11 @@ def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadClaim(grammar.Claim):
-    """What a source claims of two windows: the second has `expects` of the quantity.
+    """What a source claims of two windows: the second has less, more or as much (expects).
 
-    where: only these values of an axis. published: by how much, in percent of the first, or of a
-    quantity in percent in points; within: how far from that is still reproduced, likewise.
-    Without it less and more are a direction.
+    where: only these values of an axis. published: by how much, in percent of the first; in points
+    where the quantity is a percentage. within: the tolerance around it. Without a published number
+    "less" and "more" are a direction.
     """
 
     compares: tuple[str, str] = key(reader=_two)
@@ -251,7 +251,7 @@ class LoadClaim(grammar.Claim):
         return self.quantity.endswith("_percent")
 
     def check(self, where: str) -> None:
-        """Raises UsageError where a published number has no tolerance, or no sign."""
+        """Check that a published number has a tolerance and a sign. Raises UsageError."""
         if (self.published is None) != (self.within is None):
             raise UsageError(f"{where}: published and within go together")
         if self.published is not None and self.expects == ALIKE:
@@ -261,7 +261,7 @@ class LoadClaim(grammar.Claim):
 LoadScenario = grammar.Scenario[LoadSweep, LoadFigure, LoadClaim]
 
 
-# Reading it ------------------------------------------------------------------------
+# Reading a file --------------------------------------------------------------------
 
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
     """A scenario of kind load. Raises UsageError."""

@@ -1,4 +1,4 @@
-"""The tables of load's findings, and the deck's own beside them."""
+"""The tables of load findings, and the published tables of the deck."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from firstflight.study.scenario import published
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
-# What a run shares with those of other windows and seeds.
+# Fields that the runs of a cell share: they differ in window and seed only.
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
         "connections", "variant")
 ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 
 def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table:
-    """Completion times by percentile, and what each changes against the first."""
+    """Completion times by percentile, and what each distribution saves against the first."""
     base = distributions[0]
     rows: list[tuple[Cell, ...]] = [
         (f"{distribution.name}, ms", distribution.count, *map(distribution.at, PLACES))
@@ -43,12 +43,12 @@ def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table
 
 
 def saved_percent(gain: Difference | None) -> Rounded | None:
-    """The saving for a column that also has other numbers."""
+    """The saving in percent, for a column that has other numbers too."""
     return None if gain is None else Rounded(gain.percent, 1)
 
 
 def runs_themselves(runs: Runs) -> Table:
-    """What the runs themselves were like, by window."""
+    """Load, queue, losses and failures of the runs, by window."""
     rows: list[tuple[Cell, ...]] = []
     for window in runs.figure.windows:
         by_seed = runs.at(window)
@@ -98,7 +98,7 @@ def fairness(mixes: Mixes) -> Table:
 
 
 def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
-    """What a larger window changes, along the figure's axis."""
+    """What larger windows change, along the figure's axis."""
     figure, base = runs.figure, runs.figure.windows[0]
     shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
     rows: list[tuple[Cell, ...]] = []
@@ -129,7 +129,7 @@ def where(runs: Runs, point: GainPoint) -> list[str]:
 
 
 def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
-    """Transfers that retransmitted."""
+    """A row for each point: transfers that retransmitted, under both windows."""
     base, experiment = (f"IW {window}" for window in runs.figure.windows[:2])
 
     def columns(group: str) -> tuple[Column, ...]:
@@ -153,7 +153,7 @@ def _cells(gain: Difference | None) -> tuple[Estimate | None, ...]:
 
 
 def deck(base: Distribution, experiment: Distribution) -> Table:
-    """Ours, as the deck prints its own."""
+    """The measured numbers, in the form of the deck's table."""
     gains_ = [experiment.gain_over(base, place) for place in DECK_PLACES]
 
     def row(distribution: Distribution) -> tuple[Cell, ...]:
@@ -185,7 +185,7 @@ def _as_printed(row: dict[str, str], column: str) -> Cell:
 
 
 def each_run(records: Sequence[LoadRecord]) -> Table:
-    """A line a run."""
+    """A row for each run."""
     return Table("", (
         Column("run", is_text=True), *(Column(name, digits=0) for name in (
             "arrivals", "completed", "failed", "open")),
@@ -201,9 +201,9 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
 
 
 def changes(records: Sequence[LoadRecord]) -> Table:
-    """What the windows change, cell by cell: each but the smallest against that."""
+    """What each larger window of a cell changes against the smallest."""
     counting = Cells(sorted(records, key=_order)).counting
-    # Those whose values distinguish a cell from others, besides what is always named.
+    # Axes that distinguish the cells, besides those that are always named.
     varied = [axis for axis in CELL if axis not in ALWAYS_NAMED and len(counting.values(axis)) > 1]
     rows: list[tuple[Cell, ...]] = []
     for cell in counting.by(*CELL).values():

@@ -97,7 +97,7 @@ def test_runs_whose_verdict_failed_enter_no_figure(records: list[LoadRecord]) ->
     one = [replace(record, verdict=FAIL) if record.trial.repeat == 1 else record
            for record in records]
     runs = runs_of(FIGURES["gain"], one)
-    assert runs.left_out == 4 and {record.trial.repeat for record in runs.records} == {2}
+    assert runs.excluded == 4 and {record.trial.repeat for record in runs.records} == {2}
 
 
 def test_runs_that_fall_on_one_place_are_told(records: list[LoadRecord]) -> None:
