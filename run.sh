@@ -35,7 +35,7 @@ done
 # If this script is killed, install.sh gets a TERM, and ends once apt has ended.
 install() { env --default-signal=TERM setpriv --pdeathsig TERM "$here/install.sh" "$@"; }
 
-# What is wrong with the flags is told before anything is installed; experiment.py reads them anyway.
+# Wrong flags are reported before anything is installed; experiment.py reads them anyway.
 status=0
 "$here/install.sh" --check "${needed[@]}" 2>/dev/null || status=$?
 if (( status == 4 )); then  # this machine cannot: it says why

@@ -113,7 +113,7 @@ def measure(name: str, results: Path, hours: int) -> None:
 def whole_runs(name: str, results: Path) -> list[Path]:
     """The whole runs of a scenario, or of a sample of SAMPLES, the newest first."""
     scenario, sample = SAMPLES.get(name, (name, ""))
-    return [folder for folder in runs.whole(scenario, results)
+    return [folder for folder in runs.whole_runs(scenario, results)
             if sample_of(runs.read_facts(folder)) == sample]
 
 

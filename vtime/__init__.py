@@ -23,25 +23,29 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
         watcher: Watcher | None = None, kernel: Path | None = None, guest: int = 0) -> Result:
     """Run a command as root of a machine of its own, and keep what it leaves in the folder `into`.
 
-    folder: where it starts; it reads this folder, and what it writes there goes to into/files, or
-    with write_back here. into: a folder that is there, for this command alone. capture_bytes: at
-    most so many bytes of packets are kept, 0 for none. readable: what else it reads. environment:
-    variables besides what every command has. seed: of everything random in the machine.
-    clock_limit_s, wall_limit_s: the command is ended after so many seconds of the machine's clock,
-    or of ours. most_bytes, most_files: of what comes back. link_times: what a packet costs on a
-    link that nobody limited, and the noise of a machine. kernel: to boot, by default the one that
-    ./install.sh --with-mininet has built. guest: a number for each machine that runs at the same
-    time as others; it chooses the processor.
+    folder: where the command starts and which it reads; files that it writes there go to
+    into/files, or with write_back into the folder itself. into: an existing folder for this command
+    only. capture_bytes: at most so many bytes of packets are kept, 0 for none. readable: other paths
+    that it reads. environment: variables in addition to those of every command. seed: of
+    everything random in the machine. clock_limit_s, wall_limit_s: the command is ended after so
+    many seconds of the machine's clock, or of the host's. most_bytes, most_files: limits of the
+    files that come back. link_times: the cost of a packet on a link without a rate, and the noise
+    of a machine. kernel: the kernel to boot, by default the one that ./install.sh --with-mininet
+    builds. guest: a number that differs between machines that run at the same time; it chooses the
+    processor.
 
-    Raises vtime.console.EngineCannot where this machine cannot, its words say what to do;
-    EngineError if the machine ended before it ran the command;
+    Raises vtime.console.EngineCannot if this machine cannot run it, with what to do; EngineError if
+    the machine ended before it ran the command;
     firstflight.base.files.WriteError if `into` cannot be written to.
     """
     from vtime.command.guest import CommandRequest
     from vtime.session import attend
     watcher = watcher or Watcher()
     request = CommandRequest(
-        list(command), folder.resolve(), [str(path.resolve()) for path in readable],
-        dict(environment or {}), memory_mb, seed, clock_limit_s, wall_limit_s, most_bytes,
-        most_files, capture_bytes, watcher.reads_input, guest, link_times)
+        words=list(command), folder=folder.resolve(),
+        readable=[str(path.resolve()) for path in readable], environment=dict(environment or {}),
+        memory_mb=memory_mb, seed=seed, timeout_virtual_s=clock_limit_s,
+        timeout_wall_s=wall_limit_s, most_bytes=most_bytes, most_files=most_files,
+        capture_bytes=capture_bytes, reads_input=watcher.reads_input, guest=guest,
+        link_times=link_times)
     return attend(request, into, write_back, watcher, kernel)

@@ -1,8 +1,8 @@
-"""Runs a guest's kernel so that it can write to one folder and reach nothing else of the machine.
+"""Confines a guest's kernel: it can write to one folder, and change nothing else of the machine.
 
-Root in the guest may mount the machine's files anew and write to them, and a kernel made elsewhere
-may ask the machine for whatever it likes. So what a guest may do is enforced from outside, by the
-machine's own kernel and without root, and it holds whatever the guest becomes:
+Root in the guest may mount the machine's files again and write to them, and a kernel from elsewhere
+may make any system call. So the machine's own kernel enforces the limits, without root, whatever
+the guest does:
 
     Landlock       reads what it is given (vtime/readable.py), the project and its kernel,
                    reads and writes its own folder; no TCP; no other process
@@ -11,12 +11,11 @@ machine's own kernel and without root, and it holds whatever the guest becomes:
                    and no other: nothing of a file but its content is changed, no
                    process gets out of its group or at another one, no socket but pairs
 
-Namespaces stand around it where the machine has them (vtime/uml.py).
+In addition the guest runs in namespaces if the machine has them (vtime/uml.py).
 
-Started as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; becomes
-the kernel. Each PATH is read: what every guest reads, the guest's root, where it is not
-the machine's, and what the user named.
-See Documentation/userspace-api/landlock.rst and seccomp_filter.rst.
+Start it as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; it becomes the kernel.
+Each PATH may be read: paths of every guest, the guest's root if it is not the machine's, and paths
+that the user named. See Documentation/userspace-api/landlock.rst and seccomp_filter.rst.
 """
 
 from __future__ import annotations
@@ -28,10 +27,11 @@ import sys
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 READABLE = ("/proc/cpuinfo",
-            # Python's own, where it is none of the machine's: of those not all is everybody's.
+            # Python's own folder, unless it is the system's, in which some files are not readable
+            # for everybody.
             *({sys.prefix} - {"/usr", "/usr/local"}))
 WRITABLE = ("/dev/null",)
-# The folder of a run, of earlier ones, and what is hidden (.git) are no guest's business.
+# No guest may read the folders of runs, or hidden ones (.git).
 NOT_OF_THE_PROJECT = ("results", "figures")
 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT, _SECCOMP = 444, 445, 446, 317
@@ -43,7 +43,7 @@ _FILE_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: _TRUNCATE, 5: 1 << 15}
 _TCP, _TCP_ABI = 3, 4  # bind and connect
 _SCOPES, _SCOPES_ABI = 3, 6  # signals and abstract sockets of others
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-# Neither links nor sockets, pipes or devices: whoever reads the folder meets files only.
+# It may create no links, sockets, pipes or devices, so that the folder has files and folders only.
 _WRITE = (_WRITE_FILE | _READ_FILE | _READ_DIR | _TRUNCATE | _REMOVE_DIR | _REMOVE_FILE
           | _MAKE_DIR | _MAKE_REGULAR)
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
@@ -80,8 +80,8 @@ ALLOWED = {
     "statfs": 137, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "unlink": 87, "mkdir": 83,
     "rmdir": 84, "rename": 82, "renameat2": 316, "getcwd": 79, "tgkill": 234}
 _TRUNCATE_CALL = 76  # Landlock knows it from ABI 3 on
-# glibc does without these where a kernel does not have them: clone3, whose flags no filter can
-# read, and what is newer than Linux 6.18.
+# Calls that are refused as unknown, so that glibc does without them: clone3, whose flags no filter
+# can read, and calls newer than Linux 6.18.
 _CLONE3, _NEWER = 435, 470
 
 # Others are allowed with some arguments.
@@ -110,7 +110,7 @@ _CONTROLS = (0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5413, 0x541B, 0x5421, 0x5
 
 
 def _with_arguments(own: int) -> list[tuple[int, list[_Condition]]]:
-    """Calls and what has to hold of them; one that is here twice, for one of the two.
+    """Calls with the conditions under which they are allowed; a call may have several lines.
 
     own: the number of the process that becomes the guest's kernel.
     """
@@ -138,12 +138,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def abi() -> int:
-    """The version of Landlock that this machine has, below 1 if none."""
+    """The version of this machine's Landlock, below 1 if it has none."""
     return int(_libc.syscall(_LANDLOCK_CREATE, None, 0, 1))
 
 
 def lacking() -> str:
-    """What this machine lacks for it, "" if nothing."""
+    """What this machine lacks to confine guests, "" if nothing."""
     if abi() < 1:
         return "Landlock (Linux 5.13 and newer have it, lsm= may switch it off)"
     action = ctypes.byref(ctypes.c_uint32(_REFUSE & 0xFFFF0000))
@@ -153,9 +153,9 @@ def lacking() -> str:
 
 
 def confine(kernel: str, folder: str, *readable: str) -> None:
-    """Restrict this process, and what it becomes, for good.
+    """Restrict this process and all that it executes, for good.
 
-    readable: what else it may read. Raises OSError; then it must not go on.
+    readable: other paths that it may read. Raises OSError; the process must then end.
     """
     version = abi()
     handled = sum(rights for since, rights in _FILE_RIGHTS.items() if since <= version)
@@ -178,7 +178,7 @@ def _project() -> list[str]:
 
 
 def _ruleset(version: int, handled: int) -> int:
-    """landlock_create_ruleset(2): all that it can forbid is forbidden until a rule allows it."""
+    """A ruleset that forbids all that Landlock can forbid (landlock_create_ruleset(2))."""
     attributes = struct.pack("=Q", handled)
     attributes += struct.pack("=Q", _TCP) if version >= _TCP_ABI else b""
     attributes += struct.pack("=Q", _SCOPES) if version >= _SCOPES_ABI else b""
@@ -186,7 +186,7 @@ def _ruleset(version: int, handled: int) -> int:
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
-    """Allow it below a path; one that there is not needs no rule."""
+    """Allow rights below a path; a path that does not exist needs no rule."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -197,11 +197,11 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Let root's programs have few of its capabilities; other users have none to drop.
+    """Take most of its capabilities from root's process; other users have none.
 
-    By the bounding set: a smaller permitted set alone would seem to grow with
-    every program started, which resets the personality that the guest's kernel
-    starts itself anew for (PER_CLEAR_ON_SETID in security/commoncap.c).
+    The bounding set is reduced. If only the permitted set were, it would seem to grow with every
+    execve, which resets the personality that the guest's kernel sets before it executes itself
+    (PER_CLEAR_ON_SETID in security/commoncap.c).
     """
     for capability in range(64):
         if capability not in _KEPT_CAPABILITIES:
@@ -209,7 +209,7 @@ def _drop_capabilities() -> None:
 
 
 def refuse(version: int) -> None:
-    """Refuse all system calls but those listed, for good; no_new_privs has to be set.
+    """Refuse all system calls except those listed, for good; no_new_privs has to be set.
 
     version: of Landlock. Raises OSError.
     """
@@ -220,8 +220,8 @@ def refuse(version: int) -> None:
 def program(allowed: list[int], lines: list[tuple[int, list[_Condition]]]) -> list[_Step]:
     """A filter that allows these calls and lines, and refuses the rest.
 
-    Only the lower half of an argument is looked at: it is all that the kernel takes, or the
-    other half makes an error of it.
+    It checks the lower half of an argument only: the kernel uses no more, or reports an error for
+    the other half.
     """
     steps = [*_among(_MACHINE, _ALL, (_X86_64,), 2),
              (_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32_BIT), (_GIVE, 0, 0, _REFUSE)]
@@ -236,7 +236,7 @@ def program(allowed: list[int], lines: list[tuple[int, list[_Condition]]]) -> li
 
 
 def _among(where: int, mask: int, values: tuple[int, ...], skipped: int) -> list[_Step]:
-    """Go on where a condition holds; skip that many steps where it does not."""
+    """Steps that go on if a value is among these, and else skip so many steps."""
     last = len(values) - 1
     return [(_LOAD, 0, 0, where), *([(_AND, 0, 0, mask)] if mask != _ALL else []),
             *((_EQUAL, last - place, skipped if place == last else 0, value)
@@ -244,7 +244,7 @@ def _among(where: int, mask: int, values: tuple[int, ...], skipped: int) -> list
 
 
 def load(steps: list[_Step]) -> None:
-    """Put a filter before the system calls of this process, for good. Raises OSError."""
+    """Filter the system calls of this process, for good. Raises OSError."""
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     # Without SPEC_ALLOW kernels before 5.16 slow down every program with a filter.
     _call(_SECCOMP, _SECCOMP_SET_MODE_FILTER, _SPEC_ALLOW,
@@ -265,11 +265,11 @@ def _error(what: str) -> OSError:
 
 
 def main(command: list[str]) -> None:
-    """Become the command. Its environment holds nothing of this machine.
+    """Become the command, with an environment that tells nothing about this machine.
 
-    The kernel replaces PATH by a longer one, and finds the end of its stack by where the other
-    words of the environment lie (get_top_address in arch/um/kernel/um_arch.c). So there has to be
-    one: TMPDIR, where nothing is kept as long as memfd_create works.
+    The guest's kernel replaces PATH by a longer one, and finds the end of its stack by the address
+    of another variable (get_top_address in arch/um/kernel/um_arch.c). So there has to be one:
+    TMPDIR, which is not used as long as memfd_create works.
     """
     readable = []
     while command[0] == "--read":

@@ -1,4 +1,4 @@
-"""What a guest printed before it ended, and the errors of guests."""
+"""Reads what a guest printed, and defines the errors of engines."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from firstflight.base.untrusted import quoted
 from vtime.shared_folder import ends_within
 
 CONSOLE = "console.log"
-CONSOLE_BYTES = 1 << 17  # of the console that are looked at: its beginning and its end
+CONSOLE_BYTES = 1 << 17  # of the console's beginning and end are read, so many together
 
 
 class EngineError(Exception):
-    """An engine failed; its text names what was awaited and what came instead."""
+    """An engine failed; the message has what was awaited and what came instead."""
 
 
 class EngineCannot(EngineError):
-    """This machine cannot run the engine; its text is what to do."""
+    """This machine cannot run the engine; the message has what to do."""
 
 
 def printed_in(folder: Path) -> str:
-    """What a guest or a worker has printed, its folder given, of much the beginning and the end.
+    """What a guest or worker with this folder has printed: the beginning and the end of it.
 
-    Nothing where that is lost.
+    "" if that is lost.
     """
     try:
         return ends_within(folder, CONSOLE, CONSOLE_BYTES).decode(errors="replace")
@@ -31,10 +31,10 @@ def printed_in(folder: Path) -> str:
 
 
 def was_killed(printed: str) -> bool:
-    """Whether SIGKILL ended a guest behind namespaces, as where the machine's memory has run out.
+    """Whether SIGKILL ended a guest in namespaces, as the kernel does if memory runs out.
 
-    unshare stands before it then. It cannot die of that signal as it does of others, says so, and
-    ends with status 1.
+    unshare is then its parent, which passes other signals on by dying of them. It cannot do so
+    with this one, prints a message, and ends with status 1.
     """
     return "unshare: sigprocmask unblock failed" in printed
 

@@ -1,4 +1,4 @@
-"""mount(2) for what runs in a guest: its first process, and what makes a command's root."""
+"""mount(2) for programs in a guest: its first process, and the one that makes a command's root."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """Raises OSError, with the folder."""
+    """Mount a file system. Raises OSError with the target folder."""
     words = map(os.fsencode, (source, target, kind))  # a name need not be UTF-8
     if _libc.mount(*words, flags, os.fsencode(options)) != 0:
         code = ctypes.get_errno()

@@ -1,18 +1,18 @@
-"""What of the machine a guest reads besides what its user names: the one rule, for all guests.
+"""Decides which files of the machine a guest may read, besides those that its user names.
 
-    every guest   /usr and its like; what everybody may read in /usr/local and of ETC in /etc
-    a command     also what everybody may read in all of /etc, /opt and /srv
+    every guest   /usr and similar folders; in /usr/local and in ETC of /etc what all users may read
+    a command     also what all users may read in /etc, /opt and /srv
 
-What everybody may read is a file or a folder whose mode lets every user read it, on whose way each
-folder lets every user in. It is the same whoever asks: root, too, and who owns a file or is in its
-group. A link is judged by what it leads to, which is read where that is read by itself. Homes are
-never read, and neither is what is mounted into one of these places: it may be a home again.
+All users may read a file or folder if its mode lets others read it, and if they may enter every
+folder above it. The answer is the same for root, for a file's owner and for its group. A link is
+judged by its target, which is read if it may be read under its own path. Homes are never read, and
+neither is anything mounted into one of these places: it may be a home, too.
 
-The machine's own check of permissions would not do in place of it: without its capabilities root
-still owns /etc/shadow, and as another user it could not read the folder that it was started in.
-`find` looks, since a place may have a hundred thousand files. vtime/confine.py enforces what
-comes out; SECURITY.md and MININET.md describe it. Nothing here imports anything of ours: guests do,
-too.
+The machine's own permissions would not be enough: root without its capabilities still owns
+/etc/shadow, and as another user it could not read the folder in which it was started. `find`
+searches, since a place may have a hundred thousand files. vtime/confine.py enforces the result;
+SECURITY.md and MININET.md describe it. This file imports nothing of the project, since guests
+import it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from functools import cached_property
 from pathlib import Path
 
 PROGRAMS = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
-# What of /etc programs in a guest read; nothing of it is secret.
+# Files of /etc that programs in a guest read; none of them is secret.
 ETC = ("alternatives", "bash.bashrc", "ethertypes", "gai.conf", "group", "host.conf", "hosts",
        "inputrc", "iproute2", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
        "localtime", "mime.types", "nginx/mime.types", "nsswitch.conf", "passwd", "protocols",
@@ -36,11 +36,11 @@ ETC = ("alternatives", "bash.bashrc", "ethertypes", "gai.conf", "group", "host.c
        "wgetrc")
 LOCAL = "/usr/local"
 OF_COMMANDS = ("/etc", "/opt", "/srv")
-# A command finds these folders empty: what of them was named is put back.
+# A command finds these folders empty, except for paths in them that its user named.
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
-# Nobody works in these; a command that is started there would read what the rule hides.
+# Nobody works in these folders; a command started there would read files that the rule hides.
 SECRET = ("/etc", "/run", "/proc", "/sys", "/dev")
-MOST_PARTS = 2000  # of one place, which all become words of a command line
+MOST_PARTS = 2000  # paths of one place, which all become words of a command line
 
 
 # Homes, and places with secrets ------------------------------------------------------
@@ -48,9 +48,9 @@ MOST_PARTS = 2000  # of one place, which all become words of a command line
 def homes() -> set[Path]:
     """The homes of this machine, as paths without links.
 
-    $HOME; /root; what lies in /home; and what passwd names, where it belongs to that user. So
-    /usr/sbin, /bin, /dev, / and /nonexistent, which passwd names for users of the system, are none;
-    nor is any folder of PROGRAMS.
+    They are $HOME, /root, the folders in /home, and those that passwd names, if that user owns
+    them. So /usr/sbin, /bin, /dev, / and /nonexistent, which passwd names for system users, are
+    none, and neither is a folder of PROGRAMS.
     """
     named = {Path.home(), Path("/root"), *Path("/home").glob("*")}
     for user in pwd.getpwall():
@@ -66,10 +66,10 @@ def homes() -> set[Path]:
 
 
 def secrets_in(place: Path) -> str:
-    """Why whoever is given a place, without links, would read secrets; "" if not.
+    """Why a place, given without links, would show secrets to its reader; "" if it would not.
 
-    A project's folder in a home is none of these places, nor is one in /opt; ~/.ssh and what else
-    there begins with a dot is one.
+    A project's folder in a home or in /opt shows none; ~/.ssh and all of a home that begins with a
+    dot may.
     """
     known = homes()
     if str(place) in (*SECRET, *OF_COMMANDS, LOCAL):
@@ -92,9 +92,9 @@ def secrets_in(place: Path) -> str:
 
 def refused(folder: Path, given: Iterable[str | Path] = (),
             advice: str = "start it in a folder of its own") -> str:
-    """Why no command is started in a folder; "" if it is one to start in.
+    """Why no command may be started in a folder; "" if one may.
 
-    folder, given: paths without links, given: what the user named with --readable.
+    folder, given: paths without links. given: those that the user named with --readable.
     """
     why = secrets_in(folder)
     if not why or any(folder.is_relative_to(path) for path in given):
@@ -104,21 +104,21 @@ def refused(folder: Path, given: Iterable[str | Path] = (),
 
 
 def led_to(path: Path, folder: Path) -> str:
-    """Where a path leads that a link in a folder leads to a place with secrets; "" for others.
+    """The target of a path in a folder if a link leads it to a place with secrets; else "".
 
-    Who unpacks a stranger's folder has not named ~/.ssh by naming a link in it.
+    Who unpacks a stranger's folder and names a link in it does not want to name ~/.ssh.
     """
     named, real = Path(os.path.abspath(folder / path)), Path(os.path.realpath(folder / path))
     leads_out = named.is_relative_to(folder) and not real.is_relative_to(folder)
     return str(real) if leads_out and secrets_in(real) else ""
 
 
-# What everybody may read -------------------------------------------------------------
+# What all users may read -------------------------------------------------------------
 
 def everybody_reads(path: str, known_homes: Iterable[Path]) -> bool:
-    """Whether every user may read a file, or list a folder, by its path without links.
+    """Whether all users may read a file, or list a folder, by its path without links.
 
-    path: one with links. known_homes: homes().
+    path: may have links. known_homes: homes().
     """
     real = Path(os.path.realpath(path))
     try:
@@ -131,10 +131,10 @@ def everybody_reads(path: str, known_homes: Iterable[Path]) -> bool:
 
 
 class ReadablePaths:
-    """Looks at what everybody may read, while this process does something else."""
+    """Finds what all users may read, in another process, while this one goes on."""
 
     def __init__(self, more: Sequence[str] = ()) -> None:
-        """more: places besides those of every guest (OF_COMMANDS)."""
+        """more: places in addition to those of every guest (OF_COMMANDS)."""
         known = homes()
         self.roots = _outermost(os.path.realpath(place) for place in
                                 (LOCAL, *(f"/etc/{name}" for name in ETC), *more)
@@ -143,7 +143,7 @@ class ReadablePaths:
         self.closed = {path for path in map(str, known) if path.startswith((*within, "/usr/"))}
         self.closed.update(filter(os.path.isdir, (
             point for point in _mount_points() if point.startswith(within))))
-        # Closed is what is neither a file nor a folder, and what not everybody may read.
+        # Closed are devices, sockets and pipes, and all that not every user may read.
         self.looking = subprocess.Popen(
             ["find", *self.roots, "!", "-type", "l", "(", "!", "-type", "f", "!", "-type", "d",
              "-o", "!", "-perm", "-o=r", "-o", "-type", "d", "!", "-perm", "-o=x",
@@ -153,9 +153,9 @@ class ReadablePaths:
 
     @cached_property
     def paths(self) -> list[str]:
-        """What is read, as paths without links: all that is below them. Waits for it, once."""
+        """The paths, without links, below which everything may be read. The first use waits."""
         found = self.looking.communicate()[0]
-        # 1: a name was gone meanwhile, or this user may not list a folder.
+        # Status 1: a file was removed meanwhile, or this user may not list a folder.
         roots = self.roots if self.looking.returncode in (0, 1) else []
         closed = self.closed | set(map(os.fsdecode, found.split(b"\0")[:-1]))
         above = {parent for path in closed for parent in _parents(path)}
@@ -168,7 +168,7 @@ class ReadablePaths:
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Those that lie in no other one; "/" is none of them."""
+    """The paths that lie in no other one, without "/"."""
     outer: list[str] = []
     for path in sorted({*paths} - {"/"}):
         if not any(path.startswith(f"{above}/") for above in outer):
@@ -177,7 +177,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 def _mount_points() -> list[str]:
-    """Where something is mounted (proc(5): blanks and the like are written in octal)."""
+    """All mount points (proc(5): blanks and the like are written in octal)."""
     with open("/proc/self/mountinfo", "rb") as file:
         return [os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]),
                                    line.split()[4])) for line in file]
@@ -189,15 +189,16 @@ def _pattern(path: str) -> str:
 
 
 def _parents(path: str) -> Iterator[str]:
+    """The folders above a path, up to "/"."""
     while path != "/":
         path = os.path.dirname(path)
         yield path
 
 
 def _parts(path: str, closed: set[str], above: set[str]) -> Iterator[str]:
-    """The path itself, or where something in it is closed, what else is in it.
+    """The path itself, or if something in it is closed, all the rest of it.
 
-    above: all folders above those that are closed.
+    above: all folders above closed ones.
     """
     if path in closed:
         return

@@ -1,4 +1,4 @@
-"""What a command in virtual time came to, and who watches it."""
+"""The result of a command in virtual time, and the interface of its watcher."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 class Result:
     """How a command ended, and where its output and its files are.
 
-    status: its exit status, as a shell has it; 124 where a timeout ended it, 130 where a second
-    Ctrl-C did, 143 where SIGTERM did. output: a file; each line has the seconds of the machine's
-    clock, "out" or "err", and what was printed. files: the folder with what it wrote, file_count of
-    them. capture: every packet of every link in pcapng, None if none was requested, or the
-    command removed it. clock_s: seconds that passed on the machine's clock, wall_s: on the host.
-    troubles: lines about what is missing or went wrong, untold_count: how many more there were.
-    is_whole: whether all that it wrote and printed is there. spinning: names of its programs that
-    waited without sleeping, so that the clock was moved on. namespaces: lines with the time in ns,
-    the number and the name of each network namespace that `ip netns` named. cut_lines: how many
-    lines of output are in pieces, since they are longer than 64 kB; the pieces after the first are
-    marked with +.
+    status: exit status as in a shell; 124 if a timeout ended the command, 130 if a second Ctrl-C
+    did, 143 if SIGTERM did. output: a file in which each line has the seconds of the machine's
+    clock, "out" or "err", and the text. files: the folder with the files that the command wrote,
+    file_count of them. capture: a pcapng file with every packet of every link; None if it was not
+    requested or the command removed it. clock_s: seconds on the machine's clock, wall_s: on the
+    host's. troubles: lines about what is missing or went wrong; omitted_count: how many more there
+    were. is_whole: whether all output and all files are there. spinning: names of programs that
+    waited without sleeping, so that the clock was moved on for them. namespaces: lines with the
+    time in ns, the number and the name of each network namespace that `ip netns` named. cut_lines:
+    how many lines of output are stored in pieces because they are longer than 64 kB; pieces after
+    the first are marked with +.
     """
 
     status: int
@@ -35,7 +35,7 @@ class Result:
     clock_s: float
     wall_s: float
     troubles: tuple[str, ...]
-    untold_count: int
+    omitted_count: int
     is_whole: bool
     spinning: tuple[str, ...]
     cut_lines: int
@@ -43,24 +43,24 @@ class Result:
 
 
 class Watcher:
-    """Sees a command run. Nothing is done here; whoever wants something done overrides it.
+    """Follows a running command. Its methods do nothing; override those that are needed.
 
-    terminal: whether this process's terminal is the command's: what is typed goes to it.
-    reads_input: whether the command has this process's standard input; else it has none.
+    terminal: whether the command uses this process's terminal. reads_input: whether the command
+    has this process's standard input; else it has none.
     """
 
     terminal = False
     reads_input = False
 
     def begin(self, guest: CommandGuest) -> None:
-        """The machine has started: it can be interrupted, stopped, and its terminal resized."""
+        """Called when the machine has started: it can then be interrupted, stopped and resized."""
 
     def print(self, is_error: bool, content: bytes) -> str:
-        """The command has printed something; why it cannot be passed on, "" if it can."""
+        """Called with what the command prints; return why it cannot be shown, or ""."""
         return ""
 
     def tick(self, clock_s: float, is_full: bool) -> None:
-        """A second of the machine's clock has passed. is_full: nearly all of its memory is used."""
+        """Called for each second of the machine's clock. is_full: its memory is nearly used up."""
 
     def write(self, name: str) -> None:
-        """A file of its folder is about to be written back."""
+        """Called before a file of its folder is written back."""

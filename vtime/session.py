@@ -1,4 +1,5 @@
-"""One command in a machine of its own: what it printed, wrote and sent goes into a folder."""
+"""Runs one command in a machine of its own, and stores its output, files and packets in a folder.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +12,26 @@ from firstflight.base import files
 from firstflight.base.errors import FAILED
 from firstflight.base.files import WriteError
 from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
-from vtime.command.guest import BEGINS_S, CAPTURE, CommandEnd, CommandGuest, CommandRequest
+from vtime.command.guest import BEGINS_S, CAPTURE, CommandOutcome, CommandGuest, CommandRequest
 from vtime.command.received import Received
 from vtime.console import EngineCannot, EngineError
 from vtime.readable import OF_COMMANDS, ReadablePaths
 from vtime.result import Result, Watcher
 from vtime.uml import built_kernel_for_commands
 
-GUEST = ".guest"  # of a command's folder: what is shared with its guest while it runs
+GUEST = ".guest"  # the folder, below a command's folder, that is shared with its guest
 OUTPUT_FILE, WRITTEN = "output.txt", "files"
-KEPT_BYTES = 1 << 30  # of output
+KEPT_BYTES = 1 << 30  # the most output that is stored
 NOT_KEPT = b"the rest is not kept: the output is larger than 1 GB\n"
-MOST_LINE_BYTES = 1 << 16  # of output, in one line of output.txt
+MOST_LINE_BYTES = 1 << 16  # of output in one line of output.txt
 PIECE_BYTES = 1 << 20
-LAST_BLOCK = 1 << 16  # bytes: of a capture that is full, the block that filled it stays whole
+LAST_BLOCK = 1 << 16  # bytes: the last block of a full capture may exceed the limit by so many
 
 
 def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watcher,
            kernel: Path | None) -> Result:
     """Run the request until its guest has ended; see vtime.run."""
-    places = ReadablePaths(OF_COMMANDS)  # looks at them while the kernel is found
+    places = ReadablePaths(OF_COMMANDS)  # searches while the kernel is looked up
     kernel = kernel or built_kernel_for_commands()
     began = time.time()
     with ExitStack() as stack:
@@ -61,21 +62,24 @@ def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watch
             outcome.status = FAILED
             outcome.note(str(error))
         is_captured = request.capture_bytes > 0 and keep_capture(guest, into)
-    return Result(outcome.status, into / OUTPUT_FILE, received.path, received.count,
-                  into / CAPTURE if is_captured else None, outcome.virtual_s, outcome.wall_s,
-                  tuple(outcome.troubles), outcome.untold, not outcome.unsaved,
-                  tuple(outcome.spinning), output.cut, tuple(outcome.namespaces))
+    return Result(
+        status=outcome.status, output=into / OUTPUT_FILE, files=received.path,
+        file_count=received.count, capture=into / CAPTURE if is_captured else None,
+        clock_s=outcome.virtual_s, wall_s=outcome.wall_s, troubles=tuple(outcome.troubles),
+        omitted_count=outcome.omitted_count, is_whole=not outcome.unsaved,
+        spinning=tuple(outcome.spinning), cut_lines=output.cut,
+        namespaces=tuple(outcome.namespaces))
 
 
 def keep_capture(guest: CommandGuest, into: Path) -> bool:
-    """Copy the packets that the guest's kernel captured, no more than it may; whether it was done.
+    """Copy the guest's capture into the folder, up to its limit; return whether that worked.
 
-    The command, which is root in the guest, may have put anything in their place.
+    The command is root in the guest, and may have replaced the file by anything.
     """
     try:
         packets = guest.capture()
     except (OSError, ValueError) as error:
-        guest.outcome.lose(f"{CAPTURE}: the guest took it away: {error}")
+        guest.outcome.lose(f"{CAPTURE}: the guest removed it: {error}")
         return False
     most_bytes = guest.request.capture_bytes + LAST_BLOCK
     try:
@@ -94,7 +98,7 @@ def keep_capture(guest: CommandGuest, into: Path) -> bool:
 
 @dataclass
 class BegunLine:
-    """The beginning of a line that has not ended. at_s: when its first byte came.
+    """The beginning of a line that is not complete. at_s: when its first byte came.
 
     is_rest: whether it continues a line that was cut.
     """
@@ -105,19 +109,19 @@ class BegunLine:
 
 
 class OutputFile:
-    """Stores the command's output, each line with the guest's clock.
+    """Stores the command's output, each line with the time on the guest's clock.
 
-    A line of more than MOST_LINE_BYTES is stored in pieces, so that no more of it is ever held:
-    each piece after the first has a + behind its stream's name.
+    A line of more than MOST_LINE_BYTES is stored in pieces, so that memory never holds more of it.
+    Each piece after the first has a + after its stream's name.
     """
 
-    def __init__(self, path: Path, outcome: CommandEnd) -> None:
+    def __init__(self, path: Path, outcome: CommandOutcome) -> None:
         """outcome: takes a note, once, if output cannot be stored."""
         self.path, self.outcome = path, outcome
         self.file = files.append(path)
         self.room = KEPT_BYTES
         self.lines = {kind: BegunLine() for kind in (OUTPUT, ERROR)}
-        self.whole: list[bytes] = []  # what is to be stored
+        self.whole: list[bytes] = []  # complete lines that are not stored yet
         self.cut = 0  # lines
 
     def __enter__(self) -> OutputFile:
@@ -131,7 +135,7 @@ class OutputFile:
         self.file.close()
 
     def store(self, kind: bytes, at_s: float, content: bytes) -> None:
-        """Take what was printed at a time of the guest's clock."""
+        """Store what was printed at a time of the guest's clock."""
         *ends, rest = content.split(b"\n")
         for end in ends:
             self._add(kind, at_s, end)
@@ -140,7 +144,7 @@ class OutputFile:
         self._store()
 
     def _add(self, kind: bytes, at_s: float, piece: bytes) -> None:
-        """Take a piece of a line; what is as long as a line may be ends where the next begins."""
+        """Take a piece of a line; a line that is too long is cut, and its rest begins a new one."""
         line = self.lines[kind]
         while True:
             if not line.content:
@@ -155,7 +159,7 @@ class OutputFile:
             line.is_rest = True
 
     def _end(self, kind: bytes) -> None:
-        """A line has ended, or is cut."""
+        """End a line, or cut it."""
         line = self.lines[kind]
         self.whole.append(b"%14.6f %s%s %s\n" % (
             line.at_s, b"out" if kind == OUTPUT else b"err", b"+" * line.is_rest, line.content))
@@ -163,7 +167,7 @@ class OutputFile:
         line.is_rest = False
 
     def _store(self) -> None:
-        """Write what has ended, as far as there is room."""
+        """Write the complete lines, as long as there is room."""
         text = b"".join(self.whole)
         self.whole.clear()
         if self.room < len(text):

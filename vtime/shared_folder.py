@@ -1,4 +1,5 @@
-"""The folder that an engine and its worker share: a guest writes to it, links may lead away."""
+"""The folder that an engine and its worker share. A guest writes to it, so links may lead anywhere.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from typing import BinaryIO
 
 FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 PAGE_BYTES = 4096
-FREED_BYTES = 1 << 20  # of a file that grows, given back to the disk at once
+FREED_BYTES = 1 << 20  # of a growing file are given back to the disk at a time
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # fallocate(2)
 
 _libc = ctypes.CDLL(None)
 
 
 def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO:
-    """Open a file of a folder that a guest writes to, where a link may lead anywhere.
+    """Open a file in a folder that a guest writes to, without following links.
 
-    place: the file's name, or its folder's and its own. Raises ValueError where
-    it is none or no regular file, OSError.
+    place: the file's name, or a folder's name and its own. Raises ValueError if that is no such
+    path or no regular file, OSError.
     """
     within, name = _opened_within(folder, place)
     try:
-        # Opening a pipe would wait for whoever writes to it.
+        # O_NONBLOCK: opening a pipe would wait for a writer.
         opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
     finally:
         os.close(within)
@@ -41,7 +42,7 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
 
 
 def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
-    """The content of such a file. Raises ValueError if it has more bytes, OSError."""
+    """The content of a file, opened by open_within. Raises ValueError if it is larger, OSError."""
     with open_within(folder, place) as file:
         if os.fstat(file.fileno()).st_size <= most_bytes:
             return file.read(most_bytes)  # it may grow meanwhile
@@ -49,7 +50,7 @@ def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
 
 
 def ends_within(folder: Path, place: str, most_bytes: int) -> bytes:
-    """Its first and its last bytes, so many together at most. Raises ValueError, OSError."""
+    """The beginning and the end of a file, at most so many bytes. Raises ValueError, OSError."""
     with open_within(folder, place) as file:
         content = file.read(most_bytes // 2)
         rest = os.fstat(file.fileno()).st_size - len(content)
@@ -58,12 +59,12 @@ def ends_within(folder: Path, place: str, most_bytes: int) -> bytes:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder that a guest writes to, however deep it is; what cannot go, stays."""
+    """Remove a folder that a guest writes to, however deep; what cannot be removed stays."""
     subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
 def remove_within(folder: Path, place: str) -> None:
-    """Remove such a file. Raises ValueError, OSError."""
+    """Remove a file in a folder that a guest writes to. Raises ValueError, OSError."""
     within, name = _opened_within(folder, place)
     try:
         os.unlink(name, dir_fd=within)
@@ -72,7 +73,7 @@ def remove_within(folder: Path, place: str) -> None:
 
 
 def _opened_within(folder: Path, place: str) -> tuple[int, str]:
-    """The folder of a place, opened, and the name in it."""
+    """The open folder of a place, and the name in it. Raises ValueError, OSError."""
     *above, name = place.split("/")
     if len(above) > 1 or not all(map(FILE_NAME.fullmatch, (*above, name))):
         raise ValueError(f"{place!r} is not a file of the worker's")
@@ -80,9 +81,9 @@ def _opened_within(folder: Path, place: str) -> tuple[int, str]:
 
 
 def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()) -> bool:
-    """Whether a folder that a guest writes to has more names below it, or bytes on the disk.
+    """Whether a folder that a guest writes to has more names below it, or more bytes on the disk.
 
-    besides: names of files whose bytes do not count. Whatever is there, a few names are looked at.
+    besides: names of files whose bytes do not count. It stops counting as soon as it knows.
     """
     waiting = [str(folder)]
     while waiting:
@@ -99,10 +100,10 @@ def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()
 
 
 class GrowingFile:
-    """Reads a file while the other side appends to it; the disk does not keep what was read.
+    """Reads a file while the other side appends to it, and frees the disk of what was read.
 
-    place: the offset from which the next bytes are read. keeps: whether the disk keeps it after
-    all, as a file system without holes does (EOPNOTSUPP).
+    place: the offset of the next bytes to read. keeps: whether the disk cannot be freed, as on a
+    file system without holes (EOPNOTSUPP).
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -124,27 +125,28 @@ class GrowingFile:
         self.file.close()
 
 
-# What it can no longer take: never a trial's fault -----------------------------------
+# A full disk, which is never a trial's fault -----------------------------------------
 
-# A worker that cannot write its observation cannot report that so either. So the engine reserves
-# a little room beforehand, which the worker overwrites in place.
+# A worker that cannot write its observation cannot write its error either. So the engine reserves
+# a little room before, which the worker then overwrites.
 RESERVE, RESERVE_BYTES = "cannot-write", 512
 PROBE, PROBE_BYTES = "probe", 1 << 20
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 def reserve(folder: Path) -> None:
+    """Reserve room for note_write_error."""
     (folder / RESERVE).write_bytes(b" " * RESERVE_BYTES)
 
 
 def note_write_error(folder: Path, error: OSError) -> None:
-    """Overwrite the reserve with what could not be written. Raises OSError."""
+    """Overwrite the reserve with the reason of an error. Raises OSError."""
     with (folder / RESERVE).open("r+b", buffering=0) as file:
         file.write(os.strerror(error.errno or 0).encode()[:RESERVE_BYTES])
 
 
 def write_error(folder: Path) -> str:
-    """Why the worker could not write, in the system's words; "" for nothing."""
+    """Why the worker could not write, in the system's words; "" if it could."""
     try:
         words = read_within(folder, RESERVE, RESERVE_BYTES).decode(errors="replace").strip()
     except (OSError, ValueError):
@@ -153,9 +155,9 @@ def write_error(folder: Path) -> str:
 
 
 def probe(folder: Path) -> None:
-    """Write a file of some size and remove it. Raises OSError if that does not work.
+    """Write a file of PROBE_BYTES and remove it. Raises OSError if that fails.
 
-    The other side may have put a link there, to a file that is none of the folder's.
+    O_NOFOLLOW: the other side may have made a link to a file outside of the folder.
     """
     (folder / PROBE).unlink(missing_ok=True)
     probe_fd = os.open(folder / PROBE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -1,8 +1,8 @@
-"""Another root file system for guests: the programs of a newer Debian, unpacked in the cache.
+"""A root file system for guests with the programs of a newer Debian, unpacked in the cache.
 
-Some trials ask for what this machine's programs lack. They run in guests whose root is this one
-(vtime/kernel/debian.py makes it), the project mounted into it. Before its first use in a run each
-of its files is compared with what was unpacked, by size and time, and by digest where those differ.
+Some trials need features that this machine's programs lack. They run in guests with this root
+(vtime/kernel/debian.py makes it), into which the project is mounted. Before its first use in a run
+each of its files is compared with the unpacked one, by size and time; by digest if those differ.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NAME, RELEASE = "Debian 13", "trixie"
 PACKAGES = ("base-files", "base-passwd", "bash", "coreutils", "curl", "dash", "grep", "iproute2",
             "libc-bin", "mininet", "mawk", "net-tools", "nginx-light", "openssl", "procps",
             "python3", "python3-cryptography", "python3-pycurl", "sed", "util-linux")
-RECIPE = 1  # part of the folder's name: raise it when the system is made in another way
+RECIPE = 1  # a part of the folder's name: increase it if the system is made in another way
 SHOWN_PACKAGES = ("curl", "libcurl4t64", "libssl3t64", "nginx", "python3.13")  # in run.json
-MOUNT_POINT = "first-flight"  # where the project is in it
-PYTHON = "/usr/bin/python3"  # of its own
+MOUNT_POINT = "first-flight"  # the project's folder in it
+PYTHON = "/usr/bin/python3"  # its own Python
 CONTENTS = "contents.json"
 ONLY_IN_GUESTS = (f"{NAME}'s programs run in guests only: ./install.sh --with-pq, and measure"
                   " without --engine host")
-MISSING = f"needs {NAME}'s programs, which are not here: ./install.sh --with-pq brings them"
+MISSING = f"needs {NAME}'s programs, which are not installed: ./install.sh --with-pq installs them"
 
 
 class Damaged(Exception):
@@ -42,7 +42,7 @@ class Missing(Damaged):
 
 
 def cache() -> Path:
-    """The folder of such systems; under sudo, that of the user who will run guests."""
+    """The folder of such systems; under sudo, that of the invoking user, who will run guests."""
     home = Path.home()
     if os.geteuid() == 0 and (user := os.environ.get("SUDO_USER")):
         home = Path(os.path.expanduser(f"~{user}"))
@@ -50,7 +50,7 @@ def cache() -> Path:
 
 
 def folder() -> Path:
-    """The system that this version of the project uses, made or not."""
+    """The folder of the system that this version of the project uses; it may not exist yet."""
     requested = hashlib.sha256(f"{RECIPE} {RELEASE} {PACKAGES}".encode()).hexdigest()[:12]
     return cache() / f"{NEWER}-{requested}"
 
@@ -64,18 +64,19 @@ def describe(root: Path, versions: dict[str, str], file: Path) -> None:
 
 
 def check(root: Path) -> dict[str, str]:
-    """The versions of its packages, once every file looks as it did. Raises Damaged."""
+    """The versions of its packages, if sizes and times of its files are right. Raises Damaged."""
     return _checked(root, by_content=False)
 
 
 def check_content(root: Path) -> dict[str, str]:
-    """The same as check, but each file is read."""
+    """As check, but the content of each file is compared. Raises Damaged."""
     return _checked(root, by_content=True)
 
 
 def _checked(root: Path, by_content: bool) -> dict[str, str]:
     if not root.is_dir():
-        raise Missing(f"missing: {NAME}'s programs for guests; ./install.sh --with-pq brings them")
+        raise Missing(f"missing: {NAME}'s programs for guests; ./install.sh --with-pq installs"
+                      " them")
     try:
         contents: dict[str, Any] = json.loads((root / CONTENTS).read_text())
         described, versions = contents["files"], contents["packages"]
@@ -94,7 +95,7 @@ def _checked(root: Path, by_content: bool) -> dict[str, str]:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, str]]:
-    """Every file and link but the description, by its name within the root."""
+    """Every file and link except CONTENTS: its path below the root, and its whole path."""
     start = len(str(root)) + 1
     for above, folders, files in os.walk(root):
         for name in (*files, *(link for link in folders if os.path.islink(f"{above}/{link}"))):
@@ -104,12 +105,13 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _looks(path: str) -> tuple[int, int]:
+    """A file's size, and when it was changed, ns."""
     status = os.lstat(path)
     return status.st_size, status.st_mtime_ns
 
 
 def _content(path: str) -> str:
-    """A file's digest, or where a link leads."""
+    """A file's mode and digest, or the target of a link."""
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
         return os.readlink(path)
@@ -118,27 +120,27 @@ def _content(path: str) -> str:
 
 
 def shown_versions(versions: dict[str, str]) -> dict[str, str]:
-    """What a run reports of its packages."""
+    """The versions of the packages that run.json names."""
     return {name: versions[name] for name in SHOWN_PACKAGES if name in versions}
 
 
 # Running in it -----------------------------------------------------------------------
 
 def starting(init: Path) -> str:
-    """Python that, as a guest's first process in it, mounts the project and goes on with init."""
+    """Python code for a guest's first process: it mounts the project, then runs init."""
     mounted = f"/{MOUNT_POINT}/{init.relative_to(PROJECT)}"
     return (f"import ctypes,runpy;ctypes.CDLL(None).mount(b'project',b'/{MOUNT_POINT}',b'hostfs',1,"
             f"{os.fsencode(PROJECT)!r});runpy.run_path('{mounted}',run_name='__main__')")
 
 
 def command(root: Path, words: list[str]) -> list[str]:
-    """The command that runs its Python on this machine, with libraries of its own."""
+    """A command that runs the system's Python on this machine, with the system's libraries."""
     return [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path",
             str(root / "usr/lib/x86_64-linux-gnu"), str(root / "usr/bin/python3"), *words]
 
 
 def compile_programs(root: Path, patterns: tuple[str, ...]) -> None:
-    """Compile our programs that run in it, with its Python, if the byte code can be stored."""
+    """Compile our programs with the system's Python, if the byte code can be stored."""
     paths = [str(path) for pattern in patterns for path in PROJECT.glob(pattern)]
     subprocess.run(command(root, ["-E", "-S", "-m", "compileall", "-q", *paths]),
                    env={"PYTHONHOME": str(root / "usr")}, stdout=subprocess.DEVNULL,

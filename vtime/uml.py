@@ -1,10 +1,9 @@
-"""Boots a User-Mode Linux guest whose clock skips idle time, behind walls.
+"""Boots a confined User-Mode Linux guest whose clock skips idle time.
 
-A guest is an ordinary process: no root, no network of the host's. Its root is
-the host's file system, or another one (vtime/system.py), read-only (hostfs);
-what it writes stays in its memory but for the folder in which it is started.
-With `time-travel=inf-cpu` computing costs no guest time and waiting costs no wall
-time (Documentation/virt/uml, time-travel).
+A guest is an ordinary process without root and without the host's network. Its root is the host's
+file system, or another one (vtime/system.py), read-only (hostfs). What it writes stays in its
+memory, except in the folder in which it is started. With `time-travel=inf-cpu` computing takes no
+guest time, and waiting takes no wall time (Documentation/virt/uml, time-travel).
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ CANNOT = {
     "no memory that may be executed": "a guest's memory has to be executed, which this machine"
                                       " forbids: sysctl -w vm.memfd_noexec=0",
 }
-# Where a kernel's source came from (`origin` in build.sh) if it is one that Debian, Ubuntu or
-# kernel.org gave and nobody has changed: the TCP that its model was checked against.
+# Origins of a kernel's source (`origin` in build.sh) that Debian, Ubuntu or kernel.org publish,
+# unchanged: the model of TCP was checked against these.
 KNOWN_ORIGIN = re.compile(r"(linux(-hwe-[0-9.]+)?-source-[0-9.]+ [^/ ]+"
                           r"|linux-[0-9.]+\.tar\.xz of kernel\.org)(, imported)?")
 
@@ -113,9 +112,9 @@ def recipe_of(kernel: Path) -> dict[str, Any]:
 
 
 def made_from(kernel: Path) -> dict[str, Any]:
-    """What run.json has of a guest kernel's source; of one without a record, that it is unknown.
+    """What run.json says of a guest kernel's source; "" if it is not known.
 
-    kernel: in its folder of the cache, next to what compile.sh has written.
+    kernel: its file in the cache, next to the files that compile.sh has written.
     """
     try:
         inputs = dict(line.partition(" ")[::2] for line in
@@ -128,9 +127,9 @@ def made_from(kernel: Path) -> dict[str, Any]:
 
 
 def check_machine() -> None:
-    """What a guest needs of this process. Raises EngineCannot with what to do.
+    """Check what a guest needs of this machine. Raises EngineCannot with what to do.
 
-    A limit of open files that is too low is raised as far as this process may.
+    The limit of open files is raised as far as this process may.
     """
     if not os.path.exists("/proc/self/exe"):
         raise EngineCannot("/proc is not mounted: mount it (mount -t proc proc /proc)")
@@ -147,11 +146,10 @@ def check_machine() -> None:
 
 
 def compile_programs(patterns: Iterable[str]) -> None:
-    """Keep the byte code of what runs in guests; each would compile it anew, its files read-only.
+    """Store the byte code of programs for guests, which could not: their files are read-only.
 
-    patterns: of its files, in the project.
-
-    Where Python may not or cannot write it, it does not, as for every import.
+    patterns: of the programs' files, in the project. As with an import, nothing is stored if Python
+    may not or cannot write.
     """
     if sys.dont_write_bytecode:
         return
@@ -165,21 +163,20 @@ def why_not(printed: str) -> str:
 
 
 def processors(first: int | None = None) -> list[int]:
-    """Those that guests are bound to, beginning with another one for each process of ours.
+    """The processors to which guests are bound, in turn.
 
-    first: the one to begin with, where it is known.
+    first: the one to begin with; by default it depends on this process's number.
 
-    A guest is one kernel and one running process that wake each other at
-    every system call. Left to the scheduler they end up on two processors,
-    and each wake-up crosses from one to the other: that more than halves the
-    speed.
+    A guest is a kernel and a running process that wake each other at every system call. The
+    scheduler would put them on two processors, and each wake-up would cross between the two: that
+    more than halves the speed.
     """
     allowed = sorted(os.sched_getaffinity(0))
     place = allowed.index(first) if first in allowed else os.getpid() % len(allowed)
     return allowed[place:] + allowed[:place]
 
 
-# Of a guest of trials: what its kernel prints is kept, and nothing is typed.
+# The consoles of a guest for trials: its kernel's messages are kept, and it has no input.
 CONSOLES = ("con=null", "con0=null,fd:1")
 
 
@@ -187,12 +184,13 @@ def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] =
                   memory_mb: int = MEMORY_MB, consoles: Sequence[str] = CONSOLES,
                   more: Sequence[str] = (), places: readable.ReadablePaths | None = None
                   ) -> list[str]:
-    """The command that, in a folder, boots a guest that may write there and nowhere else.
+    """The command that boots a guest which may write to the current folder only.
 
-    root: of its file system, None for the machine's; named: what it reads besides places, which
-    are by default those of every guest; consoles, more: words for its kernel. Raises EngineCannot.
+    root: of its file system, None for the machine's. named: paths that it reads in addition to
+    places, by default those of every guest. consoles, more: words for its kernel's command line.
+    Raises EngineCannot.
     """
-    if '"' in f"{INIT}{root}":  # which the kernel's command line has no other word for
+    if '"' in f"{INIT}{root}":  # the kernel's command line cannot escape it
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
     confined = confining([*([str(root)] if root else []), *named], places=places)
     init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
@@ -205,31 +203,31 @@ def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] =
 
 # The walls around a guest ------------------------------------------------------------
 
-# vtime/confine.py restricts a process from within: its files, its system calls. Around it stand
-# namespaces of the kernel's, where this machine and this user may have them: of processes, so
-# that a guest meets no other one and all that it starts ends with it, of System V's memory and
-# message queues, and of networks. util-linux' unshare makes them, which every distribution has.
+# vtime/confine.py restricts files and system calls of a process. In addition it runs in namespaces,
+# if this machine and this user may have them: of processes, so that a guest sees no others and all
+# that it starts ends with it; of System V's memory and message queues; of networks. unshare of
+# util-linux makes them.
 NAMESPACES = ("pid", "ipc", "net")
 _TRY_S = 10.0
 
 
 def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
               places: readable.ReadablePaths | None = None) -> list[str]:
-    """What confines the command that follows it to the folder in which it is started.
+    """The beginning of a command line that confines the command behind it to the current folder.
 
-    named: what it may read besides places, which are by default those of every guest; around: the
-    namespaces, by default all that there are. Nothing where the machine cannot confine.
+    named: paths that it may read in addition to places, by default those of every guest. around:
+    the namespaces, by default all that are possible. [] if this machine cannot confine.
     """
     if confine.lacking():
         return []
-    around = namespaces() if around is None else around  # tried while places are looked at
+    around = namespaces() if around is None else around  # tried while places are searched
     return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
             *(word for path in (*(places or readable.ReadablePaths()).paths, *named)
               for word in ("--read", path))]
 
 
 def walls() -> dict[str, object] | bool:
-    """The walls that stand, for run.json; false where there are none."""
+    """What confines guests, for run.json; False for nothing."""
     if confine.lacking():
         return False
     return {"landlock_abi": confine.abi(), "system_calls": "only those listed",
@@ -238,16 +236,16 @@ def walls() -> dict[str, object] | bool:
 
 @functools.cache
 def namespaces() -> tuple[str, ...]:
-    """Those of NAMESPACES that this user may make here; it is tried once."""
+    """Those of NAMESPACES that this user can make here; it is tried once."""
     if _works(NAMESPACES):
         return NAMESPACES
     return tuple(name for name in NAMESPACES if _works((name,)))
 
 
 def _unshare(names: Sequence[str]) -> list[str]:
-    """A command that runs another one in namespaces, which die with it; nothing without names.
+    """A command that runs another one in namespaces, which end with it; [] without names.
 
-    Who is not root needs one of users, too, in which files of other users are nobody's.
+    A user who is not root also needs a user namespace, in which other users' files are nobody's.
     """
     user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
     return ["unshare", *user, *(f"--{name}" for name in names), "--fork", "--kill-child",

@@ -95,7 +95,7 @@ def matching(pattern: str) -> Schema[str]:
     return check
 
 
-def maybe(schema: Schema[T]) -> Schema[T | None]:
+def optional(schema: Schema[T]) -> Schema[T | None]:
     """A value of the schema, or null."""
     return lambda value, where: None if value is None else schema(value, where)
 
@@ -139,7 +139,7 @@ def table(needed: Mapping[str, Schema[object]], more: Mapping[str, Schema[object
     return check
 
 
-def known_as(kind: type[T], schema: Schema[dict[str, object]]) -> Schema[T]:
+def typed_as(kind: type[T], schema: Schema[dict[str, object]]) -> Schema[T]:
     """The schema of a table, typed as the TypedDict with the same keys and types."""
     return cast("Schema[T]", schema)
 
@@ -158,7 +158,7 @@ def anything(depth: int = MOST_DEPTH) -> Schema[object]:
     return check
 
 
-def described(known: Mapping[str, Schema[object]]) -> Schema[dict[str, object]]:
+def lenient_table(known: Mapping[str, Schema[object]]) -> Schema[dict[str, object]]:
     """A table that another version may have written: it may lack keys, and have others.
 
     Values that are null are left out.

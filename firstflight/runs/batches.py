@@ -77,7 +77,7 @@ class TrialBatch:
         return judged, facts
 
 
-def take(stream: io.BytesIO, size: int) -> bytes:
+def take_bytes(stream: io.BytesIO, size: int) -> bytes:
     """So many bytes. Raises ValueError if there are fewer."""
     content = stream.read(size)
     if len(content) != size:
@@ -87,10 +87,10 @@ def take(stream: io.BytesIO, size: int) -> bytes:
 
 def take_all(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]:
     """The contents that follow one another, by name. Raises ValueError as `take`."""
-    return {name: take(stream, size) for name, size in sizes.items()}
+    return {name: take_bytes(stream, size) for name, size in sizes.items()}
 
 
-def deal(study: Study, trials: Sequence[AnyTrial], captured: set[str],
+def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
             guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """The trials in batches of about one length, those of one network together."""
     whole_s = sum(map(study.kind.guest_s, trials))

@@ -205,12 +205,12 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
                 {"at": runs.now_text(), "project": requested.facts.get("project"),
                  "tools": requested.facts.get("tools")})
         else:
-            run.facts.update(described(study, measurer, requested))
+            run.facts.update(initial_facts(study, measurer, requested))
         run.save()
         if requested.refining and not (run.resumed or requested.fresh):
             _take_earlier(run, study, requested, requested.refining)
         _measure_missing(run, study, measurer, requested)
-        asked = _ask(run, study, measurer, requested)
+        asked = _measure_reasons(run, study, measurer, requested)
         run.order([*study.trials, *asked])
         run.finish()
         return RunData(run.folder, run.facts, run.records())
@@ -228,12 +228,12 @@ def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: R
     try:
         for record, folder, there in earlier.records(study, run, run.missing(study.trials),
                                                      refining.content):
-            packets = {side: kept(path) for side in ("client", "server")
+            packets = {side: read_kept(path) for side in ("client", "server")
                        if (path := capture_of(folder, there, side)).is_file()}
             if record.trial.id in captured and not packets:
                 continue
-            keep(run.folder, JudgedTrial(record, packets if record.trial.id in captured else {},
-                                         {}, 0.0))
+            keep_recorded(run.folder, JudgedTrial(
+                record, packets if record.trial.id in captured else {}, {}, 0.0))
             file.append(record)
             run.measured.add(record.trial)
             taken += 1
@@ -245,8 +245,8 @@ def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: R
             " again)")
 
 
-def _ask(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
-         ) -> list[AnyTrial]:
+def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
+                     ) -> list[AnyTrial]:
     """Measure the trials that show reasons, round after round; all of them, in their order.
 
     A round sees what was requested and what the rounds before it asked, in that order, whatever
@@ -294,7 +294,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
         with Progress(len(study.trials), len(run.measured), study.head.name,
                       requested.quiet) as progress:
             for judged in measurer.judged(study, missing, captured, run.work_folder):
-                keep(run.folder, judged)
+                keep_recorded(run.folder, judged)
                 file.append(judged.record)
                 if file.rows == 1 and not study.whole:
                     run.point_partial()
@@ -316,14 +316,14 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
     run.facts.update(measurer.facts)
 
 
-def described(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:
+def initial_facts(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:
     """What run.json holds of a run before it starts."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **requested.facts}
 
 
-def keep(folder: Path, judged: JudgedTrial) -> None:
+def keep_recorded(folder: Path, judged: JudgedTrial) -> None:
     """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
     trial_id = judged.record.trial.id
     for side, packets in judged.captures.items():
@@ -344,7 +344,7 @@ def file_of(folder: Path, trial_id: str, name: str) -> Path:
     return files.inside(folder / FILES, f"{trial_id}-{name}")
 
 
-def kept(path: Path) -> bytes:
+def read_kept(path: Path) -> bytes:
     """A file that was kept of a trial. Raises FirstFlightError if it cannot be read."""
     try:
         return files.content(path)

@@ -96,11 +96,11 @@ class Run:
         path = self.folder / TRIALS_CSV
         if not path.exists():
             return
-        whole = order_rows(path, self.kind, trials)
-        seal = make_seal(whole)
+        ordered = order_rows(path, self.kind, trials)
+        seal = make_seal(ordered)
         self.facts["trials"] = {**self.facts.get("trials", {}), "ordered_sha256": seal["sha256"]}
         self.save()
-        files.save(self.folder, TRIALS_CSV, whole)
+        files.save(self.folder, TRIALS_CSV, ordered)
         self.facts["trials"] = seal
         self.save()
 
@@ -127,7 +127,7 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
     home = files.inside(results, study.head.name)
     with files.Folder(results) as place:
         place.make(home.name)
-    clean(home)
+    remove_work_of_killed(home)
     refused = ""
     for folder in [] if fresh else newest_first(home):
         run = _resume(folder, requested, study.kind.record)
@@ -139,7 +139,7 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
     return _create(home, requested, study.kind.record)
 
 
-def clean(home: Path) -> None:
+def remove_work_of_killed(home: Path) -> None:
     """Remove what engines of runs that were killed have left in the folders of a scenario."""
     for folder in newest_first(home):
         with suppress(OSError):  # it may be another user's
@@ -184,7 +184,7 @@ def newest_first(home: Path) -> list[Path]:
                    and not folder.is_symlink()), reverse=True)
 
 
-def whole(name: str, results: Path) -> list[Path]:
+def whole_runs(name: str, results: Path) -> list[Path]:
     """The complete runs of a whole scenario, the newest first."""
     return [folder for folder in newest_first(results / name)
             if (stored := read_facts(folder)).get("state") == COMPLETE
@@ -193,14 +193,14 @@ def whole(name: str, results: Path) -> list[Path]:
 
 def newest_whole(name: str, results: Path) -> Path:
     """The newest of `whole`. Raises FirstFlightError that names the command where there is none."""
-    folders = whole(name, results)
+    folders = whole_runs(name, results)
     if not folders:
         raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
                                f" ./run.sh --scenario {name}")
     return folders[0]
 
 
-def load(folder: Path, study: Study) -> RunData:
+def load_run(folder: Path, study: Study) -> RunData:
     """A stored run. Raises FirstFlightError if it is not whole, or another scenario's.
 
     Where its trials.csv was changed since it was measured, a line reports it.
@@ -222,7 +222,7 @@ def load(folder: Path, study: Study) -> RunData:
                                ) from error
     stored = read_facts(folder)
     changed = changes(folder / TRIALS_CSV, stored.get("trials"), stored.get("state") == COMPLETE)
-    changed = changed or _doubled(records)
+    changed = changed or _count_doubled(records)
     if changed:
         say(f"{folder}: {changed}")
     return RunData(folder, stored, records, changed)
@@ -266,7 +266,7 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
         why = why or changes(path, stored.get("trials"), complete=False)
         begun = not why and path.exists() and whole_lines(path)
         records = read_records(path, kind) if begun else []
-        why = why or _doubled(records)
+        why = why or _count_doubled(records)
         if not why:
             files.empty_folder(folder / WORK)  # a guest that was killed may have left one
     except (RecordsError, WriteError) as error:
@@ -277,7 +277,7 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
     return Run(folder, stored, kind, {record.trial for record in records}, True, lock)
 
 
-def _doubled(records: Sequence[Record]) -> str:
+def _count_doubled(records: Sequence[Record]) -> str:
     """Says how many trials stand there twice, which no run measures; "" for none."""
     count = len(records) - len({record.trial for record in records})
     return f"{TRIALS_CSV} was changed: {count} of its rows are doubled" if count else ""

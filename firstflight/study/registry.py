@@ -109,5 +109,5 @@ def stored_run(folder: Path) -> tuple[Study, RunData]:
     name = runs.scenario_of(folder)
     text = runs.read_facts(folder).get("scenario_file")
     study = study_of(scenario_file.of_run(name, text if isinstance(text, str) else ""))
-    run = runs.load(folder, study)
+    run = runs.load_run(folder, study)
     return replace(study, whole=not run.facts.get("partial")), run

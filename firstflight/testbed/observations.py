@@ -7,8 +7,8 @@ types in testbed/messages.py; a key that is added there is added here.
 
 from __future__ import annotations
 
-from firstflight.base.untrusted import (Schema, by_name, items, known_as, matching, maybe, number,
-                                        read, table, text, whole, yes_or_no)
+from firstflight.base.untrusted import (Schema, by_name, items, matching, number, optional, read,
+                                        table, text, typed_as, whole, yes_or_no)
 from firstflight.testbed.messages import Line
 from vtime.shared_folder import FILE_NAME
 
@@ -42,11 +42,12 @@ def _second(value: object, where: str) -> float:
 
 
 _times: dict[str, Schema[object]] = dict.fromkeys(
-    ("connect_ms", "first_byte_ms", "total_ms"), maybe(_span_ms))
+    ("connect_ms", "first_byte_ms", "total_ms"), optional(_span_ms))
 _any_fetch = table(
     {**_times, "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest,
-     "port": _port, "exit_status": maybe(whole(-255, 255)), "http_status": maybe(whole(0, 999))},
-    {"appconnect_ms": maybe(_span_ms), "early_data_bytes": whole(-(1 << 40), 1 << 40),
+     "port": _port, "exit_status": optional(whole(-255, 255)),
+     "http_status": optional(whole(0, 999))},
+    {"appconnect_ms": optional(_span_ms), "early_data_bytes": whole(-(1 << 40), 1 << 40),
      "http_version": _word})
 
 
@@ -60,10 +61,10 @@ def fetch(value: object, where: str) -> dict[str, object]:
 
 # What the client reports of one object of a page (testbed/hosts/page_client.py).
 _download = table(
-    {**dict.fromkeys(("named_ms", "start_ms", "first_byte_ms", "end_ms"), maybe(_span_ms)),
+    {**dict.fromkeys(("named_ms", "start_ms", "first_byte_ms", "end_ms"), optional(_span_ms)),
      "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest, "port": _port,
      "connects": _size, "header_bytes": _size})
-_tls = table({"version": maybe(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
+_tls = table({"version": optional(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
               "library": _word, "hello_bytes": _size, "finished_bytes": _size, "flight": _sizes,
               "tickets": _sizes, "response": _sizes, "window": _size})
 # Of a server's socket, when its window was the initial one.
@@ -81,8 +82,8 @@ _response = table(
      **_SOCKET})
 # Of a server that is not ours (testbed/servers/external.py).
 _other_server = table(
-    {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": maybe(_size),
-     "mss": maybe(_size), "fields": items(_word, 10),
+    {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": optional(_size),
+     "mss": optional(_size), "fields": items(_word, 10),
      "samples": items(items(_size, 10), MOST)}, {"congestion_control": _word, **_SOCKET})
 _no_response = table({}, {"error": _reason})
 
@@ -107,7 +108,7 @@ OBSERVATION = table({"trial": text(1000)}, {
     "fetch": fetch, "server": server, "drops": _drops,
     "fetches": items(fetch, MOST), "responses": items(_response, MOST),
     "objects": items(_download, MOST),
-    "initial_windows": by_name(maybe(_size), 10_000, matching(r"\d{1,5}")),
+    "initial_windows": by_name(optional(_size), 10_000, matching(r"\d{1,5}")),
     "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})
@@ -121,4 +122,4 @@ def line(value: object, where: str) -> dict[str, object]:
 
 def read_line(content: bytes) -> Line:
     """Raises ValueError that names what is wrong with it."""
-    return read(content, known_as(Line, line), LINE_BYTES)
+    return read(content, typed_as(Line, line), LINE_BYTES)

@@ -44,7 +44,7 @@ def study() -> Study:
 
 @cache
 def run() -> RunData:
-    return runs.load(RUN, study())
+    return runs.load_run(RUN, study())
 
 
 @cache

@@ -35,7 +35,7 @@ def study() -> Study:
 
 @cache
 def run() -> RunData:
-    return runs.load(FOLDER / "run", study())
+    return runs.load_run(FOLDER / "run", study())
 
 
 @dataclass(frozen=True)

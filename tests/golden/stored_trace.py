@@ -44,7 +44,7 @@ def packetdrill() -> Study:
 
 @cache
 def run() -> RunData:
-    return runs.load(RUN, packetdrill())
+    return runs.load_run(RUN, packetdrill())
 
 
 @cache
@@ -72,7 +72,7 @@ def lossy() -> Study:
 
 @cache
 def lossy_run() -> RunData:
-    return runs.load(LOSSY, lossy())
+    return runs.load_run(LOSSY, lossy())
 
 
 def trial(name: str) -> TraceTrial:

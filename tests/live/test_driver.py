@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
 from vtime import uml
 
-SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "256,1000", "--iw", "3,10",
+# At 56 kbit/s timers send probes and segments again.
+SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000", "--iw", "3,10",
          "--keep-captures")
 
 
@@ -49,6 +51,15 @@ def test_small_scenario_end_to_end(small: Path) -> None:
     assert facts["confined"] == uml.walls()
     assert facts["emulated_s"] > 3 * 0.1
     assert {*facts} == {*documents.RUN_JSON}, "docs/REFERENCE.md tells every key"
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: apt-get install tshark")
+def test_tshark_reads_the_same_first_flights(small: Path) -> None:
+    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
+                           str(small / "zhao2019" / "latest-partial")], cwd=PROJECT,
+                          capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert done.stdout.startswith("8 of 8 transfers")
 
 
 def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) -> None:

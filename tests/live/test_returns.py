@@ -108,7 +108,7 @@ def test_a_capture_is_no_larger_than_it_may_be(work: Path) -> None:
 def test_a_capture_that_is_gone_is_a_line(work: Path, forged: str) -> None:
     (work / "forge.py").write_text(FORGE + f"os.remove(at['/'] + '/capture.pcapng')\n{forged}")
     ended = Ended(work, "sh", "-c", "python3 forge.py; echo x > r.txt", flags=("--capture",))
-    assert ended.status == 1 and "capture.pcapng: the guest took it away" in ended.err, ended.err
+    assert ended.status == 1 and "capture.pcapng: the guest removed it" in ended.err, ended.err
     assert len(ended.err.splitlines()) == 2 and "internal error" not in ended.err
     assert (ended.kept / "files" / "r.txt").exists() and (ended.kept / "command.json").exists()
 

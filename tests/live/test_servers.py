@@ -98,7 +98,7 @@ def test_where_nginx_is_missing_its_trials_are_skipped(results: Path, kernel: Pa
 
 def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder: Path) -> None:
     """curl trusts the root that is named, and the name that the certificate is issued for."""
-    files = certificates.make(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
+    files = certificates.make_chain(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
     flags = own(folder, WHOLE, "tls/chain.pem", "tls/key.pem")
     done = drive(*flags, "--ca", str(files.root))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -123,7 +123,7 @@ def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder
 def test_an_expired_certificate_is_said(drive: Driver, folder: Path,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "VALID", timedelta(hours=-1))
-    files = certificates.make(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
+    files = certificates.make_chain(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
     done = drive(*own(folder, WHOLE, "tls/chain.pem", "tls/key.pem"), "--ca", str(files.root))
     assert done.returncode == errors.FAILED
     assert "certificate has expired" in unwrapped(done)

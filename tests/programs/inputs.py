@@ -103,7 +103,7 @@ def expanded(name: str, overrides: Overrides = Overrides({}), seed: int = 1) -> 
     for trial in study.trials[:MOST_SHOWN]:
         json.dumps([trial.id, trial.job()])
         for field in fields(trial):
-            # What runs.load would refuse must not be measured.
+            # What runs.load_run would refuse must not be measured.
             assert in_range(field.name, getattr(trial, field.name)), f"{field.name} of {trial.id}"
     for trial in study.trials[:1]:  # a study of published numbers measures nothing
         commands_of(trial.job())

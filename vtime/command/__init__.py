@@ -1,1 +1,1 @@
-"""Anybody's command in a guest in virtual time: guest.py outside, inside.py in the guest."""
+"""Runs any command in a guest in virtual time: guest.py on the machine, inside.py in the guest."""

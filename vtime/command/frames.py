@@ -1,9 +1,9 @@
-"""What goes between a guest that runs a command and the machine: frames, in both directions.
+"""The frames that a guest with a command and the machine exchange.
 
-To the machine, appended to a file of the shared folder: what the command printed, with the
-guest's clock, how it ended, and then what it wrote into its folder. To the guest, through its
-console: input, Ctrl-C, that all has to end, the size of the terminal. Both sides read what the
-other wrote with limits, in pieces of any size.
+To the machine, appended to a file of the shared folder: output with the guest's clock, how the
+command ended, then the files that it wrote. To the guest, through its console: input, Ctrl-C, the
+order to end everything, the size of the terminal. Both sides read frames with limits, in pieces of
+any size.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-# What a frame is. To the machine:
+# Kinds of frames. To the machine:
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
-ENTRY, CONTENT = b"f", b"d"  # of what it wrote: an Entry, and a piece of the file that it begins
+ENTRY, CONTENT = b"f", b"d"  # files that the command wrote: an Entry, then pieces of its content
 NAMES = b"n"  # of network namespaces: lines with the time, a number and a name
 ALL_SENT = b"="  # nothing more comes
 # to the guest:
@@ -25,15 +25,15 @@ KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + NAMES + ALL
          + INPUT + CLOSE + INTERRUPT + STOP + SIZE)
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame
-FILE, FOLDER, LINK = b"r", b"d", b"l"  # what an Entry is
+FILE, FOLDER, LINK = b"r", b"d", b"l"  # kinds of entries
 _ENTRY = struct.Struct("!cIqQ")  # kind, mode, time, size; then the name, a NUL, the target
 MOST_NAME = 4096  # bytes of an entry's name, as Linux allows in a path (PATH_MAX)
-FULL = b"memory"  # of a TICK: nearly all of the guest's memory is in use
+FULL = b"memory"  # content of a TICK: nearly all of the guest's memory is in use
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame. time_ns: of the guest's clock, from its start; 0 towards the guest."""
+    """One frame. time_ns: on the guest's clock, from its start; 0 in frames to the guest."""
 
     kind: bytes
     time_ns: int
@@ -47,9 +47,9 @@ class Frame:
 class Entry:
     """A file, a folder or a link that a command wrote, as its guest reports it.
 
-    kind: FILE, FOLDER or LINK. name: below the command's folder; target: of a link. Both are paths
-    as bytes. mode: permissions. modified_ns: since 1970, on the guest's clock. size: of a file, in
-    bytes: so many follow in frames of CONTENT.
+    kind: FILE, FOLDER or LINK. name: path below the command's folder. target: of a link. Both are
+    bytes. mode: permissions. modified_ns: since 1970, on the guest's clock. size: of a file; so
+    many bytes follow in frames of CONTENT.
     """
 
     kind: bytes
@@ -65,7 +65,7 @@ class Entry:
 
     @staticmethod
     def read(content: bytes) -> Entry:
-        """Raises ValueError for what is none."""
+        """The entry in a frame's content. Raises ValueError if it is none."""
         try:
             kind, mode, modified_ns, size = _ENTRY.unpack_from(content)
             name, target = content[_ENTRY.size:].split(b"\0")
@@ -77,15 +77,17 @@ class Entry:
 
 
 class Room:
-    """How much of what a command wrote may come back. The guest counts, so that it sends no more;
-    the machine counts, since the guest is a stranger's.
+    """How much of a command's files may still come back.
+
+    The guest counts in order to send no more. The machine counts as well, since it does not trust
+    the guest.
     """
 
     def __init__(self, most_bytes: int, most_files: int) -> None:
         self.bytes, self.files = most_bytes, most_files
 
     def refuses(self, entry: Entry) -> str:
-        """Why an entry does not fit; "" if it does, and it is counted then."""
+        """Why an entry does not fit; if it fits, count it and return ""."""
         if entry.size > self.bytes:
             return f"its {entry.size} bytes are more than may still come back (--limit)"
         if self.files < 1:
@@ -95,13 +97,13 @@ class Room:
 
 
 class Reader:
-    """Makes frames of what arrives in pieces."""
+    """Reads frames from pieces of any size."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def read(self, piece: bytes) -> Iterator[Frame]:
-        """The frames that are whole by now. Raises ValueError for what is none."""
+        """The frames that are complete with this piece. Raises ValueError if one is none."""
         self._rest += piece
         place = 0
         while len(self._rest) - place >= _HEAD.size:
@@ -117,7 +119,7 @@ class Reader:
 
 
 class Outlet:
-    """Writes to a pipe without ever waiting for who reads it: what it does not take is kept."""
+    """Writes to a pipe without waiting for its reader: what the pipe does not take is kept."""
 
     def __init__(self, number: int) -> None:
         """number: the pipe's descriptor."""
@@ -126,7 +128,7 @@ class Outlet:
         self.waiting = bytearray()
 
     def flush(self) -> None:
-        """Write what is taken; where nobody can read it any more it is forgotten."""
+        """Write as much as the pipe takes; if its reader has left, drop everything."""
         with suppress(BlockingIOError):
             while self.waiting:
                 try:

@@ -37,17 +37,16 @@ CAPTURE = "capture.pcapng"  # its name is in vtime/kernel/capture.c, too
 POLL_S = 0.01
 # A guest's clock begins here, whatever the day: the same command prints the same date.
 BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
-# A sign of life comes with each second of the guest's clock. Where none has come for so long of
-# the guest's own processor time, what runs spins without a system call, and is woken; sooner where
-# that has happened before.
+# The guest sends a frame with each second of its clock. If none comes while it uses so much
+# processor time, a program spins without system calls and is woken; sooner if one did before.
 SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.005
 SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the command
-STOP_S = 10.0  # for which a guest may hand over what its command wrote, once that was stopped
-WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is given as a file
-PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at once; of input that the command has not taken
+STOP_S = 10.0  # time for a guest to send its command's files once the command was stopped
+WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is passed as a file
+PIECE_BYTES = MOST_WAITING = 1 << 20  # of output at a time; of input that the command has not read
 MOST_TROUBLES = 1000  # lines about one command
-MOST_NAMESPACES = inside.MOST_SPACES  # the same there, where the command is root
-# What a guest's folder may hold: names, and bytes besides its packets and unread frames.
+MOST_NAMESPACES = inside.MOST_SPACES  # the guest's own limit does not bind: the command is root
+# A guest's folder may hold so many names, and so many bytes besides packets and unread frames.
 MOST_NAMES, SLACK_BYTES = 100, 1 << 28
 FULL_MEMORY = "nearly all of the guest's memory was in use: --memory gives it more"
 SPINS, UNLIMITED = "first-flight: spins: ", "first-flight: unlimited: "  # vtime/kernel/command.c
@@ -65,14 +64,15 @@ TIMED_OUT, INTERRUPTED = 124, 130
 
 @dataclass(frozen=True)
 class CommandRequest:
-    """What is run, and within which limits.
+    """A command and its limits.
 
-    words: the command's; folder: where, an absolute path that looks writable in the guest;
-    readable: what else is read; environment: what is added to what every command has;
-    seed: of whatever is random; timeout_virtual_s, timeout_wall_s: None for no end;
-    most_bytes, most_files: of what comes back. capture_bytes: at most so many of packets, 0 for
-    none. reads_input: whether it has this process's standard input; else none. guest: its number
-    among those that run side by side, each on a processor of its own as far as there are some.
+    words: program and arguments. folder: where it starts, an absolute path that looks writable in
+    the guest. readable: other paths that it reads. environment: variables in addition to those of
+    every command. seed: of all random numbers. timeout_virtual_s, timeout_wall_s: None for no
+    limit. most_bytes, most_files: limits of the files that come back. capture_bytes: limit of the
+    captured packets, 0 for no capture. reads_input: whether it has this process's standard input;
+    else it has none. guest: its number among guests that run side by side, which chooses the
+    processor.
     """
 
     words: list[str]
@@ -92,31 +92,30 @@ class CommandRequest:
 
 
 @dataclass
-class CommandEnd:
-    """How it ended.
+class CommandOutcome:
+    """What is known of a command's end while its guest is attended to; see vtime.result.Result.
 
-    status: the command's, as a shell has it; 124 where the timeout ended it, 130 where a second
-    Ctrl-C did, 143 where SIGTERM did. virtual_s: on the guest's clock, wall_s: here, with the
-    guest's start and end. troubles: lines for the user; untold: how many more there were. unsaved:
-    whether something that the command wrote or printed could not be saved.
+    status: as in Result, -1 while it runs. virtual_s: on the guest's clock. wall_s: on the
+    machine's, with the guest's start and end. troubles: lines for the user; omitted_count: how many
+    more there were. unsaved: whether a part of its output or of its files could not be saved.
     """
 
     status: int = -1
     virtual_s: float = 0.0
     wall_s: float = 0.0
     troubles: list[str] = field(default_factory=list)
-    untold: int = 0
+    omitted_count: int = 0
     unsaved: bool = False
     spinning: list[str] = field(default_factory=list)  # names of processes
     namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
     has_dropped_namespaces: bool = False  # there were more than MOST_NAMESPACES
 
     def note(self, trouble: str) -> None:
-        """Keep a line for the user; of very many the first, and how many follow."""
+        """Keep a line for the user; after MOST_TROUBLES lines, only count them."""
         if len(self.troubles) < MOST_TROUBLES:
             self.troubles.append(trouble)
         else:
-            self.untold += 1
+            self.omitted_count += 1
 
     def keep_namespaces(self, content: bytes) -> None:
         """Keep the lines about network namespaces, MOST_NAMESPACES in all."""
@@ -136,7 +135,10 @@ class CommandEnd:
 
 @contextmanager
 def locked_folder(place: Path) -> Iterator[Path]:
-    """A new folder for guests, gone afterwards; if this process is killed, remove_dead takes it."""
+    """A new, locked folder for guests, removed afterwards.
+
+    If this process is killed, remove_dead removes it.
+    """
     lock = _lock_new(place)
     try:
         yield place
@@ -146,7 +148,7 @@ def locked_folder(place: Path) -> Iterator[Path]:
 
 
 def _lock_new(place: Path) -> int:
-    """Make a folder and lock it: whoever takes it for a dead one's before that removes it."""
+    """Create a folder and lock it; try again if remove_dead takes it for a dead one before that."""
     while True:
         place.mkdir()
         with suppress(FileNotFoundError):
@@ -159,12 +161,12 @@ def _lock_new(place: Path) -> int:
 
 
 def remove_dead(shared: Path) -> None:
-    """Remove what a guest left whose process here was killed; nothing of one that runs."""
+    """Remove the folder of a guest whose process was killed; leave that of a running one."""
     with suppress(OSError):
         lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The one that was opened may be gone, and another run's in its place.
+            # The opened folder may be gone, and that of another run may have its name.
             if os.path.samestat(os.fstat(lock), os.lstat(shared)):
                 remove_folder(shared)
         finally:
@@ -172,12 +174,12 @@ def remove_dead(shared: Path) -> None:
 
 
 def processor(guest: int) -> int:
-    """The one of the machine's that a guest is bound to, by its number."""
+    """The processor that the guest with this number is bound to."""
     allowed = uml.processors()
     return allowed[guest % len(allowed)]
 
 
-# Tunnels and bonds are built in. As with modules, a network has no such device before one is made.
+# Tunnels and bonds are built in. Without these words each network would begin with such devices.
 NO_DEVICES = ("fb_tunnels=none", "bonding.max_bonds=0")
 
 # A kind of frames (OUTPUT, ERROR, TICK, ENTRY, CONTENT), virtual seconds, the content.
@@ -185,7 +187,7 @@ Carry = Callable[[bytes, float, bytes], None]
 
 
 def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, str]:
-    """What a command has. own: the environment of who types it, of which a list is kept."""
+    """The environment of a command. own: the caller's, of which KEPT_VARIABLES are kept."""
     path = [*PATH, *own.get("PATH", "").split(":")]
     return {**{name: value for name, value in own.items()
                if name in KEPT_VARIABLES or name.startswith("LC_")},
@@ -195,19 +197,19 @@ def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, st
 
 
 def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
-    """What the guest's kernel named in lines with this mark: nothing of it is trusted."""
+    """The names behind a mark in lines that the guest's kernel printed; they are quoted."""
     return {quoted(line.partition(mark)[2], 40) for line in printed if mark in line}
 
 
 class CommandGuest:
-    """A guest that runs one command. Use as a context manager: it ends with it."""
+    """A guest that runs one command. Use as a context manager, which ends the guest."""
 
     def __init__(self, kernel: Path, shared: Path, request: CommandRequest, terminal: bool,
                  places: readable.ReadablePaths | None = None) -> None:
-        """shared: a new folder. terminal: whether this process's terminal is the command's.
+        """shared: a new folder. terminal: whether the command uses this process's terminal.
 
-        places: what it reads, where that was looked at already. Raises EngineCannot where the
-        machine cannot, OSError.
+        places: paths that it may read, if they were found already. Raises EngineCannot if this
+        machine cannot run it, OSError.
         """
         if why := readable.refused(request.folder, request.readable):
             raise EngineCannot(why)
@@ -215,7 +217,7 @@ class CommandGuest:
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
         places = places or readable.ReadablePaths(readable.OF_COMMANDS)
         self.request, self.shared, self.terminal = request, shared, terminal
-        self.begun = io.BytesIO()  # of its input, read before it was started
+        self.begun = io.BytesIO()  # the part of its input that was read before it started
         self.held = ExitStack()
         self.held.enter_context(locked_folder(shared))
         given = self._whole_input()
@@ -236,7 +238,7 @@ class CommandGuest:
         self.interrupts: list[float] = []  # when
         self.stopped: float | None = None  # when
         self.requested_stop: tuple[int, str] | None = None
-        self.outcome = CommandEnd()
+        self.outcome = CommandOutcome()
         self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
@@ -271,10 +273,10 @@ class CommandGuest:
     # Input
 
     def _whole_input(self) -> str:
-        """How the command is given its input: "file", "whole", "live", or "none".
+        """How the command gets its input: "file", "whole", "live", or "none".
 
-        A pipe whose content is whole already, or soon, is a pipe that is full from the beginning:
-        it then arrives at no moment of the wall's.
+        If a pipe ends at once or soon, the command gets all of its content from the beginning, so
+        that no moment of the wall's clock matters.
         """
         if self.terminal:
             return "live"
@@ -301,7 +303,7 @@ class CommandGuest:
         return "live"
 
     def _send(self, kind: bytes, content: bytes = b"") -> None:
-        """A frame to the guest, once it reads frames; nothing if it has ended."""
+        """Send a frame to the guest once it reads frames; it is dropped if the guest has ended."""
         self.outlet.waiting += Frame(kind, 0, content).packed()
         self._flush()
 
@@ -310,13 +312,16 @@ class CommandGuest:
             self.outlet.flush()
 
     def _send_input(self, content: bytes) -> None:
-        """Input to the guest, in frames; none for none."""
+        """Send input to the guest in frames."""
         self.sent_bytes += len(content)
         for place in range(0, len(content), MOST_BYTES):
             self._send(INPUT, content[place:place + MOST_BYTES])
 
     def interrupt(self) -> bool:
-        """Ctrl-C: the first is the command's, the second stops it; True to end the guest now."""
+        """Handle Ctrl-C: the command gets the first one, the second stops it.
+
+        Returns True if the guest is to end now.
+        """
         self.interrupts.append(time.monotonic())
         if len(self.interrupts) > 1:
             return self.stop(INTERRUPTED, "interrupted")
@@ -324,7 +329,7 @@ class CommandGuest:
         return False
 
     def stop(self, status: int, why: str) -> bool:
-        """End the command, not what it wrote; True if that was done before."""
+        """End the command but keep its files; True if it was stopped before."""
         if self.stopped is not None:
             return True
         self.stopped = time.monotonic()
@@ -334,11 +339,11 @@ class CommandGuest:
         return False
 
     def stop_soon(self, status: int, why: str) -> None:
-        """Stop it, also from another thread than the one that attends to the guest."""
+        """Stop the command at the next look; any thread may call this."""
         self.requested_stop = status, why
 
     def _listens(self) -> bool:
-        """Whether input is read now: not faster than the command takes it, nor in background."""
+        """Whether to read input now: not faster than the command, and not in the background."""
         return (self.is_live and (self.outcome.status < 0 or self.stopped is not None)
                 and in_foreground(0) and self.sent_bytes - self.taken_bytes < MOST_WAITING)
 
@@ -347,7 +352,7 @@ class CommandGuest:
             bool(select.select([0], [], [], wait_s)[0])
 
     def _typed(self) -> bool:
-        """Carry what is typed; True if the guest is to end now."""
+        """Pass typed input on; True if the guest is to end now."""
         content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
         if not content:
             self.is_live = False
@@ -366,8 +371,8 @@ class CommandGuest:
 
     # Output
 
-    def attend(self, carry: Carry) -> CommandEnd:
-        """Carry input and output until the guest has ended. Raises EngineError if it died."""
+    def attend(self, carry: Carry) -> CommandOutcome:
+        """Pass input and output on until the guest has ended. Raises EngineError if it died."""
         reader = Reader()
         while True:
             over = self.process.poll() is not None  # before reading, so that nothing is missed
@@ -400,7 +405,7 @@ class CommandGuest:
             raise EngineError(f"the guest ended before its command did: {last_words_of(printed)}")
         return self._closed()
 
-    def _closed(self) -> CommandEnd:
+    def _closed(self) -> CommandOutcome:
         if not self.has_ended:
             self._read_console()
         if not self.has_sent_all:
@@ -416,7 +421,7 @@ class CommandGuest:
             self.outcome.note(NO_RATE.format(device))
 
     def _hear(self, frame: Frame, carry: Carry) -> None:
-        """Take one frame in."""
+        """Handle one frame."""
         if not self.is_up:
             self.is_up = True
             self._flush()
@@ -440,12 +445,12 @@ class CommandGuest:
         elif frame.kind == ENDED:
             if self.outcome.status < 0 and frame.content.isdigit():
                 self.outcome.status = int(frame.content[:3]) & 0xFF
-            if not self.has_ended:  # whoever spins after that is the guest's own program
+            if not self.has_ended:  # afterwards only the guest's own program can spin
                 self.has_ended = True
                 self._read_console()
 
     def _full(self) -> str:
-        """Why its folder can no longer be written to, "" if it can."""
+        """Why the guest's folder cannot be written to, "" if it can."""
         try:
             probe(self.shared)
         except OSError as error:
@@ -455,7 +460,7 @@ class CommandGuest:
     def _check_room(self) -> None:
         """Raises EngineError if the guest's folder holds more than it may.
 
-        The guest's own limits do not count: the command is root there.
+        The guest's own limits are not enough: the command is root there.
         """
         unread_bytes = os.fstat(self.frames.file.fileno()).st_size - self.frames.place
         room = self.request.most_bytes + self.request.capture_bytes + SLACK_BYTES
@@ -469,7 +474,7 @@ class CommandGuest:
         return limit_s is not None and time.monotonic() - self.began > limit_s
 
     def _wake(self) -> None:
-        """Stop who computes for ever, so that the clock goes on (vtime/kernel/command.c)."""
+        """Interrupt a program that spins, so that the clock goes on (vtime/kernel/command.c)."""
         now = time.monotonic()
         patience_s = NEXT_SPINS_S if self.woken or self.stopped is not None else SPINS_S
         if now - self.heard < patience_s / 10 or now - self.woken < WAKE_S:
@@ -490,5 +495,5 @@ class CommandGuest:
                 / os.sysconf("SC_CLK_TCK"))
 
     def capture(self) -> BinaryIO:
-        """Its packets, as the guest's kernel wrote them (vtime/kernel/capture.c): a stranger's."""
+        """The capture of the guest's kernel (vtime/kernel/capture.c), which is not trusted."""
         return open_within(self.shared, CAPTURE)

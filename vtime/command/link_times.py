@@ -1,4 +1,4 @@
-"""What a packet costs where nobody limited a link, and how much a machine's times vary."""
+"""The cost of a packet on a link without a rate, and the noise of a machine's times."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class LinkTimes:
-    """Times of a guest, as its kernel's command line has them (vtime/kernel/link_time.c).
+    """Times of a guest, for its kernel's command line (vtime/kernel/link_time.c).
 
-    packet_cost_ns: for how long a netem without a rate is busy after a segment, 0 for not at all.
-    packet_noise_ns: by how much, at most, the timers of all queues are late. start_noise_us: by
-    how much, at most, the start of a program takes longer. The seed decides by how much each is.
+    packet_cost_ns: how long a netem without a rate is busy with a segment, 0 for no time.
+    packet_noise_ns: the most by which timers of queues are late. start_noise_us: the most by which
+    the start of a program takes longer. The seed decides how much it is each time.
     """
 
     packet_cost_ns: int = 1000
@@ -19,7 +19,7 @@ class LinkTimes:
     start_noise_us: int = 0
 
     def with_noise(self) -> LinkTimes:
-        """The same with noise as small as a machine's, so that a hair falls to either side.
+        """These times with the noise of a real machine, so that close outcomes vary.
 
         A timer of a busy machine is a few hundred nanoseconds late, and a program starts within a
         millisecond or two.

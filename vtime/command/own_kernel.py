@@ -1,29 +1,29 @@
-"""In the guest: what its kernel is told (vtime/kernel/command.c), and what it tells of memory."""
+"""In the guest: sets its kernel's clock and random numbers (vtime/kernel/command.c)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 SETTINGS = Path("/proc/sys/kernel")
-LEAST_SHARE = 0.05  # of its memory that programs can have; with less it is full
+LEAST_SHARE = 0.05  # of its memory: with less available, it counts as full
 
 
 def pace(paced: bool) -> None:
-    """Let time go on as on the wall, or not. Raises OSError."""
+    """Let the clock run like the wall's, or skip idle time again. Raises OSError."""
     (SETTINGS / "paced").write_text(f"{int(paced)}\n")
 
 
 def restart_random_numbers() -> None:
-    """Let what is random follow from the seed alone from here on. Raises OSError.
+    """Let random numbers depend on the seed only, from here on. Raises OSError.
 
-    How many numbers were drawn before depends on where the command is: each file in memory takes
-    one, such as the folders above the command's own.
+    How many numbers were drawn before depends on the command's folder: each file in memory takes
+    one, such as the folders above that folder.
     """
     (SETTINGS / "restarted").write_text("1\n")
 
 
 def is_memory_full() -> bool:
-    """Whether little is left. The guest then reads all programs from the machine over and over."""
+    """Whether little memory is left: the guest then reads its programs again and again."""
     with open("/proc/meminfo", encoding="ascii") as file:
         kb = {line.partition(":")[0]: int(line.split()[1]) for line in file}
     return kb["MemAvailable"] < kb["MemTotal"] * LEAST_SHARE

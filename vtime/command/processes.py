@@ -1,4 +1,4 @@
-"""The machine's processes that are a guest's: its kernel's, and those of its programs."""
+"""Finds the processes of a guest on the machine: its kernel's, and those of its programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 def session_processes(leader: int) -> Iterator[tuple[int, str, int]]:
     """The processes of a session: number, state, and ticks of processor time that each took."""
-    # Without CONFIG_PROC_CHILDREN all of the machine's are looked at.
+    # A kernel without CONFIG_PROC_CHILDREN lists no children: then look at all processes.
     is_listed = os.path.exists(f"/proc/{leader}/task/{leader}/children")
     names = [str(leader)] if is_listed else [*filter(str.isdigit, os.listdir("/proc"))]
     while names:

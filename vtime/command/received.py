@@ -1,4 +1,4 @@
-"""What a command wrote in its guest, written into a folder here as it arrives."""
+"""Writes the files that a command wrote in its guest into a folder here, as they arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firstflight.base.errors import one_line
 from firstflight.base.files import WriteError
 from firstflight.base.words import is_visible
 from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
-from vtime.command.guest import CommandEnd
+from vtime.command.guest import CommandOutcome
 
 MODES = 0o777  # nothing runs with its owner's rights
 # As which os.fsdecode has the bytes of names that are no UTF-8, such as Latin-1's letters.
@@ -22,14 +22,14 @@ LAST_NS = (1 << 63) - 1  # since 1970: as much as 64 bits hold, in the year 2262
 
 
 class Received:
-    """Takes the frames of entries and of their content, a stranger's: names may lead anywhere.
+    """Takes the frames of entries and their content. They are not trusted: names may lead anywhere.
 
-    A file gets its name once all of it is there. An entry that is wrong, or cannot be written, is
-    left out with a line; the next one is not affected. count: of files and links that were written.
-    Use as a context manager.
+    A file gets its name once it is complete. An entry that is wrong or cannot be written is left
+    out and noted; the others are not affected. count: files and links written so far. Use as a
+    context manager.
     """
 
-    def __init__(self, folder: Path, room: Room, ahead_s: float, outcome: CommandEnd,
+    def __init__(self, folder: Path, room: Room, ahead_s: float, outcome: CommandOutcome,
                  announce: Callable[[str], None] | None = None) -> None:
         """ahead_s: how much the wall's clock is ahead of the guest's: files have the wall's times.
 

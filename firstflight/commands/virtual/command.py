@@ -139,9 +139,9 @@ def show_end(folder: Path, result: Result, quiet: bool) -> None:
             " (vtime/MININET.md)")
     for line in result.troubles[:MOST_SHOWN]:
         say(f"run.sh: {line}")
-    if (more := len(result.troubles) - MOST_SHOWN + result.untold_count) > 0:
+    if (more := len(result.troubles) - MOST_SHOWN + result.omitted_count) > 0:
         say(f"run.sh: {more} more such lines; command.json has"
-            f" {'the first' if result.untold_count else 'all'} {len(result.troubles)}")
+            f" {'the first' if result.omitted_count else 'all'} {len(result.troubles)}")
     if not quiet:
         ratio = result.clock_s / result.wall_s if result.wall_s else 0.0
         count = result.file_count

@@ -201,8 +201,8 @@ class ManyMachines:
 
         Raises FirstFlightError if what comes back is no result.
         """
-        sent = list(batches.deal(study, trials, captured, self.jobs,
-                                 bool(self.kernel["kernel_known"])))
+        sent = list(batches.deal_batches(study, trials, captured, self.jobs,
+                                         bool(self.kernel["kernel_known"])))
         results = self.cluster.results([batch.payload() for batch in sent])
         for batch, (name, result) in zip(sent, results):
             try:

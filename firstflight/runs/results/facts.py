@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.base import files
-from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, by_name, described,
-                                        items, number, read, whole, yes_or_no)
+from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, by_name, items,
+                                        lenient_table, number, read, whole, yes_or_no)
 from firstflight.runs.results.records import RecordsError
 
 MOST_BYTES = 16 << 20  # of such a file; one with the text of a large scenario has a tenth of it
@@ -20,7 +20,7 @@ _INTEGER, _VALUES = whole(-MOST_WHOLE), by_name(anything(1), 1000, any_text(1000
 _TEXTS_BY_NAME = by_name(_TEXT, 1000, any_text(1000))
 _KERNEL: dict[str, Schema[object]] = {"kernel_source": _TEXT, "kernel_origin": _TEXT,
                               "kernel_known": yes_or_no}
-RUN = described({
+RUN = lenient_table({
     **dict.fromkeys(("scenario", "state", "engine", "kernel", "started_at", "finished_at"), _TEXT),
     **dict.fromkeys(("wall_s", "emulated_s", "first_record_after_s"), number),
     **dict.fromkeys(("virtual_time", "partial"), yes_or_no),
@@ -29,7 +29,7 @@ RUN = described({
     **dict.fromkeys(("sysctls", "systems"), by_name(_TEXTS_BY_NAME, 1000, any_text(1000))),
     "scenario_file": any_text(MOST_BYTES), "arguments": _TEXTS, "seed": _INTEGER,
     "jobs": _INTEGER, "resumed": items(anything(), 100_000), **_KERNEL})
-COMMAND = described({
+COMMAND = lenient_table({
     "command": _TEXTS, "folder": _TEXT, "seed": _INTEGER, "status": _INTEGER, "files": _INTEGER,
     "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS,
     "namespaces": _TEXTS, "hints": _TEXTS, **_KERNEL})

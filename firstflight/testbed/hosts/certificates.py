@@ -42,7 +42,7 @@ class ChainSpec:
 
 
 @dataclass(frozen=True)
-class Files:
+class ChainFiles:
     """Where a chain is: the server's chain and key, and the root that its client trusts."""
 
     chain: Path
@@ -50,7 +50,7 @@ class Files:
     root: Path
 
 
-def make(folder: Path, requested: ChainSpec) -> Files:
+def make_chain(folder: Path, requested: ChainSpec) -> ChainFiles:
     """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
     least = LEAST_BYTES[requested.signature] * (1 + requested.intermediates)
     if requested.chain_bytes < least:
@@ -70,7 +70,7 @@ def make(folder: Path, requested: ChainSpec) -> Files:
         descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-    return Files(*(folder / name for name in contents))
+    return ChainFiles(*(folder / name for name in contents))
 
 
 def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
@@ -129,7 +129,7 @@ def _sign_by_openssl(requested: ChainSpec, number: int, is_leaf: bool, key: byte
                      filler: int, name: int) -> Pem:
     extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
                   *((f"subjectAltName = IP:{requested.address}",) if is_leaf else ()),
-                  *fillers(_FILLER, filler))
+                  *padding_lines(_FILLER, filler))
     return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
                                           extensions), key, issuer)
 
@@ -251,7 +251,7 @@ def openssl_signed(spec: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem
     return Pem(key, pem, _size(pem))
 
 
-def fillers(oid: str, filler: int) -> Iterable[str]:
+def padding_lines(oid: str, filler: int) -> Iterable[str]:
     """Lines of extensions that hold so many zeros, each of an object identifier of its own."""
     for number, start in enumerate(range(0, filler, _MOST_IN_EXTENSION), start=1):
         zeros = min(_MOST_IN_EXTENSION, filler - start)

@@ -57,7 +57,7 @@ from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
 from firstflight.testbed.hosts.server.connections import Listener, ServedConnection
 from firstflight.testbed.hosts.server.http import (BadRequest, Response, Sending, message,
                                                    parse_path, parse_request, respond)
-from firstflight.testbed.hosts.serving import add_flags
+from firstflight.testbed.hosts.serving import add_flags, run_server
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from firstflight.testbed.hosts.tls import Tls
@@ -259,17 +259,9 @@ def main() -> int:
     parser.add_argument("--secure-port", type=int, metavar="PORT",
                         help="for TLS 1.3, with a certificate chain that standard input names"
                              " (default none)")
-    arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
-        Server(arguments.address, arguments.port, arguments.deadline,
-               arguments.secure_port).serve()
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        print(f"server.py: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_server("server.py", parser, lambda given: Server(
+        given.address, given.port, given.deadline, given.secure_port).serve())
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from firstflight.testbed.hosts.control import report, write_records
 from firstflight.testbed.hosts.kernel import TcpInfo
-from firstflight.testbed.hosts.serving import add_flags, body_of, listening, most_connections, where
+from firstflight.testbed.hosts.serving import (add_flags, address_report, body_of, listening_socket,
+                                               most_connections, run_server)
 
 MAX_REQUEST_BYTES = 4096
 MAX_BODY_BYTES = 1 << 24
@@ -51,7 +52,7 @@ class LoadServer:
         self.loop = loop
         self.rows: list[tuple[object, ...]] = []
         self.open: dict[int, AnsweredConnection] = {}
-        self.listener: socket.socket = listening(address, port)
+        self.listener: socket.socket = listening_socket(address, port)
         self.most = most_connections()
         loop.add_reader(self.listener, self._accept)
 
@@ -147,7 +148,7 @@ async def serve(path: Path, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
     server, stop_requested = LoadServer(loop, address, port), asyncio.Event()
     loop.add_reader(sys.stdin, stop_requested.set)
-    report(where(server.listener))
+    report(address_report(server.listener))
     await stop_requested.wait()
     server.write(path)
     report({"event": "written"})
@@ -157,15 +158,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("file", type=Path, help="where the records go")
     add_flags(parser)
-    arguments = parser.parse_args()
-    try:
-        asyncio.run(serve(arguments.file, arguments.address, arguments.port))
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        print(f"load_server.py: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_server("load_server.py", parser, lambda given: asyncio.run(
+        serve(given.file, given.address, given.port)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every server needs: a socket that listens, limits, and bodies to send."""
+"""What every server needs: flags and a start, a listening socket, limits, and bodies to send."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 import hashlib
 import resource
 import socket
+import sys
+from collections.abc import Callable
 
 LISTEN_BACKLOG = 4096
-OTHER_FILES = 32  # that a server has open besides its connections, or a few more
-# The body is this block over and over: enough to show a byte lost or doubled.
+OTHER_FILES = 32  # a server has no more files open besides its connections
+# A body repeats this block, which is long enough to show a lost or doubled byte.
 BLOCK = hashlib.sha256(b"First Flight").hexdigest().encode() * 1024
 
 
@@ -19,8 +21,22 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=80, help="TCP port (default %(default)s)")
 
 
-def listening(address: str, port: int) -> socket.socket:
-    """A socket that listens on one address and never waits. Raises OSError."""
+def run_server(program: str, parser: argparse.ArgumentParser,
+               serve: Callable[[argparse.Namespace], None]) -> int:
+    """Parse the flags and serve until something ends it; the exit status. program: in messages."""
+    arguments = parser.parse_args()
+    try:
+        serve(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def listening_socket(address: str, port: int) -> socket.socket:
+    """A non-blocking socket that listens on one address. Raises OSError."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((address, port))
@@ -29,14 +45,14 @@ def listening(address: str, port: int) -> socket.socket:
     return listener
 
 
-def where(listener: socket.socket) -> dict[str, object]:
-    """The report of a server that listens."""
+def address_report(listener: socket.socket) -> dict[str, object]:
+    """The report that a server listens, and where."""
     address, port = listener.getsockname()
     return {"event": "listening", "address": address, "port": port}
 
 
 def most_connections() -> int:
-    """How many connections a server may have open: as many as it may have files, but for some."""
+    """How many connections a server may have open, by the limit of open files."""
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     return files - OTHER_FILES

@@ -15,7 +15,7 @@ from pathlib import Path
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from firstflight.testbed.hosts import certificates
-from firstflight.testbed.hosts.certificates import CertificateError, ChainSpec, Files
+from firstflight.testbed.hosts.certificates import CertificateError, ChainSpec, ChainFiles
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Fetch, Job, OwnServer, Response, Tls
 from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
@@ -85,7 +85,7 @@ class ExternalServers:
             return files.root
         return Path(requested["ca"]) if requested and requested["ca"] else None
 
-    def _nginx(self, trial: Job, files: Files | None) -> ServerSpec:
+    def _nginx(self, trial: Job, files: ChainFiles | None) -> ServerSpec:
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         for path in trial["paths"]:
@@ -98,7 +98,7 @@ class ExternalServers:
                           lambda: takes_connections(self.host, port))
 
     def _own(self, trial: Job, requested: OwnServer,
-             files: Files | None) -> ServerSpec:
+             files: ChainFiles | None) -> ServerSpec:
         port, ready = port_of(trial), requested["ready"]
         return ServerSpec(OWN, (dict(requested), port, files),
                           lambda: own_command(requested, port, files), self.own_folder,
@@ -181,7 +181,7 @@ def port_of(trial: Job) -> int:
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
 
 
-def own_command(own: OwnServer, port: int, files: Files | None) -> list[str]:
+def own_command(own: OwnServer, port: int, files: ChainFiles | None) -> list[str]:
     """What starts a server of the user's own by launch.py, the words in braces filled in."""
     values = {"{p}": str(port), "{address}": SERVER_IP}
     if files is not None:
@@ -210,7 +210,7 @@ class Chains:
 
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
-        self.issued: dict[ChainSpec, Files] = {}
+        self.issued: dict[ChainSpec, ChainFiles] = {}
         self.shown: dict[str, object] = {}
 
     def show(self, tls: Tls) -> Path:
@@ -229,13 +229,13 @@ class Chains:
             self.shown = order
         return files.root
 
-    def files(self, tls: Tls) -> Files:
+    def files(self, tls: Tls) -> ChainFiles:
         """The chain that a trial wants, and its root. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
                       self.address)
         if requested not in self.issued:
             try:
-                self.issued[requested] = certificates.make(
+                self.issued[requested] = certificates.make_chain(
                     self.folder / str(len(self.issued)), requested)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error

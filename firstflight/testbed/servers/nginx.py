@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstflight.testbed.hosts.certificates import Files
+from firstflight.testbed.hosts.certificates import ChainFiles
 from firstflight.testbed.messages import Tls
 
 NAME = "nginx"
@@ -68,7 +68,7 @@ class Settings:
 
     address: str
     port: int
-    files: Files | None
+    files: ChainFiles | None
     tickets: int = 0
     record_bytes: int = 0
     takes_early_data: bool = False
@@ -76,7 +76,7 @@ class Settings:
     http: str = ""
 
     @classmethod
-    def of_trial(cls, address: str, port: int, files: Files | None, tls: Tls | None,
+    def of_trial(cls, address: str, port: int, files: ChainFiles | None, tls: Tls | None,
                  http: str, is_page: bool = False) -> Settings:
         if files is None or tls is None:
             return cls(address, port, files, is_page=is_page, http=http if is_page else "")

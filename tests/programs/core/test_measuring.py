@@ -16,8 +16,8 @@ import pytest
 from firstflight.base.errors import FirstFlightError
 from firstflight.runs import runs
 from firstflight.runs.kinds import Study
-from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine, keep,
-                                        measure)
+from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine,
+                                        keep_recorded, measure)
 from tests.unit.core.example import KIND, Record, Trial, changed, record, study
 from tests.unit.core.example_run import Engine, Seen
 
@@ -54,7 +54,7 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
     requested = study(*(rtt_ms / 7 for rtt_ms in range(1, 5)))
     run = measure(requested, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
-    assert run.records == runs.load(run.folder, requested).records
+    assert run.records == runs.load_run(run.folder, requested).records
 
 
 @pytest.mark.parametrize("name", ["-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)", "plain/deep"])
@@ -64,7 +64,7 @@ def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
     requested = study(20.0)
     run = measure(requested, OneMachine(Engine(10)), MeasureOptions(Path(name), 1, False, False, {}))
     assert run.folder.resolve().parent == tmp_path / name / "small"
-    assert runs.load(run.folder, requested).records == run.records
+    assert runs.load_run(run.folder, requested).records == run.records
     assert [path.name for path in tmp_path.iterdir()] == [Path(name).parts[0]]
 
 
@@ -75,7 +75,7 @@ def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> 
     for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
                  JudgedTrial(record(), {}, {name: b""}, 1.0)):
         with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
-            keep(tmp_path / "run", kept)
+            keep_recorded(tmp_path / "run", kept)
     assert not list(tmp_path.iterdir())
 
 
@@ -135,7 +135,7 @@ def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str
     folder = Path(done.stdout.strip())
     assert rows(folder) == undisturbed
     assert len(list((folder / CAPTURES).iterdir())) == TRIALS
-    assert not runs.load(folder, study()).changed and not (folder / "work").exists()
+    assert not runs.load_run(folder, study()).changed and not (folder / "work").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

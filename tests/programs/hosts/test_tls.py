@@ -12,7 +12,8 @@ import pytest
 
 from firstflight.testbed.hosts import tls
 from firstflight.testbed.hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError,
-                                                    ChainSpec, Files, fillers, make)
+                                                    ChainFiles, ChainSpec, make_chain,
+                                                    padding_lines)
 from firstflight.testbed.hosts.tls_records import (GROUPS_BYTES, flight_of, newer_openssl, records,
                                                    writes_of)
 from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
@@ -21,8 +22,9 @@ ADDRESS = "127.0.0.1"
 HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
 
 
-def chain_of(folder: Path, size: int, signature: str = "ed25519", intermediates: int = 0) -> Files:
-    return make(folder / "tls", ChainSpec(size, signature, intermediates, ADDRESS))
+def chain_of(folder: Path, size: int, signature: str = "ed25519", intermediates: int = 0
+             ) -> ChainFiles:
+    return make_chain(folder / "tls", ChainSpec(size, signature, intermediates, ADDRESS))
 
 
 def der_bytes(pem: Path) -> int:
@@ -30,7 +32,7 @@ def der_bytes(pem: Path) -> int:
                for each in pem.read_text().split("-----END CERTIFICATE-----\n")[:-1])
 
 
-def trusting(files: Files) -> ssl.SSLContext:
+def trusting(files: ChainFiles) -> ssl.SSLContext:
     """A client's that trusts their root, with the key share of trials: OpenSSL 3.5 has others."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(files.root)
@@ -39,7 +41,7 @@ def trusting(files: Files) -> ssl.SSLContext:
     return context
 
 
-def client_of(files: Files) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
+def client_of(files: ChainFiles) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
     context = trusting(files)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     return context.wrap_bio(incoming, outgoing, server_hostname=ADDRESS), incoming, outgoing
@@ -54,7 +56,7 @@ class Packets(socket.socket):
         return super().getsockopt(*requested)
 
 
-def writes_of_the_library(files: Files, body_bytes: int) -> list[int]:
+def writes_of_the_library(files: ChainFiles, body_bytes: int) -> list[int]:
     """What OpenSSL writes into a socket of its own: flight, tickets, and a body."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -181,7 +183,7 @@ def test_a_response_over_tls_is_told_with_its_handshake(tmp_path: Path) -> None:
         assert "SSL" in told["error"]
 
 
-def fetched(program: Program, port: int, files: Files, *paths: str, apart_s: int = 0
+def fetched(program: Program, port: int, files: ChainFiles, *paths: str, apart_s: int = 0
             ) -> list[dict[str, Any]]:
     """What client.py's curl says of fetches from the server, which shows these files' chain."""
     program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
@@ -201,14 +203,14 @@ def fetched(program: Program, port: int, files: Files, *paths: str, apart_s: int
 
 def test_curl_trusts_the_root_that_it_is_told_and_no_other(tmp_path: Path) -> None:
     files = chain_of(tmp_path / "one", 2000)
-    other = make(tmp_path / "other", ChainSpec(2000, "ed25519", 0, ADDRESS))
-    elsewhere = make(tmp_path / "elsewhere", ChainSpec(2000, "ed25519", 0, "192.0.2.1"))
+    other = make_chain(tmp_path / "other", ChainSpec(2000, "ed25519", 0, ADDRESS))
+    elsewhere = make_chain(tmp_path / "elsewhere", ChainSpec(2000, "ed25519", 0, "192.0.2.1"))
     with running("server", "--port", "0", "--secure-port", "0") as program:
         port = program.line()["secure_port"]
         (good,) = fetched(program, port, files, "/3000")
         assert good["ok"] and good["size"] == 3000
         assert good["connect_ms"] < good["appconnect_ms"] < good["first_byte_ms"]
-        for wrong in (Files(files.chain, files.key, other.root), elsewhere):
+        for wrong in (ChainFiles(files.chain, files.key, other.root), elsewhere):
             (bad,) = fetched(program, port, wrong, "/3000")
             assert not bad["ok"] and bad["error"].startswith(("curl 60: SSL", "curl 35: "))
             assert "\n" not in bad["error"]
@@ -277,7 +279,7 @@ def test_what_this_openssl_cannot_sign_is_said_in_its_words(
 
 
 def test_a_large_filler_is_several_extensions() -> None:
-    lines = list(fillers("1.2.3", 70_001))
+    lines = list(padding_lines("1.2.3", 70_001))
     assert [line.partition(" = DER:")[0] for line in lines] == ["1.2.3.1", "1.2.3.2", "1.2.3.3"]
     assert sum(line.count("00") for line in lines) == 70_001 and max(map(len, lines)) < 65_536
-    assert not list(fillers("1.2.3", 0))
+    assert not list(padding_lines("1.2.3", 0))

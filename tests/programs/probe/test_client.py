@@ -17,7 +17,7 @@ import pytest
 from firstflight.net import bpf
 from firstflight.probe import client, tap
 from firstflight.probe.verdict import ProbedConnection
-from firstflight.testbed.hosts.certificates import ChainSpec, make
+from firstflight.testbed.hosts.certificates import ChainSpec, make_chain
 from tests.programs.hosts.running import running
 
 needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
@@ -182,7 +182,7 @@ def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> N
 def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                  capture: bool) -> None:
     """In its handshake, after it, and in its answer: each waits for less than the whole."""
-    chain = make(tmp_path / "tls", ChainSpec(1000, "ed25519", 0, "127.0.0.1"))
+    chain = make_chain(tmp_path / "tls", ChainSpec(1000, "ed25519", 0, "127.0.0.1"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain.chain, chain.key)
     record = b"\x16\x03\x03\x40\x00"  # of 16,384 bytes, of a handshake

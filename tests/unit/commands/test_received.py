@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from vtime.command.frames import CONTENT, ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
-from vtime.command.guest import CommandEnd
+from vtime.command.guest import CommandOutcome
 from vtime.command.received import LAST_NS, Received, leads_inside
 
 
@@ -24,7 +24,7 @@ class Sent:
 
     def __init__(self, folder: Path, *entries: Entry | tuple[Entry, bytes],
                  most_bytes: int = 10_000, most_files: int = 100) -> None:
-        outcome = CommandEnd()
+        outcome = CommandOutcome()
         self.names: list[str] = []
         with Received(folder, Room(most_bytes, most_files), 1000.0, outcome,
                       self.names.append) as self.received:

@@ -189,7 +189,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
 def test_batches_are_of_one_length_and_each_guest_gets_as_many(
         count: int, guests: int, sizes: list[int]) -> None:
     requested = study(count)
-    made = list(batches.deal(requested, requested.trials, {requested.trials[0].id}, guests))
+    made = list(batches.deal_batches(requested, requested.trials, {requested.trials[0].id}, guests))
     assert [len(each.trials) for each in made] == sizes
     assert [trial for each in made for trial in each.trials] == list(requested.trials)
     assert [len(each.captured) for each in made] == [1] + [0] * (len(made) - 1)

@@ -16,7 +16,7 @@ from firstflight.net.segments import capture_file
 from firstflight.runs import captured, measuring, runs
 from firstflight.runs.captured import CAPTURES_KEPT, sample_of
 from firstflight.runs.measuring import (CAPTURES, FILES, MeasureOptions, OneMachine, Refining,
-                                        capture_of, file_of, kept, measure)
+                                        capture_of, file_of, read_kept, measure)
 from firstflight.study import compared_runs
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
@@ -123,7 +123,7 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=3)), requested(tmp_path, arguments=["a"]))
     (folder,) = runs.newest_first(tmp_path / "small")
-    stopped = runs.load(folder, study())
+    stopped = runs.load_run(folder, study())
     resumed = measure(study(), OneMachine(Engine()), requested(tmp_path, arguments=["b"]))
     assert stopped.facts.keys() < resumed.facts.keys()
     told = compared_runs.report([("stopped", stopped), ("resumed", resumed)])
@@ -220,12 +220,12 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
     assert {path.name for path in (run.folder / CAPTURES).iterdir()} == {
         f"{each}-{side}.pcap" for each in ids for side in ("client", "server")}
     for side, packets in (("client", b"p" * 10), ("server", b"server")):
-        assert kept(capture_of(run.folder, min(ids), side)) == capture_file(packets)
+        assert read_kept(capture_of(run.folder, min(ids), side)) == capture_file(packets)
     assert {path.name for path in (run.folder / FILES).iterdir()} == {
         f"{trial.id}-log" for trial in many.trials}
-    assert kept(file_of(run.folder, "rtt7-1", "log")) == b"rtt7-1"
+    assert read_kept(file_of(run.folder, "rtt7-1", "log")) == b"rtt7-1"
     with pytest.raises(FirstFlightError, match="none: cannot be read: No such file"):
-        kept(file_of(run.folder, "rtt7-1", "none"))
+        read_kept(file_of(run.folder, "rtt7-1", "none"))
 
 
 # What earlier runs measured is not measured again where its content is the same -------

@@ -294,7 +294,7 @@ def test_only_whole_runs_are_told(tmp_path: Path) -> None:
 def test_a_stored_run_is_loaded(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10, 20)
     assert runs.scenario_of(folder) == "small"
-    run = runs.load(folder, study(10, 20))
+    run = runs.load_run(folder, study(10, 20))
     assert len(run.records) == 1 and not run.exact and run.facts["engine"] == "uml"
     assert run.changed == ""
 
@@ -305,8 +305,8 @@ def test_a_run_that_holds_nothing_yet_is_told_so_unless_there_is_nothing_to_hold
     measure(run)
     run.close()
     with pytest.raises(RecordsError, match="no trial yet; measure with ./run.sh --scenario small$"):
-        runs.load(run.folder, study(10))
-    assert runs.load(run.folder, study()).records == []
+        runs.load_run(run.folder, study(10))
+    assert runs.load_run(run.folder, study()).records == []
 
 
 CHANGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
@@ -334,7 +334,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
     path.write_text("".join(changed(path.read_text().splitlines(keepends=True))))
     if how == "doubled" and not complete:
         words = "was changed: 1 of its rows are doubled"
-    loaded = runs.load(run.folder, requested)
+    loaded = runs.load_run(run.folder, requested)
     said = capsys.readouterr().err
     assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")
     assert words in loaded.changed and bool(loaded.changed) == bool(words), loaded.changed
@@ -347,7 +347,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
 def test_a_run_of_another_scenario_is_refused(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10)
     with pytest.raises(RecordsError, match="holds trials of 'small', but run.json says 'other'"):
-        runs.load(folder, study(10, name="other"))
+        runs.load_run(folder, study(10, name="other"))
 
 
 @pytest.mark.parametrize(("stored", "value", "why"), [
@@ -364,7 +364,7 @@ def test_an_edited_trial_that_nobody_can_ask_for_is_named_by_its_row(
     file.append(replace(other, trial=replace(other.trial, **value)))
     file.close()
     with pytest.raises(RecordsError, match=f"trials.csv, row 3: is not a trial: {why}"):
-        runs.load(tmp_path, requested)
+        runs.load_run(tmp_path, requested)
 
 
 @pytest.mark.parametrize("part", ["../../../etc/x", "/etc/x", "a/b"])
@@ -377,7 +377,7 @@ def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> N
     run.seal(file)
     run.close()
     with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
-        runs.load(run.folder, requested)
+        runs.load_run(run.folder, requested)
 
 
 @pytest.mark.parametrize(("content", "words"), [
@@ -432,7 +432,7 @@ def test_a_finished_run_has_its_rows_in_the_order_of_the_trials(
     assert text.replace("2026-01-02", "2026-01-01") == (one.folder / runs.TRIALS_CSV).read_text()
     assert other.facts["trials"]["numbers_sha256"] == one.facts["trials"]["numbers_sha256"]
     assert other.facts["trials"]["sha256"] != one.facts["trials"]["sha256"]
-    assert runs.load(other.folder, study(10, 20, 30)).changed == capsys.readouterr().err == ""
+    assert runs.load_run(other.folder, study(10, 20, 30)).changed == capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("replaced", [True, False])

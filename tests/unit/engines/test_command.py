@@ -24,7 +24,7 @@ from vtime import Result, session
 from vtime.command import guest, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
-from vtime.command.guest import CommandEnd, CommandRequest, environment_of
+from vtime.command.guest import CommandOutcome, CommandRequest, environment_of
 from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground
 from vtime.session import OutputFile
@@ -61,7 +61,7 @@ def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Pa
 
 def test_namespaces_that_a_guest_names_are_counted_here() -> None:
     """Root in the guest can send as many frames as it likes, each with thousands of names."""
-    outcome = guest.CommandEnd()
+    outcome = guest.CommandOutcome()
     outcome.keep_namespaces(b"1 2 h1\n3 4 h2\n")
     assert outcome.namespaces == ["1 2 h1", "3 4 h2"] and not outcome.troubles
     for _ in range(3):
@@ -321,7 +321,7 @@ LONGEST = 1 << 16
 
 
 def stored(path: Path, *frames: tuple[bytes, float, bytes]) -> list[bytes]:
-    with OutputFile(path, CommandEnd()) as output:
+    with OutputFile(path, CommandOutcome()) as output:
         for frame in frames:
             output.store(*frame)
     assert not output.outcome.troubles
@@ -353,7 +353,7 @@ def test_a_line_as_long_as_one_may_be_is_whole(tmp_path: Path) -> None:
 
 def test_of_output_without_an_end_of_line_little_is_held(tmp_path: Path) -> None:
     """Whatever is held is copied for each frame: more with each would take the square of it."""
-    with OutputFile(tmp_path / "output.txt", CommandEnd()) as output:
+    with OutputFile(tmp_path / "output.txt", CommandOutcome()) as output:
         for number in range(200):
             output.store(OUTPUT, number, bytes(MOST_BYTES))
             held = sum(sys.getsizeof(line) for kind in output.lines

@@ -18,7 +18,7 @@ from firstflight.base.files import PROJECT
 from firstflight.study.fetches.scenario.tls import TlsParameters
 from firstflight.testbed.bench import Lacking, WorkerError
 from firstflight.testbed.guests import UmlEngine, readable_by
-from firstflight.testbed.hosts.certificates import Files
+from firstflight.testbed.hosts.certificates import ChainFiles
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.external import ExternalServers, own_command
 from firstflight.testbed.servers.program import Program, Sockets, Watch
@@ -98,8 +98,8 @@ def test_a_change_that_keeps_size_and_time_shows_in_the_content(made: Path) -> N
 def test_trials_whose_system_is_not_here_are_skipped_and_the_others_run(tmp_path: Path) -> None:
     seen = {each.trial_id: each.content
             for each in engine(tmp_path).run([TRIAL, HERE], {}, tmp_path / "work")}
-    assert seen["t"] == {"skipped": "needs Debian 13's programs, which are not here:"
-                                    " ./install.sh --with-pq brings them"}
+    assert seen["t"] == {"skipped": "needs Debian 13's programs, which are not installed:"
+                                    " ./install.sh --with-pq installs them"}
     assert seen["h"] == {"trial": "h"}
 
 
@@ -184,7 +184,7 @@ def test_a_full_disk_and_a_missing_keyring_are_said_before(
     assert debian.main(["make"]) == 4
     assert "is missing: apt install debian-archive-keyring" in capfd.readouterr().err
     assert debian.main(["check"]) == 4
-    assert "./install.sh --with-pq brings them" in capfd.readouterr().err
+    assert "./install.sh --with-pq installs them" in capfd.readouterr().err
 
 
 def test_what_is_whole_is_left_and_what_is_not_is_removed(made: Path) -> None:
@@ -220,7 +220,7 @@ def test_by_default_one_a_core_as_far_as_memory_goes(tmp_path: Path) -> None:
 
 # Servers of others --------------------------------------------------------------------
 
-FILES = Files(Path("/c/chain.pem"), Path("/c/key.pem"), Path("/c/root.pem"))
+FILES = ChainFiles(Path("/c/chain.pem"), Path("/c/key.pem"), Path("/c/root.pem"))
 OWN = {"command": ["serve", "-p{p}", "{address}", "{chain}", "{key}"], "ready": "", "ca": "",
        "name": "", "folders": ["/srv/mine"]}
 

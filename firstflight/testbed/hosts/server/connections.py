@@ -18,7 +18,7 @@ from firstflight.testbed.hosts import kernel
 from firstflight.testbed.hosts.control import STANDARD_INPUT, Orders, report
 from firstflight.testbed.hosts.kernel import InfoTrace, TcpInfo
 from firstflight.testbed.hosts.server.http import PathSpec, Response, Sending
-from firstflight.testbed.hosts.serving import listening, most_connections, where
+from firstflight.testbed.hosts.serving import listening_socket, most_connections, address_report
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from firstflight.testbed.hosts.tls import Secured, Tls
@@ -159,21 +159,22 @@ class Listener(EventLoop):
     def __init__(self, address: str, port: int, deadline_s: float,
                  secure_port: int | None) -> None:
         super().__init__()
-        self.listener = listening(address, port)
+        self.listener = listening_socket(address, port)
         self.deadline_s = deadline_s
         self.most = most_connections()
         self.call(self.listener, partial(self.accept, self.listener))
         self.accepted = 0
         self.secured: Secured | None = None
         if secure_port is not None:
-            secure = listening(address, secure_port)
+            secure = listening_socket(address, secure_port)
             self.call(secure, partial(self.accept, secure))
             self.orders = Orders()
             self.call(STANDARD_INPUT, self.take_orders)
-            self.address_report = {**where(self.listener), "secure_port": secure.getsockname()[1]}
+            self.address_report = {**address_report(self.listener),
+                                   "secure_port": secure.getsockname()[1]}
             self.secure: socket.socket | None = secure
         else:
-            self.secure, self.address_report = None, where(self.listener)
+            self.secure, self.address_report = None, address_report(self.listener)
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
         """Close a connection, and report why (Server)."""
