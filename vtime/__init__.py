@@ -25,8 +25,8 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
 
     folder: where the command starts and which it reads; files that it writes there go to
     into/files, or with write_back into the folder itself. into: an existing folder for this command
-    only. capture_bytes: at most so many bytes of packets are kept, 0 for none. readable: other paths
-    that it reads. environment: variables in addition to those of every command. seed: of
+    only. capture_bytes: at most so many bytes of packets are kept, 0 for none. readable: other
+    paths that it reads. environment: variables in addition to those of every command. seed: of
     everything random in the machine. clock_limit_s, wall_limit_s: the command is ended after so
     many seconds of the machine's clock, or of the host's. most_bytes, most_files: limits of the
     files that come back. link_times: the cost of a packet on a link without a rate, and the noise
