@@ -16,6 +16,8 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record as FetchRecord
 from firstflight.study.load.record import LoadRecord
 from firstflight.study.load.trial import LoadTrial
+from firstflight.study.page.record import PageRecord
+from firstflight.study.page.trial import PageTrial
 from firstflight.study.trace.record import TraceRecord
 from firstflight.study.trace.trial import TraceTrial
 from tests.golden import stored
@@ -83,6 +85,11 @@ TRACE = TraceTrial(
     mss=512, receive_window=0, rto_min_ms=0, quickack=False, nagle=False, sample_ms=1.0,
     outage_from_ms=0.0, outage_to_ms=0.0, paths="/100?", think_times="0 2.5", think_s=2.5,
     may_lose=False)
+PAGE = PageTrial(
+    scenario="names", part="lossy", page="made", rtt_ms=40.0, bandwidth_kbps=5000.0,
+    uplink_kbps=1000.0, queue_packets=42, loss_percent=1.5, http="1.1", connections=6,
+    server="nginx", initcwnd=10, initrwnd=70, congestion_control="reno", repeat=3, seed=9,
+    objects="9000! 5000<1@200~7.5! 5000<1@8000+3.25#1")
 
 IDS: list[tuple[Any, str]] = [
     (Trial(**FETCH), "rtt50-bw10000-up1000-q20-iw10-rw30-cubic-curl-9000B-1"),
@@ -97,6 +104,7 @@ IDS: list[tuple[Any, str]] = [
     (Trial(**FETCH, part="average", sample=7, key_rtt_ms=100.0, key_bandwidth_kbps=900.0,
            weight=0.5), "average-7-iw10-1"),
     (LOAD, "grid-rtt100-bw10000-q83-cake-load0.5-15000B-x4-cubic-paced-iw3+10-3"),
+    (PAGE, "lossy-made-rtt40-bw5000-up1000-q42-loss1.5-http1.1-c6-nginx-reno-rw70-iw10-3"),
     (TRACE, "idle-validated-iw4-think2.5")]
 
 COLUMNS: dict[type[Record], str] = {
@@ -126,6 +134,13 @@ COLUMNS: dict[type[Record], str] = {
         offered_load utilisation drops drop_percent queue_mean_packets queue_max_packets
         repeated_handshakes seen_initcwnd seen_first_flight wire_connections wire_first_flight
         verdict failed_checks verdict_reason measured_at""",
+    PageRecord: """
+        scenario part page rtt_ms bandwidth_kbps uplink_kbps queue_packets loss_percent http
+        connections server initcwnd initrwnd congestion_control repeat seed objects ok error
+        judged_by first_byte_ms document_ms first_screen_ms page_ms page_bytes opened_connections
+        seen_initcwnd first_flights queued_ms data_segments retransmissions queue_drops random_drops
+        longest_queue idle_ms model_objects model_deviation_ms verdict failed_checks verdict_reason
+        measured_at""",
     TraceRecord: """
         scenario trace tcp congestion_control validation rtt_ms bandwidth_kbps uplink_kbps
         queue_packets initcwnd mss receive_window rto_min_ms quickack nagle sample_ms
