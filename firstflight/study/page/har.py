@@ -30,6 +30,8 @@ _HTTP = re.compile(r"(?:http/|h)([123])(?:[.-]\w{1,5})?", re.IGNORECASE)
 NO_SIZES = ("no entry of it has a size (response.bodySize, content.size): the network panels of"
             " Chrome, Edge and Firefox save them")
 
+WITHOUT_TLS = "Measured without TLS, whose handshake takes each connection another round trip."
+
 
 @dataclass(frozen=True)
 class SavedPage:
@@ -90,7 +92,9 @@ def read(content: bytes, where: str) -> SavedPage:
         raise UsageError(f"{where}: a page of {count} hosts; at most {MOST_HOSTS} fit")
     screen_ms = _screen_ms(page, entries)
     http, http_note = _http(entries)
-    return SavedPage(_objects(entries, hosts, screen_ms), _note(left_out), http, http_note)
+    note = " ".join(filter(None, (_note(left_out), WITHOUT_TLS if any(
+        host.startswith("https:") for host in hosts) else "")))
+    return SavedPage(_objects(entries, hosts, screen_ms), note, http, http_note)
 
 
 def _hosts(entries: Sequence[_Entry]) -> dict[str, int]:
