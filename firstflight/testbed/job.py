@@ -1,4 +1,4 @@
-"""What an engine hands to a worker and gets back, through one folder on the disk."""
+"""An engine's side of a worker: its folder with trials and observations, and its process."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_with
 
 WORKER = "firstflight.testbed.worker.worker"  # the module to start, on the host or in a guest
 SIDES = ("client", "server")
-PIECE_BYTES = 1 << 20  # of observations.jsonl that are read at a time
-# What a worker's folder may hold on the disk; what was read of files that grow is given back.
+PIECE_BYTES = 1 << 20  # of observations.jsonl are read at a time
+# A worker's folder may hold so much on the disk, without what was read of growing files.
 MOST_NAMES, MOST_HELD_BYTES = 100_000, 4 << 30
 ROOM_S = 1.0  # between two looks at what it holds
-MOST_LINES = 10_000  # from one observation to the next; while a trial runs, a few are written
+MOST_LINES = 10_000  # between two observations; a trial writes only a few
 
 
 class StorageError(EngineError):
-    """What a worker records cannot be written any more; its text is the reason."""
+    """A worker can no longer write its records; the message says why."""
 
 
 class WorkerLost(EngineError):
-    """A worker came to an end that costs no trial; another one takes what is waiting."""
+    """A worker has ended, but no trial has failed; another worker gets its waiting trials."""
 
 
 class WorkerKilled(WorkerLost):
-    """Somebody killed a worker, or the system did for lack of memory: no trial's fault."""
+    """A user killed a worker, or the system did for lack of memory."""
 
 
 class JobFolder:
@@ -46,9 +46,9 @@ class JobFolder:
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
                  align_s: float = 0.0, warm_up: bool = False) -> None:
-        """align_s: start trials on multiples of this on the worker's clock; 0 for at once.
+        """align_s: start trials at multiples of this on the worker's clock; 0 for at once.
 
-        warm_up: fetch once before the first trial, unrecorded.
+        warm_up: whether to run a trial before the first one, without recording it.
         """
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
@@ -66,9 +66,9 @@ class JobFolder:
         self.captures: dict[str, GrowingFile] = {}
 
     def new_lines(self) -> list[bytes]:
-        """The whole lines that the worker has written since the last call, a piece at a time.
+        """The complete lines that the worker has written since the last call, some at a time.
 
-        Raises ValueError if one is too long.
+        Raises ValueError if a line is too long.
         """
         piece = self.lines.read(PIECE_BYTES)
         self.is_behind = len(piece) == PIECE_BYTES
@@ -97,13 +97,13 @@ class JobFolder:
         return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
 
     def kept(self) -> set[str]:
-        """Names of growing files of which the disk still keeps what was read."""
+        """Names of growing files whose read parts the disk cannot free."""
         growing = {self.lines_path.name: self.lines,
                    **{f"{side}.pcap": file for side, file in self.captures.items()}}
         return {name for name, file in growing.items() if file.keeps}
 
     def check_storage(self) -> None:
-        """Raises StorageError if the folder is full, or the worker could not write."""
+        """Raises StorageError if the folder is full or the worker could not write."""
         why = shared_folder.write_error(self.path)
         try:
             shared_folder.probe(self.path)
@@ -119,10 +119,10 @@ class JobFolder:
 
 
 def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
-    """Deal trials to workers, those of one network together, in a fixed order.
+    """Deal trials to workers in a fixed order; trials with the same network stay together.
 
-    If one has to be alone, each gets a worker of its own: what a trial leaves in
-    a kernel (ports, caches) affects no other.
+    If any trial has to be alone, each gets its own worker, so that nothing that a trial leaves in a
+    kernel (ports, caches) affects another one.
     """
     if any(trial.get("alone") for trial in trials):
         return [[trial] for trial in trials]
@@ -140,10 +140,10 @@ class WorkerProcess:
 
     def __init__(self, job: JobFolder, trials: list[Job], command: list[str],
                  cwd: Path, start_deadline_s: float, trial_deadline_s: float) -> None:
-        """Start `command` in the folder `cwd`; raises EngineCannot where its program is missing.
+        """Start `command` in the folder `cwd`. Raises EngineCannot if its program is missing.
 
-        The deadlines are for silence, before the network is up and after it; time that
-        the worker waits for a processor does not count (Watchdog).
+        The deadlines limit silence, before the network is up and after that. Time in which the
+        worker waits for a processor does not count (Watchdog).
         """
         self.job = job
         self.waiting = {trial["id"]: trial for trial in trials}  # in their order
@@ -193,7 +193,7 @@ class WorkerProcess:
             self._judge_silence(ended)
 
     def _read_line(self, text: bytes) -> ObservedTrial | None:
-        """Take note of one line; the observation of a trial, None if the line is a stage."""
+        """Handle one line: return a trial's observation, or None for a stage."""
         self.watchdog.end()
         self.lines += 1
         try:
@@ -208,7 +208,7 @@ class WorkerProcess:
             if self.lines > MOST_LINES:
                 raise ValueError(f"{MOST_LINES} lines, and no observation among them")
         except (ValueError, OSError) as error:
-            # What a guest writes is a stranger's, if its scenario is.
+            # A guest with a stranger's scenario may write anything; but a full disk comes first.
             self.job.check_storage()
             raise self._wrong(error) from error
         self.ready.update(line.get("facts", {}))
@@ -268,9 +268,9 @@ LOOK_S = 5.0  # between two looks at all processes
 class Watchdog:
     """How long a process group has been silent.
 
-    By the clock alone, a guest that gets no processor looks like one that hangs. So the time for
-    which its processes waited for a processor does not count. A guest that spins or sleeps for
-    ever is still detected, but later on a busy machine.
+    By the clock only, a guest without a processor looks like one that hangs. So time in which its
+    processes wait for a processor does not count. A guest that spins or sleeps for ever is still
+    detected, but later on a busy machine.
     """
 
     def __init__(self, group: int) -> None:
@@ -278,21 +278,21 @@ class Watchdog:
         self.end()
 
     def end(self) -> None:
-        """The group has reported something: its silence ends."""
+        """End the silence: the group has reported something."""
         self.since = self.looked = time.monotonic()
         self.first: float | None = None  # when the waiting of its processes was first read
         self.delays_s: dict[str, float] = {}
         self.waited_s = 0.0
 
     def seconds(self) -> float:
-        """How long it could have reported something; the first LOOK_S count in full."""
+        """Seconds of silence in which it had a processor; the first LOOK_S count in full."""
         now = time.monotonic()
         if now - self.looked >= LOOK_S:
             self._look(now)
         return now - self.since - self.waited_s
 
     def _look(self, now: float) -> None:
-        """Add how long processes waited since the last look; new ones, since they started."""
+        """Add how long processes waited since the last look, or since they started."""
         self.looked, before, self.delays_s = now, self.delays_s, delays_s(self.group)
         if self.first is None:
             self.first = now
@@ -303,9 +303,9 @@ class Watchdog:
 
 
 def delays_s(group: int) -> dict[str, float]:
-    """How many seconds each process of a group has waited for a processor.
+    """How many seconds each process of a group has waited for a processor, by its number.
 
-    Nothing where the machine's kernel does not count it (CONFIG_SCHED_INFO).
+    {} if the machine's kernel does not count it (CONFIG_SCHED_INFO).
     """
     delays = {}
     for folder in Path("/proc").iterdir():

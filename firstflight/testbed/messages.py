@@ -1,7 +1,7 @@
-"""What goes to a worker and what comes back, as JSON: the keys and their types.
+"""The JSON that workers read and write: its keys and their types.
 
-Which keys there are depends on the bench, on the client and on the server. What comes back is of
-these types once testbed/observations.py has checked it.
+Which keys are used depends on the bench, the client and the server. What a worker writes has these
+types once testbed/observations.py has checked it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HOST, UML = "host", "uml"  # the names of the engines
 
 
 class Tls(TypedDict):
-    """How TLS is spoken (study.fetches.scenario.tls); apart_s: from one connection to the next."""
+    """Settings of TLS (study.fetches.scenario.tls). apart_s: from one connection to the next."""
 
     chain_bytes: int
     signature: str
@@ -32,7 +32,7 @@ class Tls(TypedDict):
 
 
 class OwnServer(TypedDict):
-    """A server of the user's own (study.fetches.scenario.server.OwnServer)."""
+    """The user's own server (study.fetches.scenario.server.OwnServer)."""
 
     command: list[str]
     ready: str
@@ -42,7 +42,7 @@ class OwnServer(TypedDict):
 
 
 class Traffic(TypedDict):
-    """What one client of a load run fetches (testbed/hosts/load_client.py); sizes: its points."""
+    """The traffic of one client of a load run (testbed/hosts/load_client.py)."""
 
     arrivals_per_s: float
     connections: int
@@ -51,7 +51,7 @@ class Traffic(TypedDict):
 
 
 class Options(TypedDict, total=False):
-    """What else the star's routes have (testbed.network.links.RouteOptions)."""
+    """Other options of the star's routes (testbed.network.links.RouteOptions)."""
 
     rto_min_ms: int
     quickack: bool
@@ -59,10 +59,10 @@ class Options(TypedDict, total=False):
 
 
 class NeededOfJob(TypedDict):
-    """What the job of every trial has. kind: of its bench.
+    """The keys of every job. kind: of its bench.
 
-    network: a net.link.Path of a fetch or a trace, in the words of JSON; of a load run the fields
-    of testbed.network.shaping.DumbbellLinks.
+    network: Path.to_json of net.link; for a load run the fields of
+    testbed.network.shaping.DumbbellLinks.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class Job(NeededOfJob, total=False):
     objects: Sequence[Sequence[float]]
 
 
-# By direction, "to_client" and "to_server": packets that "queue" and "random" loss dropped.
+# By direction, "to_client" and "to_server", then by cause, "queue" and "random": dropped packets.
 Drops = Mapping[str, Mapping[str, int]]
 
 
@@ -243,10 +243,10 @@ class Line(Observation, total=False):
 
 @dataclass(frozen=True)
 class ObservedTrial:
-    """What came back of one trial: the worker's words and what was recorded.
+    """All that comes back from one trial: the worker's observation, packets and files.
 
-    client_pcap, server_pcap: pcap records (without file header) of that trial.
-    files: by name, whatever else its bench kept.
+    client_pcap, server_pcap: pcap records of the trial, without the file's header. files: other
+    files of its bench, by name.
     """
 
     trial_id: str

@@ -1,8 +1,9 @@
-"""What a worker may write: each line of observations.jsonl, and its facts, as a schema.
+"""Schemas for what a worker may write: the lines of observations.jsonl.
 
-A worker in a guest may be a stranger's. What its bench and the programs on its hosts write
-(testbed/worker/*.py, client.py, server.py, testbed/servers/external.py) stands here, and its
-types in testbed/messages.py; a key that is added there is added here.
+A worker in a guest may run a stranger's scenario. The keys are those that its bench and the
+programs on its hosts write (testbed/worker/*.py, client.py, server.py,
+testbed/servers/external.py); testbed/messages.py has their types. A new key has to be added here
+and there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from firstflight.base.untrusted import (Schema, by_name, items, matching, number
 from firstflight.testbed.messages import Line
 from vtime.shared_folder import FILE_NAME
 
-LINE_BYTES = 4 << 20  # of one observation; usually a few hundred, more with samples
-# of one trial at one side; a tap holds some 20 MB (testbed/worker/tap.py)
+LINE_BYTES = 4 << 20  # of an observation, which usually has a few hundred; more with samples
+# of a trial's packets at one side; a tap holds some 20 MB (testbed/worker/tap.py)
 CAPTURE_BYTES = 128 << 20
-FILE_BYTES = 256 << 20  # of all files that one trial leaves
+FILE_BYTES = 256 << 20  # of all files of a trial
 REASON_CHARACTERS = 1000
-MOST = 1 << 20  # items of any list, which the length of a line bounds as well
+MOST = 1 << 20  # items of a list; the length of a line limits them as well
 _SPAN_MS = 1e9
 
 _size = whole()
@@ -52,7 +53,7 @@ _any_fetch = table(
 
 
 def fetch(value: object, where: str) -> dict[str, object]:
-    """What the client reports of one transfer (client.py)."""
+    """The schema of a client's report on one transfer (client.py)."""
     values = _any_fetch(value, where)
     if values["ok"] and not values["total_ms"]:
         raise ValueError(f"{where} succeeded in no time")
@@ -67,7 +68,7 @@ _download = table(
 _tls = table({"version": optional(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
               "library": _word, "hello_bytes": _size, "finished_bytes": _size, "flight": _sizes,
               "tickets": _sizes, "response": _sizes, "window": _size})
-# Of a server's socket, when its window was the initial one.
+# A server's socket when its window was the initial one.
 _SOCKET: dict[str, Schema[object]] = {
     "first_buffer_bytes": _size, "pacing_bytes_per_s": whole(0, 1 << 64),
     "is_pacing_limited": yes_or_no}
@@ -80,7 +81,7 @@ _response = table(
     {"tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
      "fixed_send_buffer": yes_or_no, "send_buffer_bytes": _size, "has_nagle": yes_or_no,
      **_SOCKET})
-# Of a server that is not ours (testbed/servers/external.py).
+# The report on another server than server.py (testbed/servers/external.py).
 _other_server = table(
     {"server": _word, "client_port": _port, "sha256": _digest, "initial_window": optional(_size),
      "mss": optional(_size), "fields": items(_word, 10),
@@ -89,7 +90,7 @@ _no_response = table({}, {"error": _reason})
 
 
 def server(value: object, where: str) -> dict[str, object]:
-    """What the server reports of a response, or what is known of one that reports nothing."""
+    """The schema of a server's report on a response, or of what replaces it."""
     keys = value.keys() if isinstance(value, dict) else ()
     schema = (_response if "event" in keys else _other_server if "samples" in keys
               else _no_response)
@@ -115,11 +116,11 @@ STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
 
 
 def line(value: object, where: str) -> dict[str, object]:
-    """One line: {"trial": id, …} or {"stage": …}."""
+    """The schema of a line: {"trial": id, …} or {"stage": …}."""
     schema = OBSERVATION if isinstance(value, dict) and "trial" in value else STAGE
     return schema(value, where)
 
 
 def read_line(content: bytes) -> Line:
-    """Raises ValueError that names what is wrong with it."""
+    """Read a line of observations.jsonl. Raises ValueError with what is wrong."""
     return read(content, typed_as(Line, line), LINE_BYTES)

@@ -1,4 +1,4 @@
-"""The browser of a page: its objects over several connections, each when it is named.
+"""The browser of a page: over several connections it fetches each object once another names it.
 
 Reads one JSON request a line from standard input, and writes one JSON answer a line:
 
@@ -7,16 +7,16 @@ Reads one JSON request a line from standard input, and writes one JSON answer a 
     {"objects": [{"ok": true, "named_ms": 0.0, "start_ms": 0.0, "end_ms": …, …}, …]}
 
 An object is [bytes, number of the object that names it (0 for the document, which is number 1),
-bytes of that object's body that have to be there, ms until it is requested, ms until the server
-responds, host]. It is due when it is named and parsed, and requested when its host has a connection
-left: what was due first before all others, at most `connections` at once over HTTP/1.1. HTTP/2
-has one connection to a host, and requests at once; without TLS, so with prior knowledge (RFC 9113,
-3.3).
+bytes of that object's body that have to be there, ms to parse them, ms until the server responds,
+host]. It is due when it is named and parsed. It is requested when its host has a free connection,
+of at most `connections` over HTTP/1.1; the object that was due first comes first. HTTP/2 has one
+connection to a host, and requests at once; it has no TLS, so that it needs prior knowledge
+(RFC 9113, 3.3).
 
-The transfers are those of curl's library (libcurl's multi interface): its connections, which it
-uses again, and its streams. Times are ms since the document was requested: named_ms when the bytes
-that name an object were there, start_ms when the library was given it, first_byte_ms when the first
-byte of its headers came, end_ms when all was there.
+curl's library makes the transfers (libcurl's multi interface), with its reuse of connections and
+its streams. Times are ms since the document was requested: named_ms when the bytes that name an
+object were there, start_ms when the library got the request, first_byte_ms when the first byte of
+the headers came, end_ms when everything was there.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from typing import Any, NamedTuple
 from firstflight.net.waiting import Timer
 from firstflight.testbed.hosts.control import report, requests
 
-_WAIT_S = 1.0  # for what the library waits for itself
-_MOST_IDLE_S = 24 * 3600  # libcurl opens another connection in place of one that idled for longer
+_WAIT_S = 1.0  # the longest wait for events of the library
+_MOST_IDLE_S = 24 * 3600  # libcurl uses no connection again that was idle for longer
 _NS = 1_000_000
 
 
 class Task(NamedTuple):
-    """An object as it is requested; the module's first lines describe what the fields are."""
+    """An object to fetch; the module's docstring describes the fields."""
 
     size_bytes: int
     named_by: int
@@ -48,7 +48,7 @@ class Task(NamedTuple):
 
 
 class Download:
-    """One object on its way. Times in ns of CLOCK_MONOTONIC, 0 for not yet."""
+    """One object and its transfer. Times are in ns of CLOCK_MONOTONIC, 0 for not yet."""
 
     def __init__(self, number: int, task: Task) -> None:
         self.number, self.task = number, task
@@ -61,7 +61,7 @@ class Download:
 
 
 class Browser:
-    """One page. Raises ImportError without pycurl."""
+    """Fetches one page. Raises ImportError without pycurl."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         import pycurl
@@ -106,10 +106,10 @@ class Browser:
         return [self._answer(download) for download in self.downloads]
 
     def _perform(self) -> None:
-        """Let the library do what it can, until it brings nothing more.
+        """Let the library work until it delivers nothing more.
 
-        libcurl 7.88 may keep some of HTTP/2's data that it has read, and no socket is then readable
-        for the rest.
+        libcurl 7.88 may keep data of HTTP/2 that it has read; no socket then becomes readable for
+        it.
         """
         brought = -1
         while brought != self.brought:
@@ -118,7 +118,7 @@ class Browser:
                 pass
 
     def close(self) -> None:
-        """Close what is open, and with it every connection."""
+        """Close all transfers and connections."""
         held = [download for _, waiting in self.opening.values() for download in waiting]
         for download in self.downloads:
             if download.handle is not None:
@@ -147,7 +147,7 @@ class Browser:
         return any(self._may_start(download, now_ns) for download in self.waiting)
 
     def _start_due(self) -> None:
-        """Give the library what may be requested now, what was due first before all others."""
+        """Start all objects that may be requested now; the one that was due first comes first."""
         now_ns = time.monotonic_ns()
         for download in sorted(self.waiting, key=lambda waiting: waiting.due_ns):
             if self._may_start(download, now_ns):
@@ -210,7 +210,7 @@ class Browser:
         download.first_ns = download.first_ns or time.monotonic_ns()
 
     def _take(self, download: Download, data: bytes) -> None:
-        """Some of an object's body, and what its bytes name."""
+        """Take a part of an object's body, and name the objects that it names."""
         self.brought += 1
         download.digest.update(data)
         download.got_bytes += len(data)
@@ -219,7 +219,7 @@ class Browser:
             self._name(download.names.pop(0), now_ns)
 
     def _take_ended(self) -> bool:
-        """Note what has ended; whether anything has."""
+        """Note the transfers that have ended; return whether any has."""
         ended = False
         while True:
             queued, succeeded, failed = self.multi.info_read()
@@ -270,7 +270,7 @@ class Browser:
                 f"was never requested: object {download.task.named_by} did not name it")
 
     def _wait(self, now_ns: int) -> None:
-        """Until something comes, or the next object is due: to the nanosecond (net.waiting)."""
+        """Wait until something comes or the next object is due, exactly (net.waiting)."""
         self.timer.set(min((download.due_ns for download in self.waiting
                             if download.due_ns > now_ns), default=0))
         wait_ms = self.multi.timeout()
@@ -280,7 +280,7 @@ class Browser:
 
 
 def _below(download: Download) -> list[Download]:
-    """All that an object would name, and what these would."""
+    """All objects that an object names, directly or through others."""
     found: list[Download] = []
     behind = list(download.names)
     while behind:

@@ -1,9 +1,9 @@
 """TLS 1.3 on a connection of server.py: its messages, and the writes in which they leave.
 
-OpenSSL reads from memory and writes into memory (ssl.MemoryBIO): what it hands
-over is sent by server.py, so that the kernel's time stamps remain, in the
-writes of a server that lets OpenSSL write itself (testbed/hosts/tls_records.py). Tickets
-leave one by one, and so do the records of a response.
+OpenSSL reads from memory and writes into memory (ssl.MemoryBIO), and server.py sends what it has
+written. So the kernel's time stamps can be used. The writes are those of a server in which OpenSSL
+writes to the socket (testbed/hosts/tls_records.py). Tickets leave one by one, and so do the records
+of a response.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _GROUPS = {23: "P-256", 24: "P-384", 25: "P-521", 29: "X25519", 30: "X448",
 
 @dataclass(frozen=True)
 class Secured:
-    """How a server speaks TLS.
+    """A server's settings of TLS.
 
-    record_bytes: the most plain text in a record of a response; buffer_bytes: size of the
-    buffer through which the first messages go, 0 if all of them leave in one write.
+    record_bytes: the most plain text in a record of a response. buffer_bytes: size of the buffer
+    for the first messages, 0 if all of them leave in one write.
     """
 
     context: ssl.SSLContext
@@ -50,10 +50,10 @@ def secured(settings: Mapping[str, Any]) -> Secured:
 
 @dataclass
 class Tls:
-    """One connection's TLS: bytes as they come in, plain text and bytes to send out.
+    """TLS on one connection: it takes received bytes, and returns plain text and bytes to send.
 
-    flight, tickets: the writes of the server's messages, bytes each; hello_bytes,
-    finished_bytes: of the client's; group: of the key exchange.
+    flight, tickets: bytes of each write of the server's messages. hello_bytes, finished_bytes:
+    length of the client's messages. group: of the key exchange.
     """
 
     how: Secured
@@ -96,7 +96,7 @@ class Tls:
         return b"", ()
 
     def alert(self) -> bytes:
-        """What OpenSSL still has to send where a handshake fails."""
+        """The bytes that OpenSSL has to send after a handshake has failed."""
         return self.outgoing.read()
 
     def opened(self, data: bytes) -> bytes:

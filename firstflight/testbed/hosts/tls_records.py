@@ -1,8 +1,8 @@
-"""The records of TLS 1.3, and the writes in which OpenSSL's servers send them.
+"""The lengths of TLS 1.3's records, and the writes in which OpenSSL's servers send them.
 
-The server's first messages go through a buffer of 4096 bytes (BIO_f_buffer,
-ssl_init_wbio_buffer); each write ends in a segment that may not be full. The
-model computes from here what has not been measured.
+The server's first messages go through a buffer of 4096 bytes (BIO_f_buffer, ssl_init_wbio_buffer);
+each write ends in a segment that may not be full. The model uses these lengths for handshakes that
+were not measured.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 RECORD_HEADER_BYTES = 5
-# Around what is encrypted: header, type of the content, authentication tag (RFC 8446, 5.2).
+# Added by encryption: header, type of the content, authentication tag (RFC 8446, 5.2).
 RECORD_OVERHEAD_BYTES = RECORD_HEADER_BYTES + 1 + 16
 MOST_RECORD_BYTES = 16_384
 MESSAGE_BYTES = 4  # type and length before each message (RFC 8446, 4)
 # The first two records in the clear, of X25519: ServerHello and ChangeCipherSpec.
 SERVER_HELLO_BYTES, CHANGE_BYTES = 127, 6
 DIGEST_BYTES = 48  # of SHA-384, in Finished
-# As OpenSSL names the key exchanges that a client may have to offer.
+# OpenSSL's names of the key exchanges that a client may offer.
 KEY_SHARES = {"x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
-# What a server's key share of X25519MLKEM768 has more: the ciphertext of ML-KEM-768 (FIPS 203).
+# A server's key share of X25519MLKEM768 also has the ciphertext of ML-KEM-768 (FIPS 203).
 MLKEM_BYTES = 1088
-# The supported_groups that OpenSSL 3.5 sends to a client that did not offer its first choice.
+# supported_groups, which OpenSSL 3.5 sends to a client that did not offer its first choice.
 GROUPS_BYTES = 22
-# In CertificateVerify; ECDSA's are 70 to 72. With SLH-DSA the server's own key is Ed25519.
+# Signatures in CertificateVerify; ECDSA's have 70 to 72. With SLH-DSA the server's key is Ed25519.
 SIGNATURE_BYTES = {"ed25519": 64, "ecdsa": 71, "rsa2048": 256, "mldsa44": 2420, "mldsa65": 3309,
                    "mldsa87": 4627, "slhdsa128s": 64}
-# What a certificate of each takes at least, with room for the extension that fills it.
+# The least size of a certificate with each algorithm, with room for the padding extension.
 LEAST_BYTES = {"ed25519": 400, "ecdsa": 500, "rsa2048": 1000, "mldsa44": 3980, "mldsa65": 5510,
                "mldsa87": 7468, "slhdsa128s": 8150}
 
 
 def newer_openssl() -> bool:
-    """Whether this Python's OpenSSL offers ML-KEM of itself (3.5), and sends its groups."""
+    """Whether this Python's OpenSSL offers ML-KEM by default (3.5), and sends its groups."""
     return ssl.OPENSSL_VERSION_INFO >= (3, 5)
 
 
 def records(message: bytes) -> Iterator[int]:
-    """The length of every TLS record, its header included."""
+    """The length of every TLS record in these bytes, header included."""
     start = 0
     while start < len(message):
         size = RECORD_HEADER_BYTES + int.from_bytes(message[start + 3:start + 5], "big")
@@ -48,11 +48,11 @@ def records(message: bytes) -> Iterator[int]:
 
 
 def writes_of(sizes: Iterable[int], buffer_bytes: int) -> tuple[int, ...]:
-    """The writes in which records leave through a buffer that is flushed in the end.
+    """The writes in which records leave through a buffer that is flushed at the end.
 
-    As buffer_write (OpenSSL, crypto/bio/bf_buff.c) does it: what does not fit
-    fills the buffer, which leaves; then what is as long as the buffer leaves at
-    once. buffer_bytes 0: all in one write.
+    buffer_write (OpenSSL, crypto/bio/bf_buff.c) fills the buffer with a record that does not fit,
+    and writes the buffer. If the rest is as long as the buffer, it is written at once.
+    buffer_bytes: 0 for one write of everything.
     """
     writes, held = [], 0
     for size in sizes:
@@ -72,10 +72,10 @@ def writes_of(sizes: Iterable[int], buffer_bytes: int) -> tuple[int, ...]:
 
 def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: bool = False,
               sends_groups: bool = False) -> Iterator[int]:
-    """The records of a server's first messages, up to Finished, bytes each.
+    """The length of each record of a server's first messages, up to Finished.
 
-    As OpenSSL sends them where neither side asks for more: SHA-384, no ALPN. with_mlkem: the
-    key share is X25519MLKEM768. sends_groups: OpenSSL 3.5, and the client has no ML-KEM.
+    They are OpenSSL's without further extensions: SHA-384, no ALPN. with_mlkem: whether the key
+    share is X25519MLKEM768. sends_groups: whether it is OpenSSL 3.5 and the client has no ML-KEM.
     """
     yield SERVER_HELLO_BYTES + (MLKEM_BYTES if with_mlkem else 0)
     yield CHANGE_BYTES
@@ -88,16 +88,16 @@ def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: b
     yield MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
 
 
-# What nginx takes in a line of a request is 8 kB (large_client_header_buffers).
+# nginx takes lines of up to 8 kB in a request (large_client_header_buffers).
 MOST_IN_A_LINE, _PAD = 7000, "P: "
-# From this size on a request is padded; a shorter one curl's own headers may pass.
+# From this size on a request is padded; curl's own headers may be longer than a smaller one.
 LEAST_PADDED_BYTES = 128
 
 
 def flags(url: str, size: int) -> list[str]:
-    """curl's flags for a request of so many bytes over HTTP/1.1 that leaves early.
+    """curl's flags for a request of so many bytes over HTTP/1.1 as early data.
 
-    size: less than LEAST_PADDED_BYTES for the request as it is.
+    size: below LEAST_PADDED_BYTES the request is not padded.
     """
     early = ["--tls-earlydata"]
     if size < LEAST_PADDED_BYTES:

@@ -1,1 +1,1 @@
-"""The emulated network: links, addresses, queues, qdiscs, by netlink; Mininet's part."""
+"""Builds emulated networks with Mininet, and sets links, addresses and qdiscs over netlink."""

@@ -1,4 +1,4 @@
-"""What a trial installs and fetches, by its job (testbed/worker/worker.py), and as commands."""
+"""What a job installs and fetches, for the worker, and as commands that people can read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, 
 from firstflight.testbed.network.shaping import DumbbellLinks, server_interface, star_ports
 
 RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
-# Where servers listen that are not server.py, next to it: HTTP, and with TLS.
+# Ports of servers other than server.py, which listen at the same time: HTTP, and with TLS.
 OTHER_PORT, OTHER_SECURE_PORT = 8080, 8443
 
 
 def sysctls_of(job: Job, from_scenario: Container[str]
                ) -> dict[str, dict[str, str]]:
-    """A trial's own sysctls, by host: the client's buffer follows its receive window.
+    """A trial's own sysctls, by host. The client's buffer follows its receive window.
 
-    from_scenario: the names of those that the scenario sets, which stand.
+    from_scenario: names that the scenario sets; the trial does not change them.
     """
     own = {name: value for name, value in job.get("buffers", {}).items()
            if name not in from_scenario}
@@ -30,7 +30,7 @@ def sysctls_of(job: Job, from_scenario: Container[str]
 
 
 def urls_of(job: Job) -> list[str]:
-    """What the client of a trial on the star fetches, in order (testbed/worker/worker.py)."""
+    """The URLs that the client of a trial on the star fetches, in order."""
     scheme = "https" if "tls" in job else "http"
     own = job.get("own", {})
     port = "" if "server" not in job else f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
@@ -41,24 +41,24 @@ def urls_of(job: Job) -> list[str]:
 def curves_of(job: Job) -> str:
     """The key exchanges that a trial's client has to offer, "" for its own choice.
 
-    OpenSSL offers X25519 first; from 3.5 on it would offer ML-KEM with it.
+    OpenSSL offers X25519 by default; from 3.5 on it would also offer ML-KEM.
     """
     newer = "system" in job or newer_openssl()
     return KEY_SHARES[job["tls"]["key_share"]] if newer and "tls" in job else ""
 
 
 def named_of(job: Job) -> str:
-    """Where the name of a server's certificate is, in curl's words; "" without a name."""
+    """The address of the name in a server's certificate, for curl; "" without a name."""
     name = job.get("own", {}).get("name")
     return f"{name}:{OTHER_SECURE_PORT}:{SERVER_IP}" if name else ""
 
 
-# The same in the words of tc, ip, sysctl and the client -------------------------------
+# As commands of tc, ip, sysctl and the client -----------------------------------------
 
 def commands_of(job: Job, from_scenario: Container[str] = ()) -> list[str]:
-    """A trial in the words of tc, ip, sysctl and the client; the first two go over netlink.
+    """A trial as commands of tc, ip, sysctl and the client. In fact netlink replaces tc and ip.
 
-    from_scenario: the names of the sysctls that the scenario sets.
+    from_scenario: as in sysctls_of.
     """
     return _load_commands(job) if job["kind"] == "load" else _star_commands(job, from_scenario)
 
@@ -94,7 +94,7 @@ def _client(job: Job) -> str:
 
 
 def _tls(job: Job) -> list[str]:
-    """How the server speaks TLS, where it does."""
+    """How the server speaks TLS; [] if it does not."""
     if "tls" not in job:
         return [f"{job['server']}: HTTP"] if "server" in job else []
     tls = job["tls"]

@@ -1,7 +1,7 @@
-"""A network's nodes and their kernel (netlink, /proc/sys): all that is installed is read back.
+"""Sets up a network's nodes in the kernel (netlink, /proc/sys), and reads back what it has set.
 
-Whatever is installed is compared with what was requested: a difference is an
-error, never a warning.
+All that is installed is compared with what was requested: a difference is an error, never a
+warning.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from firstflight.testbed.network.links import Neighbour, Route
 from firstflight.testbed.network.netlink import Netlink, RequestRefused, network_of
 from firstflight.testbed.network.ports import HtbShaper, Port
 
-# Waits on the kernel or on a tool of ours; far above what either needs.
-TOOL_DEADLINE_S = 20.0
+TOOL_DEADLINE_S = 20.0  # for the kernel or our programs, which need far less
 
-# ETHTOOL_STSO, _SGSO and _SGRO of linux/ethtool.h; what asks for each is one less.
+# ETHTOOL_STSO, _SGSO and _SGRO of linux/ethtool.h set these; one less reads each.
 OFFLOADS = {"tcp-segmentation-offload": 0x1F, "generic-segmentation-offload": 0x24,
             "generic-receive-offload": 0x2C}
 _SIOCETHTOOL = 0x8946
@@ -39,9 +38,8 @@ SYSCTLS = Path("/proc/sys")
 # IPv6 would send neighbour discovery through the bottleneck.
 NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1"}
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-# Every knob that changes what a short transfer does, pinned to the value a
-# current distribution has, but for the metrics cache: with it a connection
-# would inherit the RTT and ssthresh of the one before it.
+# Every setting that changes a short transfer, with the value of current distributions. Only the
+# cache of metrics is off: with it a connection would inherit RTT and ssthresh of the one before.
 TCP_SYSCTLS: dict[str, str] = {
     "net.ipv4.tcp_adv_win_scale": "1",
     "net.ipv4.tcp_congestion_control": "cubic",
@@ -71,11 +69,11 @@ class NetworkError(Exception):
 
 
 class KernelLacks(NetworkError):
-    """This kernel cannot do what is requested, whoever requests it."""
+    """This kernel lacks a feature that is requested."""
 
 
 class NodeKernel:
-    """Reads and sets what the kernel has for a node, over netlink: qdiscs, routes, neighbours."""
+    """Reads and sets a node's qdiscs, routes and neighbours in the kernel, over netlink."""
 
     def __init__(self, node: Node) -> None:
         self.name = node.name
@@ -86,9 +84,9 @@ class NodeKernel:
         self.netlink.close()
 
     def install_ports(self, *ports: Port) -> dict[str, list[InstalledQdisc]]:
-        """Install what ports carry; what the kernel reports of them then, by port.
+        """Install the qdiscs of ports; return the kernel's report of each port.
 
-        Raises NetworkError if that differs, KernelLacks where it has no such qdisc.
+        Raises NetworkError if the report differs, KernelLacks if the kernel has no such qdisc.
         """
         requests: dict[str, tuple[int, bytes]] = {}
         for port in ports:
@@ -96,7 +94,7 @@ class NodeKernel:
             known = self.kinds.get(port.name, ())
             same = (all(now == requested for now, requested in zip(known, port.kinds))
                     and not any(qdisc.anew for qdisc in port.qdiscs))
-            if known and not (port.kinds and same):  # a kernel changes no qdisc's kind
+            if known and not (port.kinds and same):  # a qdisc's kind cannot be changed in place
                 requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.DELQDISC,
                                                                   qdiscs.removal(index))
                 known = ()
@@ -123,7 +121,7 @@ class NodeKernel:
 
     def _with_classes(self, interface: str, installed: list[InstalledQdisc]
                       ) -> list[InstalledQdisc]:
-        """The qdiscs, with the options of a class behind those of its qdisc."""
+        """The qdiscs; HTB's have the options of their class after their own."""
         answers = self._ask({}, qdiscs.GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
         class_options = {qdisc.major: qdisc.options for qdisc in map(qdiscs.read_qdisc, answers)
@@ -132,7 +130,7 @@ class NodeKernel:
                 if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
 
     def install_routes(self, *requested: Route) -> None:
-        """Install routes. Raises NetworkError if the kernel reports another one."""
+        """Install routes. Raises NetworkError if the kernel reports a different one."""
         requests = {route.command: (links.RTM_NEWROUTE,
                                     route.request(self.index(route.interface)))
                     for route in requested}
@@ -142,15 +140,15 @@ class NodeKernel:
                 raise NetworkError(f"the route to {route.to} has {'; '.join(wrong)}")
 
     def install_neighbours(self, *neighbours: Neighbour) -> None:
-        """Make neighbours known for ever. Raises NetworkError if the kernel refuses."""
+        """Install permanent neighbours. Raises NetworkError if the kernel refuses."""
         requests = {neighbour.command: (links.RTM_NEWNEIGH,
                                         neighbour.request(self.index(neighbour.interface)))
                     for neighbour in neighbours}
         self._ask(requests, links.RTM_GETROUTE, Route.question())
 
     def forget_neighbours(self, *neighbours: Neighbour) -> None:
-        """Forget neighbours, also those that were learned: who sends has to ask (ARP)."""
-        self.install_neighbours(*neighbours)  # else one that is not there could not be removed
+        """Remove neighbours, also learned ones, so that a sender needs ARP."""
+        self.install_neighbours(*neighbours)  # only an existing one can be removed
         requests = {f"ip neigh del {neighbour.to} dev {neighbour.interface}":
                     (links.RTM_DELNEIGH, neighbour.removal(self.index(neighbour.interface)))
                     for neighbour in neighbours}
@@ -167,7 +165,10 @@ class NodeKernel:
 
     def _ask(self, requests: dict[str, tuple[int, bytes]], question: int,
              body: bytes) -> list[bytes]:
-        """Requests by the words for them, and a question; its answers. Raises NetworkError."""
+        """Send requests, given by their commands, and a question; return its answers.
+
+        Raises NetworkError, KernelLacks.
+        """
         try:
             return self.netlink.ask(list(requests.values()), question, body)
         except RequestRefused as refused:
@@ -199,15 +200,15 @@ def pin_sysctls(host: Node, pinned: dict[str, str],
 
 
 def set_sysctls(host: Node, requested: dict[str, str]) -> None:
-    """Set sysctls of a host's that its kernel has. Raises NetworkError."""
+    """Set sysctls in a host's network namespace. Raises NetworkError."""
     with network_of(host.pid):
         write_sysctls(requested, host.name)
 
 
 def write_sysctls(requested: dict[str, str], host: str, root: Path = SYSCTLS) -> dict[str, str]:
-    """Write sysctls to their files below root and read them back; of: whose they are.
+    """Write sysctls to their files below root, and read them back. host: in messages.
 
-    No shell sees the values: they may come from a stranger's scenario. See pin_sysctls.
+    No shell sees the values, which may come from a stranger's scenario. See pin_sysctls.
     """
     effective = {}
     for key, value in requested.items():
@@ -234,11 +235,10 @@ def write_sysctls(requested: dict[str, str], host: str, root: Path = SYSCTLS) ->
 
 
 def switch_offloads_off(node: Node) -> None:
-    """Switch TSO, GSO and GRO off on every interface, and look whether they are.
+    """Switch TSO, GSO and GRO off on every interface, and check that they are off.
 
-    With them on, veth carries skbs of several segments: netem's limit,
-    loss and rate would act on those, and one ACK would answer many.
-    Raises NetworkError, OSError.
+    With them a veth device carries skbs of several segments: netem's limit, loss and rate would act
+    on those, and one acknowledgement would answer many. Raises NetworkError, OSError.
     """
     with network_of(node.pid), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for interface in node.intfNames():
@@ -252,7 +252,7 @@ def switch_offloads_off(node: Node) -> None:
 
 
 def ethtool(any_socket: socket.socket, interface: str, command: int, value: int = 0) -> int:
-    """One command of ethtool's for a number (SIOCETHTOOL, struct ethtool_value); its answer."""
+    """Send a command of ethtool with a number (SIOCETHTOOL, struct ethtool_value); its answer."""
     requested = (ctypes.c_uint32 * 2)(command, value)
     fcntl.ioctl(any_socket, _SIOCETHTOOL,
                 struct.pack("16sP16x", interface.encode(), ctypes.addressof(requested)))
@@ -261,15 +261,15 @@ def ethtool(any_socket: socket.socket, interface: str, command: int, value: int 
 
 # Mininet's nodes and links --------------------------------------------------------------
 
-# Mininet starts a program for every step: ifconfig, brctl, arp, some 60 for the star. In a
-# guest each costs milliseconds, and what it refuses is an output that nobody reads; here all of
-# it goes over netlink, and is an error.
+# Mininet starts a program for every step, such as ifconfig, brctl and arp: some 60 for the star. In
+# a guest each takes milliseconds, and nobody reads its errors. Here every step goes over netlink,
+# and an error is raised.
 
 class _NetlinkNode(Node):
     """A node whose links are set up over netlink, from its start to its end."""
 
-    # Mininet need not look for programs that its package brings, nor at the
-    # machine's firewall: a namespace begins with an empty one.
+    # Mininet need not look for its package's programs, nor at the machine's firewall: a namespace
+    # begins with an empty one.
     isSetup = True
 
     def __init__(self, name: str, **params: Any) -> None:
@@ -303,7 +303,7 @@ class Router(Host):
     """A host that forwards between its interfaces."""
 
     def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
-        # Redirects would teach hosts routes behind our back.
+        # Redirects would change the hosts' routes.
         pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
         return super().config(ip)
 

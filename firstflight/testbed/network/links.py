@@ -1,7 +1,7 @@
-"""Links, addresses, routes and neighbours as netlink requests: what `ip` would send.
+"""Netlink requests for links, addresses, routes and neighbours, as `ip` would send them.
 
-Each comes with ip's words for it (include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h,
-neighbour.h). TCP's windows, congestion control and timers are metrics of a route.
+Each comes with the command of ip (include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h,
+neighbour.h). TCP's initial windows, congestion control and least timeout are metrics of a route.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from firstflight.net.netlink import NESTED, attribute, attributes, text_attribut
 
 CLIENT_IP = "10.0.0.1"
 SERVER_IP = "10.0.0.2"
-# How long the client waits before it asks for an address again.
+# How long the client waits before it repeats an ARP request.
 ARP_RETRY = "net.ipv4.neigh.client-eth0.retrans_time_ms"
 # The dumbbell's two networks; each side's gateway is .254, its hosts count from .1.
 CLIENT_SIDE, SERVER_SIDE = "10.0.1", "10.0.2"
 
 Metrics = dict[str, int | str]  # of a route, by ip's names
-Request = tuple[str, int, bytes]  # ip's words, the type, the body
+Request = tuple[str, int, bytes]  # the command of ip, the type, the body
 
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_SETLINK, _RTM_NEWADDR = 16, 17, 19, 20
 _IFINFOMSG = struct.Struct("=BxHiII")  # family, type, number, flags, which of them to change
@@ -34,7 +34,7 @@ _UP = 1
 
 
 def pair(name: str, mac: str, peer: str, peer_mac: str, peer_pid: int) -> Request:
-    """A veth pair, its far end in the network of process peer_pid."""
+    """Create a veth pair; its peer is in the network namespace of process peer_pid."""
     far = (_IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(peer) + _addressed(peer_mac)
            + u32(_IFLA_NET_NS_PID, peer_pid))
     return (f"ip link add {name} address {mac} type veth"
@@ -44,7 +44,7 @@ def pair(name: str, mac: str, peer: str, peer_mac: str, peer_pid: int) -> Reques
 
 
 def bridge(name: str) -> Request:
-    """A bridge that forwards at once, and every packet the same."""
+    """Create a bridge that forwards at once and treats all packets alike."""
     return (f"ip link add {name} type bridge forward_delay 0 mcast_snooping 0",
             _RTM_NEWLINK, _IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(name)
             + _kind("bridge", u32(_BR_FORWARD_DELAY, 0) + attribute(_BR_MCAST_SNOOPING, b"\0")))
@@ -64,7 +64,7 @@ def removal(name: str, number: int) -> Request:
 
 
 def address(name: str, number: int, requested: str) -> Request:
-    """requested: as 10.0.0.1/24."""
+    """Add an address to an interface. requested: like "10.0.0.1/24"."""
     host, bits = requested.split("/")
     raw = socket.inet_aton(host)
     return (f"ip address add {requested} dev {name}", _RTM_NEWADDR,
@@ -103,7 +103,7 @@ _LOCK = 1  # the bits of metrics that nothing may change; ip sets it with rto_mi
 
 @dataclass(frozen=True)
 class Route:
-    """A route to one host, or `default`, with the metrics that it carries."""
+    """A route to one host, or `default`, with its metrics."""
 
     to: str
     interface: str
@@ -120,7 +120,7 @@ class Route:
 
     @property
     def destination(self) -> tuple[int, bytes]:
-        """How many bits of the address count, and the address."""
+        """The length of the prefix in bits, and the address."""
         return (0, b"") if self.to == "default" else (32, socket.inet_aton(self.to))
 
     def request(self, interface: int) -> bytes:
@@ -173,13 +173,13 @@ class Neighbour:
                 + attribute(_NDA_LLADDR, bytes.fromhex(self.mac.replace(":", ""))))
 
     def removal(self, interface: int) -> bytes:
-        """The request for netlink to forget it."""
+        """The request for netlink to remove it."""
         return (_NDMSG.pack(socket.AF_INET, interface, 0, 0, 0)
                 + attribute(_NDA_DST, socket.inet_aton(self.to)))
 
 
 def parsed_metrics(raw: bytes) -> Metrics:
-    """The metrics of a route as Route has them; others by their numbers."""
+    """A route's metrics by ip's names; unknown ones by their numbers."""
     metrics: Metrics = {}
     for kind, payload in attributes(raw).items():
         if kind == _METRICS["congctl"]:
@@ -191,7 +191,7 @@ def parsed_metrics(raw: bytes) -> Metrics:
 
 @dataclass(frozen=True)
 class RouteOptions:
-    """What else a trial may set on the star's two routes; nothing by default.
+    """Other settings of the star's two routes; none by default.
 
     rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
     quickack: the client acknowledges every segment at once.

@@ -1,7 +1,7 @@
-"""A kernel is asked over netlink: its qdiscs, routes and neighbours, without a process.
+"""Sends requests to the kernel over netlink sockets, in the network namespace of any process.
 
-Requests are bytes that testbed/network/links.py and net/qdiscs.py make, as `ip` and `tc` would
-send them; net/netlink.py has their format.
+testbed/network/links.py and net/qdiscs.py make the requests, as `ip` and `tc` would send them;
+net/netlink.py has their format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """Be in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
+    """Work in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
     other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
@@ -42,7 +42,7 @@ _ANSWER_BYTES = 1 << 16  # at least what a kernel sends at once
 
 
 class RequestRefused(Exception):
-    """A kernel refused a request: its number in its list, the error number, the kernel's words."""
+    """A kernel refused a request. number: of the request in its list."""
 
     def __init__(self, number: int, code: int, words: str) -> None:
         super().__init__(f"{os.strerror(code)}{f' ({words})' if words else ''}")
@@ -50,10 +50,10 @@ class RequestRefused(Exception):
 
 
 class Netlink:
-    """The kernel's network in one namespace. Closed by `close`."""
+    """A netlink socket in one network namespace. Closed by `close`."""
 
     def __init__(self, pid: int, family: int = socket.NETLINK_ROUTE) -> None:
-        """pid: a process in the namespace; family: of netlink's, what is requested and reported.
+        """pid: a process in the namespace. family: netlink's family.
 
         Raises OSError; needs CAP_SYS_ADMIN.
         """
@@ -76,10 +76,10 @@ class Netlink:
 
     def ask(self, requests: Sequence[tuple[int, bytes]], question: int,
             body: bytes) -> list[bytes]:
-        """Send requests (type, body), then a question; the bodies of its answers.
+        """Send requests (type, body), then a question; return the bodies of its answers.
 
-        All leave at once: the kernel does one after another, and reports of a
-        request only that it failed. Raises Refused, OSError.
+        All leave at once. The kernel handles them in order, and reports requests that fail only.
+        Raises RequestRefused, OSError.
         """
         sent = [netlink.request(kind, number, requested)
                 for number, (kind, requested) in enumerate(requests)]

@@ -1,6 +1,6 @@
-"""What ports of a network carry: qdiscs as data, tc's commands, and what has to be read back.
+"""The qdiscs of a network's ports as data: tc's commands, requests, and what has to be read back.
 
-netem, with all its parameters, stands beside the link that it makes (net/link.py).
+netem with all its parameters is in net/link.py, with the link that it makes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from firstflight.net.tc import HTB_CEILING_BURST_BYTES, bits
 
 @dataclass(frozen=True)
 class Queue:
-    """Another qdisc. requested: its options by name, as net.queues compares them.
+    """A qdisc that is neither netem nor HTB. requested: its options by name, as in net.queues.
 
-    All others that net.queues knows of such a qdisc have to be at Linux's default.
+    All other options that net.queues knows have to have Linux's default.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Queue:
     options: bytes = b""
     requested: tuple[tuple[str, int], ...] = ()
     random = False
-    anew = True  # made anew for a trial: it remembers when it last dropped, what a flow may send
+    anew = True  # replaced for each trial: it remembers drops, and what flows may send
 
     def differences(self, options: bytes) -> Iterator[str]:
         return option_differences(self.kind, dict(self.requested), options)
@@ -37,8 +37,8 @@ class Queue:
 class HtbShaper:
     """A hierarchical token bucket with one class, as Mininet's TCIntf installs it.
 
-    It sends a packet at once and makes the next ones wait, so what follows a pause
-    meets a bucket that is full: two packets leave unshaped.
+    It sends a packet at once and makes the next one wait. So after a pause its bucket is full, and
+    two packets leave unshaped.
     """
 
     rate_kbps: float
@@ -77,7 +77,7 @@ class HtbShaper:
 
 @dataclass(frozen=True)
 class Port:
-    """What one port carries: qdisc 1: at the root, 2: in it, and so on."""
+    """The qdiscs of one port: `1:` at the root, its child `2:`, and so on."""
 
     name: str
     qdiscs: tuple[Netem | Queue | HtbShaper, ...]
@@ -115,7 +115,7 @@ class Port:
         return any(isinstance(qdisc, HtbShaper) for qdisc in self.qdiscs)
 
     def differences(self, installed: Iterable[InstalledQdisc]) -> list[str]:
-        """How what a kernel reports of the port differs from the request; empty if it does not."""
+        """How a kernel's report of the port differs from the request; empty if it does not."""
         by_number = {qdisc.major: qdisc for qdisc in installed}
         wrong: list[str] = []
         for number, requested in enumerate(self.qdiscs, start=1):

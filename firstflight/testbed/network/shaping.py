@@ -1,14 +1,13 @@
-"""The links of a network as what its ports carry (testbed/network/ports.py).
+"""Turns the links of a network into qdiscs of its ports (testbed/network/ports.py).
 
-Data and pure functions; testbed/network/kernel.py sends them to a kernel. Each port of
-the star carries two netem qdiscs, one subject each::
+testbed/network/kernel.py sends them to a kernel. Each port of the star has two netem qdiscs::
 
     root 1:   delay   half the RTT; its limit never drops
     child 2:  rate    the bottleneck: serialisation and a drop-tail queue
 
-The outer qdisc hands a packet to the inner one when its delay has passed, so
-a packet first propagates and then queues at the bottleneck. Frames are
-counted with their 14 bytes of Ethernet header, as netem counts them.
+The outer qdisc hands a packet to the inner one when its delay has passed, so that a packet first
+propagates and then queues at the bottleneck. netem counts frames with their 14 bytes of Ethernet
+header.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ SECOND = 1_000_000_000  # ns
 
 
 def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
-    """Packets that a port of the star dropped: by its queue, and at random before it.
+    """Packets that a port of the star dropped: by its queue, and at random before that.
 
-    The outer netem counts what it takes at random and also what the inner one
-    refuses (netem_dequeue); that counts what finds its queue full.
+    The inner netem counts packets that find its queue full. The outer one counts random losses,
+    and also the packets that the inner one refuses (netem_dequeue).
     """
     counted = {qdisc.major: qdisc.drops for qdisc in installed}
     queue = counted.get(2, 0)
@@ -43,20 +42,20 @@ def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
 
 def dropped_between(before: dict[str, dict[str, int]],
                     after: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """What each side's port dropped between two readings of its counters."""
+    """Packets that each side's port dropped between two readings of its counters, by cause."""
     return {side: {why: count - before[port][why] for why, count in after[port].items()}
             for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
 
 
 def star_ports(path: Path) -> tuple[Port, Port]:
-    """The switch's, to the client and to the server."""
+    """The switch's ports to the client and to the server."""
     return (Port(CLIENT_PORT, _qdiscs(path.down)), Port(SERVER_PORT, _qdiscs(path.up)))
 
 
 def _qdiscs(link: Link) -> tuple[Netem | Queue | HtbShaper, ...]:
-    """What the port of one direction carries.
+    """The qdiscs of the port of one direction.
 
-    HTB as Mininet's TCIntf has it, but for the place: on the switch, never on a host.
+    HTB is as Mininet's TCIntf installs it, but on the switch and never on a host.
     """
     delay = Netem.delaying(link)
     if link.htb_burst_bytes:
@@ -66,14 +65,14 @@ def _qdiscs(link: Link) -> tuple[Netem | Queue | HtbShaper, ...]:
 
 
 def server_interface(path: Path) -> Port:
-    """The server's own."""
+    """The server's own interface."""
     return server_port("server-eth0", path.down.qdisc == "fq")
 
 
 def remembers(path: Path) -> bool:
-    """Whether it has to be installed for each trial, so that none depends on the one before.
+    """Whether the path has to be installed again for each trial, so that trials are independent.
 
-    What is random is seeded anew, and what has a memory made anew.
+    Random qdiscs get their seed again, and qdiscs with a memory are replaced.
     """
     return any(qdisc.random or qdisc.anew for port in (*star_ports(path), server_interface(path))
                for qdisc in port.qdiscs)
@@ -86,12 +85,11 @@ class DumbbellLinks:
     bandwidth_kbps, queue_packets: the bottleneck and its drop-tail limit.
     queue: "droptail", or "fq_codel" or "cake" in its place, with their own
         defaults for the target and queue_packets as the limit.
-    client_rtt_ms: by client, propagation both ways together; halves may
-        differ: the way to the servers is the same for all.
-    client_kbps: by client, the rate of its own port, 0 for as fast as can be;
+    client_rtt_ms: by client, propagation both ways together. The two ways may
+        differ, since the way to the servers is the same for all clients.
+    client_kbps: by client, the rate of its own port, 0 for no limit.
         access_queue_packets: the drop-tail limit of such a port.
-    client_loss_percent: by client, random loss on the way to it; seed makes it
-        repeat.
+    client_loss_percent: by client, random loss on the way to it. seed: of these losses.
     """
 
     bandwidth_kbps: float
@@ -105,7 +103,7 @@ class DumbbellLinks:
 
     @property
     def back_ms(self) -> float:
-        """Delay of what goes to the servers: half of the smallest RTT."""
+        """Delay of packets to the servers: half of the smallest RTT."""
         return min(self.client_rtt_ms) / 2
 
     def router_ports(self) -> tuple[Port, Port]:
@@ -115,7 +113,7 @@ class DumbbellLinks:
                 Port(WAY_BACK, (Netem(delay_ms=self.back_ms),)))
 
     def client_ports(self) -> list[Port]:
-        """The client switch's, to each client."""
+        """The ports of the clients' switch to each client."""
         ports = []
         for number, (rtt_ms, kbps, loss_percent) in enumerate(zip(
                 self.client_rtt_ms, self.client_kbps, self.client_loss_percent)):
@@ -128,7 +126,7 @@ class DumbbellLinks:
 
 
 def server_port(interface: str, paced: bool) -> Port:
-    """A server's own interface: fq paces what TCP sends; else nothing, as at first."""
+    """A server's own interface: with fq if TCP is to be paced, else without a qdisc."""
     return Port(interface, (Queue("fq", ""),) if paced else ())
 
 
@@ -138,18 +136,17 @@ def bottleneck(rate_kbps: float, queue_packets: int) -> Netem:
 
 
 def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem | Queue, ...]:
-    """A rate and a queue of a kind, "fq_codel" or "cake", drop-tail by any other name."""
+    """A rate and a queue: "fq_codel" or "cake", drop-tail for any other kind."""
     rate = bits(rate_kbps)
     if kind == "cake":
-        # Bytes, since cake has no limit in packets; one host is not to have one share.
+        # cake limits bytes, not packets. "flows": hosts do not share equally, connections do.
         memory_bytes = packets * FULL_FRAME_BYTES
         return (Queue("cake", f"bandwidth {rate}bit raw flows memlimit {memory_bytes}",
                       qdiscs.cake(rate // 8, memory_bytes),
                       (("rate", rate // 8), ("memory_bytes", memory_bytes),
                        ("flow_mode", qdiscs.CAKE_FLOWS), ("raw", 0))),)
     if kind == "fq_codel":
-        # netem would keep the queue to itself: a token bucket of one packet leaves it to its
-        # child.
+        # netem would hold the queue itself; a token bucket of one packet leaves it to its child.
         burst_ticks = FULL_FRAME_BYTES * SECOND // (rate // 8) // TICK_NS
         return (Queue("tbf", f"rate {rate}bit burst {FULL_FRAME_BYTES} limit {TBF_LIMIT_BYTES}",
                       qdiscs.tbf(rate // 8, FULL_FRAME_BYTES, TBF_LIMIT_BYTES),

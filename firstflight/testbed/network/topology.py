@@ -4,9 +4,9 @@ The star is the network of every fetch experiment::
 
     client ── switch ── server
 
-All shaping sits on the switch's two ports, never on a host's own device: a
-qdisc there would push back on TCP instead of dropping like a network does.
-What a port carries stands in firstflight/testbed/network/shaping.py.
+All shaping is on the switch's two ports, never on a host's own device: a qdisc there would push
+back on TCP instead of dropping packets as a network does. firstflight/testbed/network/shaping.py
+has the qdiscs of a port.
 
 The dumbbell is the network of every load experiment::
 
@@ -14,13 +14,12 @@ The dumbbell is the network of every load experiment::
         …     switch ── router ── switch       …
     client N ─┘                                   └─ server M
 
-The router's port to the clients is the bottleneck, a rate and a queue and
-nothing else; half of the RTT lies on each client's port of the switch, for
-the responses, and half on the router's port to the servers, for requests and
-acknowledgements. So a response queues first and then propagates.
+The router's port to the clients is the bottleneck: only a rate and a queue. Each client's port of
+the switch delays responses by half of the RTT; the router's port to the servers delays requests and
+acknowledgements by the other half. So a response queues first and then propagates.
 
-Whatever is installed is read back from the kernel and compared with what was
-requested; a difference is an error, never a warning.
+All that is installed is read back from the kernel and compared with what was requested; a
+difference is an error, never a warning.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from firstflight.testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER
 
 
 class StarTopo(Topo):
-    """client – switch – server, plain links; all shaping comes afterwards."""
+    """client – switch – server, with plain links: shaping comes afterwards."""
 
     def build(self) -> None:
         switch = self.addSwitch("s1", cls=Switch)
@@ -55,14 +54,13 @@ class StarTopo(Topo):
 
 
 def start_network(topo: Topo, static_arp: bool) -> Mininet:
-    """Start a network: its switches forward, and no interface of it joins or splits segments.
+    """Start a network whose switches forward, and whose interfaces merge and split no segments.
 
     Raises NetworkError.
     """
-    # Mininet's own fixLimits() raises the file limit to 16384, and mnexec
-    # then closes each possible descriptor, one system call apiece, for
-    # every node it starts: two seconds a network. Its buffer sizes are
-    # not wanted either, TCP_SYSCTLS pins ours.
+    # Skips Mininet's fixLimits(), which raises the limit of open files to 16384: for every node
+    # mnexec then closes each possible descriptor with a system call, two seconds a network. It also
+    # sets buffer sizes, which TCP_SYSCTLS pins.
     Mininet.inited = True
     net = Mininet(topo=topo, controller=None, host=Host, switch=Switch, link=Cable,
                   intf=Interface, autoStaticArp=static_arp, build=False, waitConnected=False)
@@ -76,7 +74,7 @@ def start_network(topo: Topo, static_arp: bool) -> Mininet:
 
 
 def wait_until_forwarding(switch: Switch) -> None:
-    """Until every port forwards (BR_STATE_FORWARDING, 3). Raises NetworkError."""
+    """Wait until every port forwards (BR_STATE_FORWARDING, 3). Raises NetworkError."""
     deadline = time.monotonic() + TOOL_DEADLINE_S
     while any(_read(f"/sys/class/net/{port}/brport/state") != "3" for port in switch.port_names()):
         if time.monotonic() > deadline:
@@ -85,7 +83,7 @@ def wait_until_forwarding(switch: Switch) -> None:
 
 
 class Star:
-    """The running star: built once, then re-shaped trial by trial."""
+    """The running star: built once, then shaped for each trial."""
 
     def __init__(self, sysctls: dict[str, str] | None = None) -> None:
         self.net = start_network(StarTopo(), static_arp=True)
@@ -97,7 +95,7 @@ class Star:
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
         self.installed: Path | None = None
-        # By port, what its qdiscs have dropped so far, as last read.
+        # By port, the drops of its qdiscs when they were last read.
         self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
         self.trial_sysctls: dict[str, dict[str, str]] = {name: {} for name in self.sysctls}
@@ -134,7 +132,7 @@ class Star:
         self.routed = requested
 
     def lose_all(self, lose: bool) -> None:
-        """Drop every packet towards the client before the bottleneck, or none again."""
+        """Drop every packet to the client before the bottleneck; or, with False, stop doing so."""
         assert self.installed is not None
         to_client, _ = star_ports(self.installed)
         outer, _ = to_client.qdiscs
@@ -143,11 +141,10 @@ class Star:
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (requested,)))
 
     def set_trial_sysctls(self, **requested: Mapping[str, str]) -> None:
-        """Set sysctls at client and server until they are set anew, by host.
+        """Set sysctls of a trial, by host; those of the trial before get the run's values again.
 
-        Those that the trial before had get the run's values again. TCP reads them when it opens
-        a socket (tcp_rmem) and whenever a buffer grows (tcp_wmem). Raises NetworkError,
-        KernelLacks.
+        TCP reads them when it opens a socket (tcp_rmem) and whenever a buffer grows (tcp_wmem).
+        Raises NetworkError, KernelLacks.
         """
         for host in (self.client, self.server):
             own = requested[host.name]
@@ -156,10 +153,10 @@ class Star:
                 self.trial_sysctls[host.name] = dict(own)
 
     def set_neighbours(self, arp_ms: int) -> None:
-        """Let both hosts know each other; or not, as in a network that has just begun.
+        """Let both hosts know each other's address, or forget it as in a new network.
 
-        arp_ms: who asks for an address (ARP) asks again after so long, three times
-        in all (neigh_max_probes); 0 if nobody has to. Raises NetworkError.
+        arp_ms: 0 if they know it; else the time after which an ARP request is repeated, three
+        times in all (neigh_max_probes). Raises NetworkError.
         """
         neighbours = ((self.client, Neighbour(SERVER_IP, self.server.MAC(), "client-eth0")),
                       (self.server, Neighbour(CLIENT_IP, self.client.MAC(), "server-eth0")))
@@ -173,21 +170,21 @@ class Star:
         self.arp_ms = arp_ms
 
     def in_flight(self) -> int:
-        """Packets that are on their way through the switch, delayed ones included."""
+        """The number of packets in the switch, those that are delayed included."""
         installed = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
         self.dropped = {port: dropped(rows) for port, rows in installed.items()}
         return sum(row.queued for rows in installed.values() for row in rows if row.is_root)
 
     @property
     def pause_s(self) -> float:
-        """How long to wait for what is under way before looking again."""
+        """How long to wait for packets under way before looking again."""
         return max(self.installed.rtt_ms / 4000, 0.002) if self.installed else 0.002
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.
 
-        A finished fetch leaves FINs and ACKs in the pipe that would delay the
-        next one. Raises NetworkError after deadline_s.
+        A finished fetch leaves FINs and ACKs under way, which would delay the next one. Raises
+        NetworkError after deadline_s.
         """
         deadline = time.monotonic() + deadline_s
         while (packets := self.in_flight()) > 0:
@@ -201,12 +198,12 @@ class Star:
 
 
 class DumbbellTopo(Topo):
-    """clients – switch – router – switch – servers, plain links."""
+    """clients – switch – router – switch – servers, with plain links."""
 
     def build(self, clients: int = 1, servers: int = 1) -> None:
         near, far = self.addSwitch("s1", cls=Switch), self.addSwitch("s2", cls=Switch)
         router = self.addHost("router", cls=Router, ip=f"{CLIENT_SIDE}.254/24")
-        # Each switch's first port, and each side's order, names its interfaces.
+        # The order of links gives interfaces their names.
         self.addLink(router, near)
         self.addLink(router, far, params1={"ip": f"{SERVER_SIDE}.254/24"})
         for number in range(1, clients + 1):
@@ -216,7 +213,7 @@ class DumbbellTopo(Topo):
 
 
 class Dumbbell:
-    """The running dumbbell, for one run: each has a network of its own."""
+    """The running dumbbell. Each load run has its own."""
 
     def __init__(self, clients: int, servers: int,
                  sysctls: dict[str, str] | None = None) -> None:
@@ -251,7 +248,10 @@ class Dumbbell:
         self.switch.kernel.install_ports(*links.client_ports())
 
     def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
-        """Every server's route to each client: its initcwnd, by client. Windows in segments."""
+        """Set initcwnd on every server's route to each client, and initrwnd on the clients' routes.
+
+        initcwnd: by client. Windows are in segments.
+        """
         for server in self.servers:
             server.kernel.install_routes(
                 *dumbbell_routes(server.name, initcwnd, congestion_control))
@@ -261,7 +261,7 @@ class Dumbbell:
                       via=f"{CLIENT_SIDE}.254"))
 
     def set_pacing(self) -> None:
-        """Every server paces what it sends."""
+        """Let every server pace what it sends."""
         for server in self.servers:
             server.kernel.install_ports(server_port(f"{server.name}-eth0", True))
 

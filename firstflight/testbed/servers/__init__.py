@@ -1,1 +1,1 @@
-"""Servers that are not server.py: nginx, and programs of the user's own."""
+"""Servers other than server.py: nginx, and the user's own."""

@@ -1,4 +1,4 @@
-"""Servers of a bench that are not server.py: one runs at a time, as a trial wants it."""
+"""Runs nginx or the user's own server for a bench: one at a time, with each trial's settings."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from firstflight.testbed.servers.program import (LOG_BYTES, Program, SocketSampl
                                                  answers, takes_connections)
 
 LOG = "server.log"
-OWN = "the server"  # of the user's own, in messages
+OWN = "the server"  # the user's own one, in messages
 LAUNCH = str(Path(__file__).resolve().with_name("launch.py"))
 LOOKS_IN_RTT = 8
 LEAST_LOOK_S = 0.001
-# Of what a server sends before its response, besides the chain: hellos, tickets, settings.
+# A server sends at most so much besides the chain before its response: hellos, tickets, settings.
 AROUND_CHAIN_BYTES = 16_384
-MOST_CHAIN_BYTES = 100_000  # that OpenSSL's clients take, of a server with a chain of its own
+MOST_CHAIN_BYTES = 100_000  # the longest chain that OpenSSL's clients take from another server
 
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """A server as a trial wants it: another one where the settings differ.
+    """A server with the settings of a trial; other settings need another process.
 
-    ready: whether it answers, once it runs.
+    ready: returns whether it answers.
     """
 
     name: str
@@ -50,14 +50,14 @@ class ServerSpec:
 
 
 class ExternalServers:
-    """See testbed.worker.fetches.FetchBench, whose server they stand in for."""
+    """The servers that replace server.py in testbed.worker.fetches.FetchBench."""
 
     def __init__(self, host: Host, folder: Path, chains: Chains) -> None:
         self.host, self.folder, self.chains = host, folder, chains
         self.own_folder = Path(tempfile.mkdtemp(prefix="first-flight-server-"))
         self.bodies = self.own_folder / "bodies"
         self.bodies.mkdir()
-        # By path: of the files that nginx serves, else of what was fetched first.
+        # By path: digests of nginx's files; for another server, of what was fetched first.
         self.digests: dict[str, str] = {}
         self.running: Program | None = None
         self.settings: object = None  # as which it runs
@@ -118,14 +118,14 @@ class ExternalServers:
         self.running = self.settings = None
 
     def _lay(self, path: str) -> None:
-        """A file of as many bytes as its name is, the same as server.py's body."""
+        """Write the file of a path, which names its size; it is the same as server.py's body."""
         if path not in self.digests:
             body = body_of(int(path.lstrip("/")))
             (self.bodies / path.lstrip("/")).write_bytes(body)
             self.digests[path] = hashlib.sha256(body).hexdigest()
 
     def watch(self, trial: Job) -> Watch:
-        """What will look at the connections of a trial while it runs."""
+        """The Watch that samples the connections of a trial while it runs."""
         rtt_ms = link.Path.from_json(trial["network"]).rtt_ms
         every_s = max(rtt_ms / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
         secure = trial.get("tls")
@@ -135,7 +135,7 @@ class ExternalServers:
 
     def report(self, trial: Job, fetch: Fetch,
                watch: Watch) -> Response:
-        """What is known of the connection that counts, in the place of a server's own report.
+        """The report on a trial's connection, from samples instead of the server's own report.
 
         Raises WorkerError if the server has ended meanwhile.
         """
@@ -158,7 +158,7 @@ class ExternalServers:
         return report
 
     def _digest(self, trial: Job, fetch: Fetch) -> str:
-        """The digest of what the client has to get; of a user's own server, what came at first."""
+        """The digest of the right body; for the user's own server, that of the first fetch."""
         path = trial["paths"][-1]
         if "own" not in trial:
             return self.digests[path]
@@ -168,7 +168,7 @@ class ExternalServers:
         return self.digests.get(key, "")
 
     def log(self) -> dict[str, str]:
-        """The server's words so far, as a file that an observation may take away, by name."""
+        """A copy of the server's output so far, as a file of an observation, by name."""
         if self.running is None or not self.running.log.stat().st_size:
             return {}
         self.logs += 1
@@ -182,7 +182,8 @@ def port_of(trial: Job) -> int:
 
 
 def own_command(own: OwnServer, port: int, files: ChainFiles | None) -> list[str]:
-    """What starts a server of the user's own by launch.py, the words in braces filled in."""
+    """The command that starts the user's own server by launch.py, with its placeholders filled in.
+    """
     values = {"{p}": str(port), "{address}": SERVER_IP}
     if files is not None:
         values.update({"{chain}": str(files.chain), "{key}": str(files.key)})
@@ -200,9 +201,9 @@ def is_read_only(path: str) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
-# TLS on a bench: chains made for the run, and a server that shows one of them ------
+# TLS on a bench: chains made for the run, and a server that uses one of them -------
 
-FOLDER = "tls"  # in the worker's, which is gone when the run is
+FOLDER = "tls"  # in the worker's folder, which is removed after the run
 
 
 class Chains:
@@ -214,7 +215,7 @@ class Chains:
         self.shown: dict[str, object] = {}
 
     def show(self, tls: Tls) -> Path:
-        """Let server.py show a chain, and speak as a trial wants it; the root to trust.
+        """Let server.py use a trial's chain and settings; return the root to trust.
 
         Raises WorkerError.
         """
@@ -230,7 +231,7 @@ class Chains:
         return files.root
 
     def files(self, tls: Tls) -> ChainFiles:
-        """The chain that a trial wants, and its root. Raises WorkerError."""
+        """The files of a trial's chain. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
                       self.address)
         if requested not in self.issued:

@@ -1,10 +1,9 @@
-"""Becomes a server of the user's own, with the folders that servers write to in memory.
+"""Becomes the user's own server, with the folders that servers write to in memory.
 
-Started as `python3 testbed/servers/launch.py JSON` on the server's host: {"command": […],
-"folders": […], "in_memory": …}. In a guest the root is read-only and nothing below /tmp
-and /var is visible: both get file systems in memory, in a mount namespace of the
-server's own, with the folders that servers expect. What the user lets it read stays in
-its place.
+Start it as `python3 firstflight/testbed/servers/launch.py JSON` on the server's host, with
+{"command": […], "folders": […], "in_memory": …}. In a guest the root is read-only, and nothing
+below /tmp and /var is visible. Both get file systems in memory, in the server's own mount
+namespace, with the folders that servers expect. Folders that the user lets it read stay in place.
 """
 
 from __future__ import annotations
@@ -38,7 +37,10 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0) -> None:
 
 
 def put_in_memory(name: str, readable: list[str]) -> None:
-    """Mount memory where a server of that name writes; readable: folders that stay in place."""
+    """Mount memory on the folders that servers write to. name: of the server's own folders.
+
+    readable: folders that stay in place.
+    """
     _call(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(readable)
@@ -58,7 +60,7 @@ def put_in_memory(name: str, readable: list[str]) -> None:
 
 
 def main(words: str) -> None:
-    """Raises OSError, whose words go to the server's log."""
+    """Become the server. Raises OSError, whose message goes to the server's log."""
     requested = json.loads(words)
     command, folders = requested["command"], requested["folders"]
     if requested["in_memory"]:

@@ -1,4 +1,4 @@
-"""nginx as the server of a trial: its configuration, made for the trial, and where it is."""
+"""nginx as the server of a trial: where it is, and the configuration for the trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
-# As Debian's own nginx.conf where it sets how a file is sent.
+# How files are sent is as in Debian's nginx.conf.
 _CONFIGURATION = """\
 daemon off;
 master_process off;
@@ -45,8 +45,8 @@ _SECURE = """\
         ssl_conf_command NumTickets {tickets};
         ssl_buffer_size {record_bytes};
 """
-# The request may leave with the client's hello (RFC 8446, 2.3). nginx would close right after
-# its response, and the client's Finished, which comes later, reset the connection.
+# The request may leave with the client's hello (RFC 8446, 2.3). By default nginx closes right after
+# its response; the client's Finished, which comes later, would then reset the connection.
 _EARLY = """\
         ssl_early_data on;
         lingering_close always;
@@ -59,11 +59,11 @@ _PATIENT = """\
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides on a configuration.
+    """The settings of a configuration.
 
-    files: None for plain HTTP; tls: as a trial's job has it. is_page: of a page, whose objects wait
-    for each other for minutes. http: the version of plain HTTP, where it matters: HTTP/2 is then
-    what the client has to know (RFC 9113, 3.3). With TLS both versions are spoken.
+    files: None for plain HTTP. is_page: for a page, whose objects may wait for each other for
+    minutes. http: the version of plain HTTP, if it matters: a client needs prior knowledge of
+    HTTP/2 (RFC 9113, 3.3). With TLS both versions are offered.
     """
 
     address: str
@@ -85,12 +85,12 @@ class Settings:
 
 
 def program() -> str | None:
-    """Where nginx is, None if it is missing."""
+    """The path of nginx, None if it is missing."""
     return shutil.which(NAME, path=_PATH)
 
 
 def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
-    """nginx.conf. folder: where it may write; bodies: the files that it serves."""
+    """The text of nginx.conf. folder: where nginx may write. bodies: the files that it serves."""
     secure = "" if settings.files is None else _SECURE.format(
         chain=settings.files.chain, key=settings.files.key, tickets=settings.tickets,
         record_bytes=settings.record_bytes)
@@ -104,7 +104,7 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
 
 
 def command(settings: Settings, folder: Path, bodies: Path) -> list[str]:
-    """Write the configuration into a folder of nginx's own; the command that starts it."""
+    """Write the configuration into nginx's folder; return the command that starts nginx."""
     path = folder / "nginx.conf"
     path.write_text(configuration(settings, folder, bodies))
     os.chmod(path, 0o600)

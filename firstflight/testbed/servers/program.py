@@ -1,9 +1,8 @@
-"""A server that is not ours, as a program on its host, and what the kernel's TCP knows of it.
+"""Runs another server as a program on its host, and samples its TCP connections.
 
-Started, waited for, ended, its words kept. The kernel reports the TCP_INFO of its sockets by
-sock_diag (include/uapi/linux/inet_diag.h): nothing of the server's is touched. Samples are taken
-while the client fetches, several in a round trip, in which neither window nor counters change
-without a packet.
+The kernel reports TCP_INFO of the server's sockets by sock_diag (include/uapi/linux/inet_diag.h),
+so that the server is not changed. Samples are taken while the client fetches, several in a round
+trip; between two packets neither window nor counters change.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from firstflight.testbed.network.kernel import Host
 from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.network.netlink import Netlink, network_of
 
-READY_S = 20.0  # in which it has to take connections
+READY_S = 20.0  # it has to be ready within this time
 LOOK_S = 0.02
 TERM_S = 5.0  # from SIGTERM to SIGKILL
-LOG_BYTES = 1 << 20  # of a log that are kept: its end
+LOG_BYTES = 1 << 20  # of the end of a log are kept
 _LAST_LINES = 3
-PROBE_S = 1.0  # for an answer to one question whether it is ready
+PROBE_S = 1.0  # for an answer to a question whether it is ready
 
 
 class Program:
@@ -40,7 +39,7 @@ class Program:
 
     def __init__(self, name: str, host: Host, command: Sequence[str], log: Path,
                  folder: Path) -> None:
-        """name: in messages. log: where its output goes; folder: where it runs."""
+        """name: in messages. log: the file of its output. folder: where it runs."""
         self.name, self.host, self.log = name, host, log
         with log.open("wb") as output:
             self.process = host.popen(
@@ -48,7 +47,7 @@ class Program:
                 stderr=subprocess.STDOUT)
 
     def wait_until(self, ready: Callable[[], bool], port: int) -> None:
-        """Wait until it is ready, for READY_S. Raises WorkerError that names what was there."""
+        """Wait up to READY_S until it is ready. Raises WorkerError with the ports it listens on."""
         deadline = time.monotonic() + READY_S
         while not ready():
             self.check()
@@ -66,7 +65,7 @@ class Program:
             raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
 
     def _listens(self, port: int) -> str:
-        """The ports that somebody listens on, in words for who looks for the right one."""
+        """On which ports programs of the host listen, for a message."""
         sockets = Sockets(self.host.pid)
         try:
             ports = [number for number in sockets.listening() if number not in (80, 443)]
@@ -81,13 +80,13 @@ class Program:
 
     @property
     def last_words(self) -> str:
-        """The end of its log on one line, behind a colon; "" if it wrote nothing."""
+        """The end of its log on one line, or that it wrote nothing, for a message."""
         lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
         words = " | ".join(line.strip() for line in lines[-_LAST_LINES:])
         return f"; it said: {words}" if words else "; it said nothing"
 
     def stop(self) -> None:
-        """SIGTERM to it, and SIGKILL to what is left of its process group."""
+        """End it by SIGTERM, and the rest of its process group by SIGKILL."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -102,15 +101,15 @@ class Program:
 
 
 def takes_connections(host: Host, port: int) -> bool:
-    """Whether a connection to a port of the host's comes about, from the host itself."""
+    """Whether the host accepts connections to a port, from the host itself."""
     with network_of(host.pid), socket.socket() as probe:
         probe.settimeout(PROBE_S)
         return probe.connect_ex((SERVER_IP, port)) == 0
 
 
 def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
-    """Whether it answers a path with status 200, requested from its own host, with HTTP/1.1."""
-    import http.client  # slow, and of few runs
+    """Whether the server answers a path with status 200 over HTTP/1.1, from its own host."""
+    import http.client  # slow, and rarely needed
     import ssl
     with network_of(host.pid):
         probe = socket.socket()
@@ -118,7 +117,7 @@ def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
         probe.settimeout(PROBE_S)
         probe.connect((SERVER_IP, port))
         connection = http.client.HTTPConnection(SERVER_IP, port)
-        # Only whether somebody is there: the client that is measured looks at certificates.
+        # No certificate is checked: the measured client does that.
         connection.sock = (ssl._create_unverified_context().wrap_socket(probe) if is_secure
                            else probe)
         connection.request("GET", path, headers={"Connection": "close"})
@@ -147,7 +146,7 @@ _COUNTERS_AT = 120
 
 
 class SocketSample(NamedTuple):
-    """What was known of one connection: bytes since its beginning, windows in segments."""
+    """The state of one connection: bytes since its beginning, windows in segments."""
 
     client_port: int
     acknowledged_bytes: int
@@ -172,16 +171,16 @@ class Sockets:
         self.netlink.close()
 
     def listening(self) -> list[int]:
-        """The ports that somebody listens on. Raises Refused, OSError."""
+        """The ports with a listening socket. Raises RequestRefused, OSError."""
         return sorted({_PORTS.unpack_from(answer, 4)[0] for answer in self._answers(_LISTEN)})
 
     def open(self, port: int) -> list[SocketSample]:
-        """The connections of a server's port. Raises Refused, OSError."""
+        """The connections of a server's port. Raises RequestRefused, OSError."""
         return [_sample(answer) for answer in self._answers(_OPEN)
                 if _PORTS.unpack_from(answer, 4)[0] == port]
 
     def _answers(self, states: int) -> list[bytes]:
-        """The kernel's answers for IPv4, and for IPv6 where a server listens to both."""
+        """The kernel's answers for IPv4 and for IPv6: a server may listen to both."""
         return [answer for family in (socket.AF_INET, socket.AF_INET6)
                 for answer in self.netlink.ask([], _BY_FAMILY, _REQUEST.pack(
                     family, socket.IPPROTO_TCP, _EXTENSIONS, states))]
@@ -203,10 +202,10 @@ def _sample(answer: bytes) -> SocketSample:
 
 @dataclass
 class Watch:
-    """The samples of a port's connections, a new one only where something has changed.
+    """The samples of a port's connections; one that equals the last is not stored.
 
-    every_s: how often to look. until_bytes: after so many are acknowledged on one
-    connection nothing more is of interest.
+    every_s: time between two looks. until_bytes: sampling ends once so many bytes are acknowledged
+    on a connection.
     """
 
     sockets: Sockets
@@ -219,7 +218,7 @@ class Watch:
         self.last: dict[int, SocketSample] = {}
 
     def look(self) -> float | None:
-        """Take samples; in how many seconds to look again, None for not any more."""
+        """Take samples; return the seconds until the next look, None for no more."""
         samples = self.sockets.open(self.port)
         for sample in samples:
             if self.last.get(sample.client_port) != sample:

@@ -1,1 +1,1 @@
-"""What runs inside a guest or namespace: it builds the network and measures trial by trial."""
+"""The worker inside a guest or a namespace: it builds the network and measures trial by trial."""

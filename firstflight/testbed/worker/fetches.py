@@ -19,9 +19,9 @@ from firstflight.testbed.servers.external import Chains, ExternalServers
 from firstflight.testbed.servers.program import Watch
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
 
-# After the last byte: FINs and ACKs, up to a late SYN's answer.
+# For packets after the last byte: FINs and ACKs, even the answer to a late SYN.
 DRAIN_DEADLINE_S = 300.0
-# A FIN that is lost again and again: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
+# For connections whose FIN is lost repeatedly: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
 SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
 SETTLE_S = 0.05  # the least time between two looks
@@ -30,7 +30,7 @@ TABLE_BYTES = 1 << 16
 
 
 class FetchBench:
-    """Fetches, one at a time, with every packet of theirs. See testbed.bench.Bench."""
+    """Runs fetches, one at a time, and records all their packets. See testbed.bench.Bench."""
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class FetchBench:
             self.star.server, project, "firstflight.testbed.hosts.http_server", "--address",
             SERVER_IP, "--secure-port", str(SECURE_PORT))
         self.chains = Chains(folder, self.server, SERVER_IP)
-        self.trusted: Path | None = None  # the root of the chain that is shown, without TLS None
+        self.trusted: Path | None = None  # the root of the server's chain, None without TLS
         self.client = LineProcess.python(
             self.star.client, project, "firstflight.testbed.hosts.http_client")
         self.loaded: set[str] = set()  # by the client
@@ -51,7 +51,7 @@ class FetchBench:
         self.log: dict[str, str] = {}  # of such a server, to be kept with a trial
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
-        # Open all the time: each is of the network namespace whose process named it.
+        # Each file belongs to the network namespace of the process in its path, as it was opened.
         self.tables = [os.open(f"/proc/{host.pid}/net/tcp", os.O_RDONLY)
                        for host in (self.star.client, self.star.server)]
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
@@ -73,7 +73,10 @@ class FetchBench:
         self.star.set_neighbours(trial.get("arp_ms", 0))
 
     def _other(self, trial: Job) -> Path | None:
-        """Have a server run that is not ours; the root to trust. Raises Lacking, WorkerError."""
+        """Start another server than server.py; return the root to trust.
+
+        Raises Lacking, WorkerError.
+        """
         if self.external is None:
             self.external = ExternalServers(self.star.server, self.folder, self.chains)
         try:
@@ -136,10 +139,10 @@ class FetchBench:
         return measured_of(answer["fetches"])
 
     def _settle(self) -> None:
-        """Wait until no connection is open at either end, but not for ever.
+        """Wait until no connection is open at either end. Raises WorkerError after a long time.
 
-        Where its FIN was lost a connection lives on: it would send in the
-        middle of the next trial, and take random numbers that are that one's.
+        A connection whose FIN was lost lives on: it would send during the next trial, and use
+        random numbers that belong to that trial.
         """
         begun, reports = time.monotonic(), 0
         pause_s = max(self.star.pause_s, SETTLE_S)
@@ -154,7 +157,7 @@ class FetchBench:
             time.sleep(pause_s)
 
     def _server_report(self, trial: Job, fetch: Fetch) -> Response:
-        """What the server reports, or what is known of one that is not ours."""
+        """The report of server.py, or the one on another server."""
         if self.watch is None or self.external is None:
             return self._server_lines(trial, fetch)
         if not fetch["ok"]:
@@ -162,7 +165,7 @@ class FetchBench:
         return self.external.report(trial, fetch, self.watch)
 
     def _server_lines(self, trial: Job, fetch: Fetch) -> Response:
-        """The server's report on the response, once it saw the connections' end."""
+        """server.py's report on the response, once all connections have ended."""
         report: Response = {}
         open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         if not fetch["ok"] and not fetch.get("port"):
@@ -181,9 +184,10 @@ class FetchBench:
 
 
 def measured_of(fetches: list[Fetch]) -> Fetch:
-    """The last of a trial's fetches, or the first that failed: then the last one was another.
+    """The last of a trial's fetches, or the first that failed.
 
-    After a failure the client goes on with a new connection.
+    After a failure the client uses a new connection, so that the last fetch is not the intended
+    one.
     """
     failed = next((fetch for fetch in fetches[:-1] if not fetch["ok"]), None)
     if failed is None:

@@ -5,8 +5,8 @@ What a run leaves as files, CSV with a header each:
     client<n>.csv, server<n>.csv    a row a connection (testbed/hosts/)
     bottleneck.csv                  the bottleneck's counters over time
 
-Of every SAMPLED_PORTS-th port the packets are captured at both ends, for the
-first SAMPLED_HOSTS clients: enough to see on the wire what TCP reports of itself.
+Packets of every SAMPLED_PORTS-th port are captured at both ends, for the first SAMPLED_HOSTS
+clients: enough to check TCP's own reports by packets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUEUE_COLUMNS = ("time_s", "bytes", "packets", "drops", "queue_packets")
 
 
 class LoadBench:
-    """Load runs, each on a network of its own. See testbed.bench.Bench."""
+    """Runs load runs, each on its own network. See testbed.bench.Bench."""
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
@@ -79,7 +79,7 @@ class LoadBench:
 
     def measure(self, trial: Job, observation: Observation) -> None:
         assert self.net is not None
-        # A whole tenth of a second: what is due is then due at the same readings of the clock.
+        # A whole tenth of a second, so that events are due at the same readings of the clock.
         start_s = math.ceil(time.monotonic() * 10 + START_S * 10) / 10
         for number, (client, traffic) in enumerate(zip(self.clients, trial["traffic"]), start=1):
             client.send({**traffic, "servers": [host.IP() for host in self.net.servers],
@@ -94,7 +94,7 @@ class LoadBench:
         observation["ended_servers"] = self._stop_servers()
 
     def _watch_bottleneck(self, trial: Job, start_s: float) -> None:
-        """Write the bottleneck's counters down until the traffic ends."""
+        """Record the bottleneck's counters until the traffic ends."""
         assert self.net is not None
         alive_s = start_s
         with (self.folder / "bottleneck.csv").open("w", newline="", encoding="ascii") as file:
@@ -111,7 +111,7 @@ class LoadBench:
                     self.alive()
 
     def _stop_servers(self) -> list[int]:
-        """Let the servers write their records; the numbers of those that had died meanwhile."""
+        """Let the servers write their records; return the numbers of those that have died."""
         dead = []
         for number, server in enumerate(self.servers, start=1):
             try:
@@ -120,7 +120,7 @@ class LoadBench:
             except WorkerError:
                 if server.process.poll() is None:
                     raise
-                shared_folder.probe(self.folder)  # where it had no room it ended, too
+                shared_folder.probe(self.folder)  # raises if a full disk ended it
                 dead.append(number)
         return dead
 

@@ -25,7 +25,7 @@ ENDLESS_BYTES = 1 << 62
 
 
 class PageBench(FetchBench):
-    """The star of the fetches, with a browser. See testbed.bench.Bench."""
+    """Runs pages on the star of FetchBench, with a browser. See testbed.bench.Bench."""
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ class PageBench(FetchBench):
         super().close()
 
     def _answer(self, deadline_s: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The browser's answer, and what server.py wrote meanwhile: its pipe may not run full.
+        """The browser's answer, and the lines of server.py until then: its pipe must not fill up.
 
         Raises WorkerError, ProgramEnded.
         """
@@ -99,7 +99,7 @@ class PageBench(FetchBench):
                 return answer, lines
 
     def _server_lines_now(self) -> list[dict[str, Any]]:
-        """The whole lines that server.py has written. Raises ProgramEnded."""
+        """The complete lines that server.py has written. Raises ProgramEnded."""
         server = self.server
         assert server.process.stdout is not None
         chunk = os.read(server.process.stdout.fileno(), 1 << 16)
@@ -109,7 +109,8 @@ class PageBench(FetchBench):
         return [json.loads(line) for line in whole]
 
     def _initial_windows(self, lines: list[dict[str, Any]]) -> dict[str, int | None]:
-        """By client port: of server.py by its lines, of another server by its sockets."""
+        """The initial windows by client port: from server.py's lines, or another server's samples.
+        """
         if self.watch is not None:
             return _sampled_windows(self.watch)
         assert self.server.process.stdout is not None
@@ -120,7 +121,8 @@ class PageBench(FetchBench):
 
 
 def _sampled_windows(watch: Watch) -> dict[str, int | None]:
-    """The windows of connections that had acknowledged nothing when they were first seen."""
+    """The first window of each connection, None if data was acknowledged before the first sample.
+    """
     first: dict[int, int | None] = {}
     for sample in watch.samples:
         first.setdefault(sample.client_port, None if sample.acknowledged_bytes

@@ -1,4 +1,4 @@
-"""Packet taps: what a host's interface sent and received, with kernel time stamps."""
+"""Packet taps: record what a host's interface sends and receives, with the kernel's time stamps."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from firstflight.net.pcap import HEADER, RECORD, SNAP_BYTES
 from firstflight.testbed.messages import CapturePlace
 from firstflight.testbed.network.netlink import network_of
 
-# An unread packet waits in kernel memory with all its bookkeeping, some two
-# kilobytes each; this holds a transfer of some 30,000 segments.
+# An unread packet takes some two kilobytes of kernel memory: this is enough for a transfer of some
+# 30,000 segments.
 BUFFER_BYTES = 64 << 20
 
 _SO_RCVBUFFORCE = 33
@@ -34,29 +34,28 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Tap:
     """Records one interface of one network namespace.
 
-    A packet socket taps after the qdisc on the way out and before the stack
-    on the way in (dev_queue_xmit_nit, __netif_receive_skb_core), so on a
-    host's interface it shows when TCP sent and received. Packets wait in the
-    kernel until `save` is called: nothing runs, and in virtual time nothing
-    is disturbed, meanwhile.
+    A packet socket sees packets after the qdisc on the way out, and before the stack on the way in
+    (dev_queue_xmit_nit, __netif_receive_skb_core). So on a host's interface it shows when TCP sends
+    and receives. Packets wait in the kernel until `save` is called, so that no program runs during
+    a trial.
     """
 
     def __init__(self, pid: int, interface: str, every_port: int = 1,
                  hosts: Sequence[str] = ()) -> None:
         """Tap `interface` in the network namespace of process `pid`. Needs CAP_NET_RAW.
 
-        every_port, hosts: only connections with a client's port that is a
-        multiple of this, a power of two, and a client among these addresses.
+        every_port: a power of two; only connections whose client port is a multiple of it are
+        recorded. hosts: and whose client has one of these addresses.
         """
         with network_of(pid):
-            # Bound below, not here: until then it must not see other interfaces.
+            # Protocol 0: it sees no packet before it is bound to its interface.
             self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
             self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self.socket.setblocking(False)
             if every_port > 1:
                 bpf.attach(self.socket, sample_filter(every_port, hosts))
-            # A tap for one protocol only would not see what is sent.
+            # A socket for one protocol only would not see outgoing packets.
             self.socket.bind((interface, _ETH_P_ALL))
         self.batch = PacketBuffers(BATCH_PACKETS)
 
@@ -64,7 +63,7 @@ class Tap:
         self.socket.close()
 
     def discard(self) -> None:
-        """Forget everything recorded so far."""
+        """Drop everything recorded so far."""
         for _ in self.batch.packets_of(self.socket):
             pass
 
@@ -75,7 +74,7 @@ class Tap:
             kind = head[12:14]
             if kind == _IPV4:  # the length comes from its header
                 (ip_bytes,) = struct.unpack_from(">H", head, 16)
-            elif kind == _ARP:  # which takes its time on the path too, and is kept whole
+            elif kind == _ARP:  # it takes time on the path too, and is captured completely
                 ip_bytes = len(head) - ETHERNET_BYTES
             else:
                 continue
@@ -85,9 +84,9 @@ class Tap:
 
 
 class PacketBuffers:
-    """Room for many packets that one system call reads: recvmmsg(2), which Python has no word for.
+    """Buffers to read many packets with one system call: recvmmsg(2), which Python lacks.
 
-    Nor does it ask for the sender's address: Python looks up an interface's name for each.
+    It reads no address of the sender, for which Python would look up an interface's name each time.
     """
 
     # struct mmsghdr: name, its length, the pieces and how many, control data and its length,
@@ -106,7 +105,7 @@ class PacketBuffers:
             self._PIECE.pack(heads + number * SNAP_BYTES, SNAP_BYTES)
             for number in range(packets)))
         pieces = ctypes.addressof(self.pieces)
-        # The kernel writes into the headers what it has read: each call needs them anew.
+        # The kernel overwrites the headers: each call needs empty ones.
         self.empty_headers = b"".join(
             self._HEADER.pack(0, 0, pieces + number * self._PIECE.size, 1,
                               stamps + number * self._STAMP.size, self._STAMP.size, 0, 0)
@@ -114,7 +113,7 @@ class PacketBuffers:
         self.headers = ctypes.create_string_buffer(len(self.empty_headers))
 
     def packets_of(self, tapped: socket.socket) -> Iterator[tuple[int, int, bytes]]:
-        """The packets that wait in a socket: time (s and ns), first bytes. Raises OSError."""
+        """The packets that wait in a socket: time in s and ns, and first bytes. Raises OSError."""
         came = self.packets
         while came == self.packets:
             ctypes.memmove(self.headers, self.empty_headers, len(self.empty_headers))
@@ -137,7 +136,7 @@ class PacketBuffers:
 
 
 def save_all(taps: Iterable[Tap], capture: BinaryIO) -> CapturePlace:
-    """Append what taps recorded to a capture; return where it lies (testbed/job.py)."""
+    """Append the packets of taps to a capture; return their place in it (testbed/job.py)."""
     offset = capture.tell()
     packets = sum(tap.save(capture) for tap in taps)
     capture.flush()
@@ -145,10 +144,10 @@ def save_all(taps: Iterable[Tap], capture: BinaryIO) -> CapturePlace:
 
 
 def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction]:
-    """A classic BPF program: HTTP over IPv4 of some clients' ports, see Tap.
+    """A classic BPF program that passes HTTP over IPv4 of some clients' ports; see Tap.
 
-    Instructions (code, jump if true, jump if false, value), as `tcpdump -d`
-    prints them; jumps are filled in once the program's length is known.
+    Instructions are (code, jump if true, jump if false, value), as `tcpdump -d` prints them. Jumps
+    are filled in once the program's length is known.
     """
     load_half, load_word, load_half_x, header_x = 0x28, 0x20, 0x48, 0xB1
     equal, and_with, give = 0x15, 0x54, 0x06

@@ -33,8 +33,8 @@ from firstflight.testbed.messages import Job, Line
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError
 from vtime import shared_folder
 
-NEAR_NS = 1_000_000  # the last sleep before a trial
-FURTHEST = 4  # standard deviations of jitter, in tc's table of the normal distribution
+NEAR_NS = 1_000_000  # length of the last sleep before a trial
+FURTHEST = 4  # the largest deviation in tc's table of the normal distribution
 _TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None)
 
@@ -44,7 +44,7 @@ class _Timespec(ctypes.Structure):
 
 
 def bench_of(kind: str) -> BenchMaker:
-    """The bench for a kind of trial; imported only where it is needed."""
+    """The bench for a kind of trial; the other benches are not imported."""
     if kind == "fetch":
         from firstflight.testbed.worker.fetches import FetchBench
         return FetchBench
@@ -61,7 +61,7 @@ def bench_of(kind: str) -> BenchMaker:
 
 
 class Worker:
-    """One bench, and the trials of one job."""
+    """Runs the trials of one job on one bench."""
 
     def __init__(self, folder: Path, project: Path) -> None:
         self.folder = folder
@@ -94,11 +94,10 @@ class Worker:
             bench.close()
 
     def _warming(self) -> list[Job]:
-        """The shortest trial of each client program, to be run before any counts.
+        """The shortest trial of each client program, to run before the first one that counts.
 
-        In real time the first fetch finds cold caches and a client that was
-        never started. In virtual time computing takes none: the job asks for
-        nothing. Nor are trials that need a kernel of their own run twice.
+        In real time the first fetch finds cold caches. In virtual time computing takes no time, so
+        that the job requests no warming up. Trials that need their own kernel are not run twice.
         """
         shortest: dict[str, Job] = {}
         for trial in self._trials() if self.job["warm_up"] else ():
@@ -108,7 +107,7 @@ class Worker:
         return list(shortest.values())
 
     def _observe(self, bench: Bench, trial: Job) -> Line:
-        """Run one trial; whatever goes wrong in it becomes part of its observation."""
+        """Run one trial; an error becomes a part of its observation."""
         observation: Line = {"trial": trial["id"]}
         known = bench.sysctls
         try:
@@ -124,20 +123,20 @@ class Worker:
         except Lacking as error:
             observation["skipped"] = str(error)
         except (NetworkError, WorkerError) as error:
-            shared_folder.probe(self.folder)  # a full one fails tools of ours: not the transfer
+            shared_folder.probe(self.folder)  # raises if a full disk is the reason
             observation["error"] = str(error)
             self.broken = error if isinstance(error, ProgramEnded) else None
         bench.add_recorded(observation)
         return observation
 
     def _align(self, jitter_ms: float) -> None:
-        """Start on a fixed grid of the guest's clock, where waiting is free.
+        """Start on a fixed grid of the guest's clock, on which waiting is free.
 
-        TCP's timers round to the kernel's timer wheel, whose slots are up to
-        0.5 s wide for timers of some seconds. On a grid of the wheel's, a
-        trial meets the same rounding whenever it runs. A long sleep ends a nanosecond or two
-        late, by its length; a short one always by the same. netem takes up to FURTHEST of the
-        jitter from the clock, and a packet that would be due before 0 is never sent.
+        TCP's timers round to the kernel's timer wheel, whose slots are up to 0.5 s wide for timers
+        of some seconds. On a grid of the wheel, a trial meets the same rounding whenever it runs. A
+        long sleep ends a nanosecond or two late, depending on its length; a short one is always
+        late by the same. netem subtracts up to FURTHEST times the jitter from the clock, and never
+        sends a packet that would be due before 0.
         """
         grid_ns = round(self.job["align_s"] * 1e9)
         if grid_ns > 0:
@@ -147,7 +146,7 @@ class Worker:
             sleep_until(at_ns)
 
     def write(self, line: Line) -> None:
-        """Append a line. Raises OSError, also where only a part of it could be written."""
+        """Append a line. Raises OSError, also if only a part of it could be written."""
         before, rest = self.out.tell(), memoryview(json.dumps(line).encode() + b"\n")
         try:
             while rest:
@@ -175,7 +174,7 @@ def check_modules(parameters: Sequence[str], modules: Path = Path("/sys/module")
 
 
 def sleep_until(monotonic_ns: int) -> None:
-    """Until that very nanosecond: time.sleep() takes seconds, whose last digits are lost."""
+    """Sleep until that nanosecond; time.sleep() would lose the last digits of a float."""
     until = _Timespec(*divmod(monotonic_ns, 10**9))
     while error := _libc.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME,
                                          ctypes.byref(until), None):
@@ -184,7 +183,7 @@ def sleep_until(monotonic_ns: int) -> None:
 
 
 def main(folder: Path, project: Path) -> int:
-    """Run the job in `folder`; return 0, or 4 where this kernel cannot."""
+    """Run the job in `folder`; return 0, 4 if this kernel cannot run it, or 1."""
     # As PID 1 of a namespace, signals without a handler are ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     worker = Worker(folder, project)

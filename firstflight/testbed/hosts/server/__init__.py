@@ -1,1 +1,1 @@
-"""The parts of server.py: the listener, its connections, requests and responses."""
+"""Parts of server.py: its listener, its connections, and HTTP's requests and responses."""

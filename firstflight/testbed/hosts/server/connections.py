@@ -1,4 +1,4 @@
-"""server.py's connections: who is let in, the state of each conversation, what is due on them."""
+"""server.py's connections: accepting them, their state, and what is due on them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from firstflight.testbed.hosts.tls import Secured, Tls
     from firstflight.testbed.messages import Response as Report
 
-# A traced connection's bursts shall be limited by TCP's windows, never by its send buffer.
+# So large that TCP's windows limit the bursts of a traced connection, never its send buffer.
 TRACE_SEND_BUFFER_BYTES = 8 << 20
 _SO_SNDBUFFORCE = 32
 
 
 @dataclass
 class ServedConnection:
-    """heard: when something last happened on it, monotonic, s.
+    """A connection and its state.
 
-    behind: what is to be sent when `sending` is. ended: the last of it was, and
-    nothing that still comes is for us. tls: None for plain HTTP;
-    after_handshake: TCP's word when that was done.
+    heard: when something last happened on it, monotonic, s. behind: what is to be sent after
+    `sending`. ended: whether the last data was sent; whatever still comes is ignored. tls: None for
+    plain HTTP. after_handshake: TCP_INFO at the end of TLS's handshake.
     """
 
     socket: Socket
@@ -56,7 +56,7 @@ class ServedConnection:
     after_handshake: TcpInfo | None = None
 
     def set_up(self, spec: PathSpec) -> None:
-        """Set the socket's options that a path requests."""
+        """Set the options of the socket that a request asks for."""
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
         if spec.send_buffer_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, spec.send_buffer_bytes)
@@ -65,22 +65,22 @@ class ServedConnection:
             self.trace = InfoTrace(round(spec.trace_ms * 1e6))
 
     def note_start(self, at_ns: int) -> None:
-        """Note that a write or an acknowledgement may have let a response begin to leave.
+        """Note when responses begin to leave: after a write or an acknowledgement.
 
-        If what was sent before a response fills the window, such as tickets, the
-        response begins when that is acknowledged.
+        If earlier data fills the window, such as tickets, a response begins when that data is
+        acknowledged.
         """
         waiting = [response for response in self.unacknowledged if not response.start_ns]
         if not waiting:
             return
-        # The end of the connection counts as a byte more.
+        # The FIN counts as a byte.
         left = self.sent_bytes + self.ended - TcpInfo.of_socket(self.socket).unsent_bytes
         for response in waiting:
             if left > response.offset:
                 response.start_ns = at_ns
 
     def report(self, response: Response, ack_ns: int) -> Report:
-        """The report on a response whose last byte was acknowledged at that time."""
+        """The report on a response whose last byte was acknowledged at ack_ns."""
         now = TcpInfo.of_socket(self.socket)
         report: Report = {
             "event": "response", "connection": self.number,
@@ -111,24 +111,24 @@ Act = Callable[[ServedConnection], None]
 
 
 class EventLoop:
-    """Waits for what is registered, and does what is due at its time."""
+    """Waits for registered events, and runs actions when they are due."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
-        # What is to be done when: (monotonic time in ns, in which order, connection, what).
+        # Scheduled actions: (monotonic time in ns, number, connection, action).
         self.due: list[tuple[int, int, ServedConnection, Act]] = []
         self.tasks = 0
         self.timer = Timer()
         self.call(self.timer.fd, lambda: None)  # it only ends the wait
 
     def call(self, readable: int | socket.socket, act: Callable[[], None]) -> None:
-        """Do this whenever there is something to read."""
+        """Run an action whenever there is something to read."""
         self.selector.register(readable, selectors.EVENT_READ, act)
 
     def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for what is registered, at most until something is due.
+        """Wait for registered events, at most until an action is due.
 
-        What was due on a connection that is closed wakes nobody: it may be an earlier trial's.
+        Actions of closed connections are dropped: they may be an earlier trial's.
         """
         while self.due and self.due[0][2].socket.fileno() < 0:
             heapq.heappop(self.due)
@@ -151,9 +151,9 @@ class EventLoop:
 
 
 class Listener(EventLoop):
-    """Accepts connections; what is done on them is the server's.
+    """Accepts connections; a subclass serves them.
 
-    secure_port: for TLS, None for none. address_report: where it listens.
+    secure_port: the port for TLS, or None. address_report: where it listens.
     """
 
     def __init__(self, address: str, port: int, deadline_s: float,
@@ -177,11 +177,11 @@ class Listener(EventLoop):
             self.secure, self.address_report = None, address_report(self.listener)
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
-        """Close a connection, and report why (Server)."""
+        """Close a connection and report why; see http_server.Server."""
         raise NotImplementedError
 
     def take_orders(self) -> None:
-        """How TLS is to be spoken on connections from here on."""
+        """Read how to speak TLS on later connections."""
         from firstflight.testbed.hosts.tls import secured
         for order in self.orders.take():
             error = ""
@@ -222,7 +222,7 @@ class Listener(EventLoop):
             self.close(connection, error=f"no whole handshake in {self.deadline_s:g} s")
 
     def _has_room(self) -> bool:
-        """Whether one more connection may be open, if need be in place of a silent one."""
+        """Whether one more connection may be open; a silent one may be closed for it."""
         open_ones: list[ServedConnection] = [key.data for key in self.selector.get_map().values()
                                        if isinstance(key.data, ServedConnection)]
         if len(open_ones) < self.most:

@@ -1,6 +1,6 @@
-"""What a request to server.py asks for, and its response: bytes, and when how many may leave.
+"""Requests to server.py and their responses: the bytes, and when how many of them may leave.
 
-server.py's first lines describe the paths.
+The docstring of testbed/hosts/http_server.py describes the paths.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ FILLER = b"X-Filler: %s\r\n"
 
 
 class BadRequest(Exception):
-    """The client sent what is not a request that this server answers."""
+    """The client sent something that this server does not answer."""
 
 
 @dataclass(frozen=True)
 class PathSpec:
-    """What a path asks for.
+    """A requested response.
 
-    writes: (ms after the start, bytes of the body) of every write but the
-    last, in order of time; the last one is the rest, at once with the headers
-    if there is no other, else after gap_ms. head: bytes of each write of the
-    headers, which are as long as all of them, () for headers that leave with the
-    body. until_close: no Content-Length; the end of the connection is the body's.
-    send_buffer_bytes: SO_SNDBUF, 0 if it is not set. think_ms: before anything leaves.
+    burst_bytes, gap_ms: the first bytes of the body, and the time until the rest. writes: (ms after
+    the start, bytes of the body) of every write except the last, in order of time; the last write
+    has the rest. head: bytes of each write of the headers, which are as long as all of these
+    together; () for headers that leave with the body. until_close: whether the body ends with the
+    connection, without Content-Length. send_buffer_bytes: SO_SNDBUF, 0 for the default. think_ms:
+    time before anything leaves.
     """
 
     body_bytes: int
@@ -50,7 +50,7 @@ class PathSpec:
 
 
 def parse_request(head: bytes) -> tuple[str, str, bool]:
-    """(method, path, whether to close after it) of an HTTP/1.1 request head."""
+    """(method, path, whether to close afterwards) of an HTTP/1.1 request. Raises BadRequest."""
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
     if len(words) != 3 or words[0] not in ("GET", "HEAD") or not words[2].startswith("HTTP/1."):
@@ -62,7 +62,7 @@ def parse_request(head: bytes) -> tuple[str, str, bool]:
 
 
 def parse_path(path: str) -> PathSpec | None:
-    """What a path asks for, None if it is not a number in range."""
+    """The response that a path requests; None if the path is not valid."""
     parts = urlsplit(path)
     name = parts.path.lstrip("/")
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
@@ -111,11 +111,11 @@ def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
 
 @dataclass(kw_only=True)
 class Sending:
-    """Bytes on their way.
+    """Bytes that are being sent.
 
-    released: how many may leave; writes: when more may, (ms after the start,
-    bytes in all). cuts: bytes in all after each write by itself; what is behind
-    the last cut leaves with as many bytes as may. started_ns: monotonic.
+    released: how many may leave now. writes: when more may leave: (ms after the start, bytes in
+    all). cuts: where separate writes end, in bytes from the beginning; after the last one, a write
+    has as many bytes as may leave. started_ns: monotonic.
     """
 
     payload: memoryview
@@ -137,11 +137,10 @@ class Sending:
 
 @dataclass(kw_only=True)
 class Response(Sending):
-    """One response on its way.
+    """A response that is being sent.
 
-    end_offset: of its last byte, counted as SOF_TIMESTAMPING_OPT_ID does.
-    start_ns: since the epoch, when its first byte left; 0 while none has.
-    records: the writes of one that is sealed, bytes each.
+    end_offset: of its last byte, as SOF_TIMESTAMPING_OPT_ID counts. start_ns: when its first byte
+    left, since the epoch; 0 before that. records: over TLS the bytes of each write.
     """
 
     path: str
@@ -159,12 +158,12 @@ class Response(Sending):
         return self.end_offset + 1 - len(self.payload)
 
 
-# A text as it goes on the wire, and how long each write of it is.
+# Encrypts a text: its bytes on the wire, and the length of each write.
 Seal = Callable[[memoryview], tuple[bytes, tuple[int, ...]]]
 
 
 def message(payload: bytes, writes: Iterable[int]) -> Sending:
-    """A payload that is sent at once, in these writes."""
+    """A payload to send at once, in these writes."""
     return Sending(payload=memoryview(payload), released=len(payload),
                    cuts=deque(accumulate(writes)))
 
@@ -173,10 +172,8 @@ def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes
             offset: int, seal: Seal | None = None) -> Response:
     """The response to a request, starting now.
 
-    request: as parse_request has it; wanted: what its path asks
-    for, None if there is no such thing; offset: of the response's first byte
-    on its connection; seal: what makes the bytes on the wire of it, None where
-    they are its own.
+    request: from parse_request. spec: from parse_path; None for status 404. offset: of the
+    response's first byte on its connection. seal: encrypts it, None for plain HTTP.
     """
     method, path, close = request
     spec = spec if spec is None or can_head(spec, close) else None
@@ -200,12 +197,12 @@ def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes
 
 def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
            ) -> tuple[memoryview, deque[tuple[float, int]], tuple[int, ...]]:
-    """The payload, when how much of it may leave, and its records, bytes each."""
+    """The encrypted payload, when how much of it may leave, and the bytes of each record."""
     payload, upto = b"", 0
     times: deque[tuple[float, int]] = deque()
     records: list[int] = []
     for due_ms, end in writes:
-        if end == upto:  # of nothing there is no record
+        if end == upto:  # no new bytes, so no record
             times.append((due_ms, len(payload)))
             continue
         part, sizes = seal(text[upto:end])
@@ -216,34 +213,34 @@ def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
 
 
 def head(status: bytes, body_bytes: int | None, close: bool) -> bytes:
-    """The headers of a response; body_bytes: None for no Content-Length."""
+    """The headers of a response. body_bytes: None for no Content-Length."""
     length = b"" if body_bytes is None else b"Content-Length: %d\r\n" % body_bytes
     return b"HTTP/1.1 %s\r\n%s%s\r\n" % (status, length,
                                          b"Connection: close\r\n" if close else b"")
 
 
 def head_of(spec: PathSpec, close: bool) -> bytes:
-    """The headers of what is there, filled up to as many bytes as are requested."""
+    """The headers of a response with status 200, padded to the requested length."""
     plain = head(b"200 OK", None if spec.until_close else spec.body_bytes, close)
     room = sum(spec.head) - len(plain) if spec.head else 0
     return plain[:-2] + FILLER % (b"-" * (room - len(FILLER % b""))) + b"\r\n" if room else plain
 
 
 def can_head(spec: PathSpec, close: bool) -> bool:
-    """Whether headers of the size that is requested can be made."""
+    """Whether headers of the requested length can be made."""
     room = sum(spec.head) - len(head_of(replace(spec, head=()), close))
     return not spec.head or room == 0 or room >= len(FILLER % b"")
 
 
 def after_thinking(think_ms: float, writes: deque[tuple[float, int]]) -> deque[tuple[float, int]]:
-    """The same writes that much later, and none before."""
+    """The writes delayed by think_ms; nothing leaves before."""
     if not think_ms:
         return writes
     return deque([(0.0, 0), *((due_ms + think_ms, end) for due_ms, end in writes)])
 
 
 def write_times(spec: PathSpec, header_bytes: int, total_bytes: int) -> deque[tuple[float, int]]:
-    """When how much of a response may have left: (ms after the start, bytes in all)."""
+    """When how much of a response may leave: (ms after the start, bytes in all)."""
     if not spec.writes:
         if spec.gap_ms <= 0 or header_bytes + spec.burst_bytes >= total_bytes:
             return deque([(0.0, total_bytes)])
