@@ -84,11 +84,6 @@ class Setting:
         except ValueError:
             return None
 
-    def saved_percent(self, window: int) -> float | None:
-        """The same in percent of the baseline's mean."""
-        saved = self.saved(window)
-        return None if saved is None else saved.percent.value
-
     @property
     def fastest(self) -> WindowTimes:
         """The window with the shortest time; the first of those that are alike."""

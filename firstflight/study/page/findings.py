@@ -161,14 +161,26 @@ def sentence(those: Sequence[Setting], names: Sequence[str]) -> str:
         return f"{_change(compared[0][0])}."
     if len(compared) <= MOST_SAID:
         return f"{'; '.join(f'{name}: {_short_change(each)}' for each, name in compared)}."
-    ordered = sorted(((each.saved_percent(each.counting[-1].window) or 0.0, name)
-                      for each, name in compared), reverse=True)
-    best, worst = (f"{format_brief(abs(percent))} %"
-                   f" {'earlier' if percent >= 0 else 'later'} ({name})"
-                   for percent, name in (ordered[0], ordered[-1]))
-    base, *_, largest = compared[0][0].counting
-    return (f"With {largest.window} instead of {base.window} segments, the page is there {best} to"
-            f" {worst}.")
+    return _of_many(compared)
+
+
+def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
+    """The most and the least that the largest window changes, of what differs from zero."""
+    windows = {(each.counting[0].window, each.counting[-1].window) for each, _ in compared}
+    base, largest = next(iter(windows))
+    which = (f"{largest} instead of {base} segments" if len(windows) == 1 else
+             "the largest instead of the smallest window")
+    changed = sorted(((saved.percent.value, name) for each, name in compared
+                      if (saved := each.saved(each.counting[-1].window)) is not None
+                      and (saved.absolute.interval is None or saved.absolute.sign)), reverse=True)
+    if not changed:
+        return f"With {which}, the page changes significantly in none of {len(compared)} settings."
+    ends = [f"{format_brief(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
+            for percent, name in dict.fromkeys((changed[0], changed[-1]))]
+    unsure = len(compared) - len(changed)
+    return (f"With {which}, the page is there {' to '.join(ends)}"
+            + (f"; in {unsure} of {len(compared)} settings it does not differ significantly."
+               if unsure else "."))
 
 
 def _change(setting: Setting) -> str:
