@@ -1,8 +1,7 @@
 """Which window for these users: latency by window and group, and the rule of the recommendation.
 
-Every user was measured under each window, so that differences are paired:
-the network and the size are the same, only the window differs. Intervals are
-95 %, from resampling users.
+Every user was measured under each window, so comparisons are paired: only the window differs.
+Intervals are 95 %, from resampling users.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from firstflight.study.fetches.scenario.users import PART, UserSample
 from firstflight.study.fetches.verify.record import Record
 
 PERCENTILES = (50, 95, 99)
-NOISE_PART = 0.01  # of the best mean: what is nearer to it is as good
-WORST_P99_PART = 0.02  # by how much a window may lengthen the 99th percentile
-WORST_RETRANSMITTED_POINTS = 0.5  # by how much it may raise the share retransmitted
+NOISE_PART = 0.01  # of the best mean: a window with a mean this near is as good
+WORST_P99_PART = 0.02  # a window may lengthen the 99th percentile by this share at most
+WORST_RETRANSMITTED_POINTS = 0.5  # and may raise the retransmitted share by so many points
 ONLY_WINDOW = "no other window was measured"
 SAME_MS = 1.0  # a user who is faster by less counts as "the same"
 
@@ -35,9 +34,9 @@ SAME_MS = 1.0  # a user who is faster by less counts as "the same"
 class Measured:
     """The users that count under every window.
 
-    total_ms, retransmitted, queue_drops: by window, shape (n,) each. weight,
-    group, segments: shape (n,); segments of the response. left_out: users
-    without a counting record under some window.
+    total_ms, retransmitted, queue_drops: for each window of shape (n,). weight, group: of shape
+    (n,). segments: of the response, shape (n,). left_out: how many users lack a record that counts
+    under some window.
     """
 
     total_ms: Mapping[int, Numbers]
@@ -63,9 +62,9 @@ class Measured:
 class Outcome:
     """What one window does to some users; times in ms.
 
-    saved: of the mean, against the baseline. to_best: what the best window saves of this one's
-    mean. gain_percent, lose_percent: users that are
-    faster, slower than with the baseline by more than SAME_MS.
+    saved: what it saves of the baseline's mean. to_best: what the best window saves of this one's
+    mean. gain_percent, lose_percent: shares of users that are faster or slower than with the
+    baseline by more than SAME_MS.
     """
 
     initcwnd: int
@@ -88,7 +87,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The window that the rule chooses, and why; fits_percent: responses that fit the baseline."""
+    """The window that the rule chooses, and why. fits_percent: responses that fit the baseline."""
 
     initcwnd: int
     why: str
@@ -124,12 +123,11 @@ def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> 
 
 
 def recommend(users: Measured, baseline: int) -> Recommendation:
-    """The rule: the smallest window that is as good as the best, and does no harm.
+    """The smallest window that is as good as the best, and does no harm.
 
-    As good: the mean is within NOISE_PART of the best mean, or its interval
-    holds the best. No harm: p99 at most WORST_P99_PART longer than the
-    baseline's, retransmissions at most WORST_RETRANSMITTED_POINTS more.
-    Raises ValueError without users.
+    As good: its mean is within NOISE_PART of the best mean, or the interval of the difference
+    includes zero. No harm: p99 is at most WORST_P99_PART longer than the baseline's, and
+    retransmissions are at most WORST_RETRANSMITTED_POINTS more. Raises ValueError without users.
     """
     if not len(users.weight):
         raise ValueError("no user counts under every window")
@@ -152,7 +150,7 @@ def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
 
 
 def _harm(outcome: Outcome, base: Outcome) -> str:
-    """What a window makes worse than the baseline by more than the bounds; "" for nothing."""
+    """What a window makes worse than the bounds allow, in words; "" for nothing."""
     if outcome.p99_ms > (1 + WORST_P99_PART) * base.p99_ms:
         return f"p99 becomes {outcome.p99_ms:.0f} ms instead of {base.p99_ms:.0f}"
     more = outcome.retransmitted_percent - base.retransmitted_percent
@@ -163,7 +161,7 @@ def _harm(outcome: Outcome, base: Outcome) -> str:
 
 
 def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: float) -> str:
-    """The reason, with the numbers that decided."""
+    """The reason in words, with the numbers that decided."""
     best = min(outcomes, key=lambda outcome: outcome.mean_ms)
     harmed = [f"{outcome.initcwnd} does harm: {_harm(outcome, base)}" for outcome in outcomes
               if _harm(outcome, base)]
@@ -183,7 +181,7 @@ def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: floa
 
 
 def _too_little(best: Outcome, base: Outcome) -> str:
-    """Why the fastest window is not set: its saving may be none, or is under NOISE_PART."""
+    """Why the fastest window is not recommended: it may save nothing, or less than NOISE_PART."""
     absolute = best.saved.absolute
     saved = f"the best, {best.initcwnd}, saves {absolute.value:.1f} ms of {base.mean_ms:.1f}"
     if absolute.sign > 0:

@@ -1,4 +1,4 @@
-"""What a sample of users says: which window, for all and for each group, and how to set it."""
+"""The findings on a sample of users: which window, for all and each group, and how to set it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from firstflight.study.users import analysis, window_commands
 from firstflight.study.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
 
 ALL, OTHERS = "all", "without a group"
-ASIDE = 0.06  # of the distance between windows: groups beside each other
+ASIDE = 0.06  # of the distance between windows: groups stand next to each other
 FEWEST_USERS = 20  # for a first answer
-FEW_USERS = 30  # below which the answer says so
-LEAST_MEDIAN_MS, MOST_MEDIAN_MS = 0.5, 3000.0  # of the RTTs of people on the Internet
-MOST_GROUPS = 6  # in the figure; the table has all
+FEW_USERS = 30  # with fewer users the answer has a warning
+LEAST_MEDIAN_MS, MOST_MEDIAN_MS = 0.5, 3000.0  # plausible median RTTs of users on the Internet
+MOST_GROUPS = 6  # in the figure; the table has all groups
 RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
         " best, or differs from it by less than the interval; and whose p99 is at most"
         f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
@@ -32,7 +32,7 @@ RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g}
 
 def users_findings(scenario: Scenario, users: UserSample,
                    records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
-    """The finding, and the tile with the recommendation."""
+    """The finding on the users, and the tile with the recommended window."""
     title = "Which window for these users"
     measured = analysis.measured(users, records)
     if not len(measured.weight):
@@ -49,7 +49,7 @@ def users_findings(scenario: Scenario, users: UserSample,
         window_commands.table(whole.initcwnd, ((name, advice.initcwnd)
                                                for name, advice in advised.items()))]
     outcomes, choices = _outcomes_table(advised), _choice_table(users, advised)
-    notes = (*_doubts(users), depends, edge, _left_out(measured),
+    notes = (*_doubts(users), depends, edge, _exclusion(measured),
              "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
              " docs/QUESTIONS.md or the page:")
     finding = Finding(
@@ -71,7 +71,7 @@ def users_findings(scenario: Scenario, users: UserSample,
 
 
 def first_answer(users: UserSample, records: Sequence[Record]) -> str:
-    """What the rule chooses by the users measured so far, with its interval; "" for too few."""
+    """What the rule chooses by the users measured so far; "" while they are too few."""
     measured = analysis.measured(users, records)
     if len(measured.weight) < FEWEST_USERS or len(users.initcwnd) == 1:
         return ""
@@ -86,7 +86,7 @@ def first_answer(users: UserSample, records: Sequence[Record]) -> str:
 
 
 def _choice(users: UserSample, whole: Recommendation) -> str:
-    """The recommendation in a sentence; of a single window there is none."""
+    """The recommendation in a sentence; with a single window there is nothing to recommend."""
     if len(users.initcwnd) == 1:
         only = users.initcwnd[0]
         return (f"Nothing can be recommended: {only} is the only window that was measured."
@@ -116,7 +116,7 @@ def _depends(users: UserSample, records: Sequence[Record], whole: Recommendation
 
 
 def _edge(users: UserSample, whole: Recommendation) -> str:
-    """That a larger window may be better than the best of the list; "" where it is inside."""
+    """A hint that a still larger window may be better; "" unless the largest one is the best."""
     largest = max(users.initcwnd)
     if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
         return ""
@@ -126,7 +126,7 @@ def _edge(users: UserSample, whole: Recommendation) -> str:
 
 
 def _doubts(users: UserSample) -> list[str]:
-    """Why nobody should follow the answer: too few users, or round trips of no Internet path."""
+    """Why the answer is doubtful: too few users, or RTTs of no Internet path."""
     doubts = []
     if len(users.rtt_ms) < FEW_USERS:
         doubts.append(f"Only {len(users.rtt_ms)} different users were measured: that is too few for"
@@ -139,14 +139,14 @@ def _doubts(users: UserSample) -> list[str]:
     return doubts
 
 
-def _left_out(measured: Measured) -> str:
-    """How many of the sample do not count."""
+def _exclusion(measured: Measured) -> str:
+    """A sentence on how many users of the sample do not count; "" where all do."""
     return (f"{measured.left_out} of the sample excluded: a trial of theirs does not count."
             if measured.left_out else "")
 
 
 def _assumed(scenario: Scenario, users: UserSample) -> str:
-    """What the file does not say of these users, and the result rests on."""
+    """The assumptions on the users that are not from the file, in a sentence."""
     like = users.like.fields
     length = users.like.lists["queue"][0]
     (uplink_kbps, *_) = users.like.lists["uplink_kbps"]
@@ -166,7 +166,7 @@ def _assumed(scenario: Scenario, users: UserSample) -> str:
 
 
 def _by_group(users: UserSample, measured: Measured) -> dict[str, Recommendation]:
-    """A group without a user that counts is excluded; the table of choices names it."""
+    """The recommendation for each group with users that count; the table names the others."""
     made = {}
     for place, name in enumerate(users.groups):
         own = measured.only(place)

@@ -1,6 +1,6 @@
-"""Rows about users: one connection or response each, as far as a file knows it.
+"""Rows on users: one connection or response each, with the quantities that a file has.
 
-Addresses are read by nothing here: what a row does not hold cannot be stored.
+No address is read here, so none can be stored.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from firstflight.study.users.requested import QUANTITY_NAMES
 Numbers = NDArray[numpy.float64]
 T = TypeVar("T")
 
-MOST_SKIPPED = 0.1  # of all rows: a file with more of them is not what it was taken for
-MOST_CHARACTERS = 60  # of a group's name
-MOST_GROUPS = 1000  # each has its tables on the page
-MOST_WEIGHT = 1e12  # sums of more lose what is smaller, or overflow
-EVERYBODY = ""  # the group of rows that name none
-EMPTY_RESPONSE = "without a body"  # a redirection or a cached page: nothing is wrong with the row
+MOST_SKIPPED = 0.1  # of all rows: a file with more skipped rows has another format
+MOST_CHARACTERS = 60  # in a group's name
+MOST_GROUPS = 1000  # each has tables on the page
+MOST_WEIGHT = 1e12  # larger weights would lose small ones in sums, or overflow
+EVERYBODY = ""  # the group of rows without one
+EMPTY_RESPONSE = "without a body"  # a redirect or a cached page; nothing is wrong with the row
 
 
 class Row(NamedTuple):
-    """One connection or response; None for what the file does not know."""
+    """One connection or response; None for a quantity that the file does not have."""
 
     rtt_ms: float | None
     bandwidth_kbps: float | None
@@ -41,18 +41,17 @@ class Row(NamedTuple):
 
 
 class Skipped(Exception):
-    """A row that cannot be used; its words say why, and are counted."""
+    """A row that cannot be used; the message is the reason, by which such rows are counted."""
 
 
 @dataclass(frozen=True)
 class UserTable:
     """All usable rows of a file.
 
-    format: how the file was read. rtt_ms, bandwidth_kbps, response_bytes,
-    weight: shape (n,), NaN where not known. group: the place of each row's
-    group in groups, shape (n,). skipped: rows left out, by the reason.
-    estimated: what was not measured but estimated, in words, by the quantity. rtt_from: which
-    field the RTT is, and its unit.
+    format: how the file was read. rtt_ms, bandwidth_kbps, response_bytes, weight: shape (n,), NaN
+    where not known. group: the index of each row's group in groups, shape (n,). skipped: how many
+    rows were skipped, by reason. estimated: for quantities that are estimates, how they were
+    estimated, in words. rtt_from: the field of the RTT, and its unit.
     """
 
     format: str
@@ -71,7 +70,7 @@ class UserTable:
         return len(self.weight)
 
     def missing(self) -> list[str]:
-        """The quantities that some row lacks."""
+        """The quantities that are missing in some row."""
         return [name for name in QUANTITY_NAMES if bool(numpy.isnan(getattr(self, name)).any())]
 
 
@@ -79,8 +78,8 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
             estimated: dict[str, str] | None = None, rtt_from: str = "") -> UserTable:
     """The usable rows of a file.
 
-    parse: of an item its row, None where it has none; raises Skipped. Raises UsageError where
-    nothing is left, or more than MOST_SKIPPED is left out.
+    parse: returns the row of an item, None where it has none; raises Skipped. Raises UsageError
+    where no row is usable, or more than MOST_SKIPPED are skipped.
     """
     columns: list[list[float]] = [[], [], [], []]
     groups: dict[str, int] = {}
@@ -101,20 +100,20 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
         if len(groups) > MOST_GROUPS:
             raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
                              " or give fewer")
-    lost, kept = skipped.total() - skipped[EMPTY_RESPONSE], len(group)
+    unusable, usable = skipped.total() - skipped[EMPTY_RESPONSE], len(group)
     reasons = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
-    if not kept:
+    if not usable:
         raise UsageError(f"{where}: has no usable row" + (f": {reasons}" if reasons else ""))
-    if lost > MOST_SKIPPED * (lost + kept):
-        raise UsageError(f"{where}: {lost} of {lost + kept} rows cannot be used, more than a"
-                         f" tenth: {reasons}")
+    if unusable > MOST_SKIPPED * (unusable + usable):
+        raise UsageError(f"{where}: {unusable} of {unusable + usable} rows cannot be used, more"
+                         f" than a tenth: {reasons}")
     rtt_ms, bandwidth_kbps, response_bytes, weight = map(numpy.array, columns)
     return UserTable(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
                  tuple(groups), dict(skipped), estimated or {}, rtt_from)
 
 
 def _check(row: Row) -> None:
-    """Raises Skipped where no network or response is like this."""
+    """Check that a network or response can have these values. Raises Skipped."""
     for name, value in zip(QUANTITY_NAMES, row[:3]):
         limits = QUANTITIES[name]
         if value is not None and not limits.lowest <= value <= limits.highest:
@@ -126,7 +125,7 @@ def _check(row: Row) -> None:
 
 
 def value_of(text: str, what: str) -> float | None:
-    """A number of a file; None where it is empty or a dash. Raises Skipped."""
+    """A number in a file; None where it is empty or a dash. Raises Skipped."""
     text = text.strip()
     if text in ("", "-"):
         return None
@@ -140,7 +139,7 @@ def value_of(text: str, what: str) -> float | None:
 
 
 def group_of(text: str | None) -> str:
-    """The name of a group, as it may stand in a table. Raises Skipped."""
+    """The name of a group, which has to fit in a table. Raises Skipped."""
     name = (text or EVERYBODY).strip()
     if len(name) > MOST_CHARACTERS or not name.isprintable():
         raise Skipped("with a group's name that is too long or not printable")
@@ -148,7 +147,7 @@ def group_of(text: str | None) -> str:
 
 
 def summary(users: UserTable) -> str:
-    """How many rows were read, what the RTT is, and how many were left out, in one sentence."""
+    """A sentence on how many rows were read and excluded, and on the RTT."""
     low, median, high = (format_number(float(value)) for value in
                          numpy.nanpercentile(users.rtt_ms, (0, 50, 100)))
     left = "; ".join(f"{count} {why}" for why, count in users.skipped.items())
