@@ -1,6 +1,6 @@
-"""Charts: what figures show, as points with their units; findings/drawing draws each class.
+"""Charts: the content of figures, as points with units. findings/drawing draws each class.
 
-Nothing here knows of ink or paper. A kind of study fills these in.
+A kind of study fills them in; nothing here depends on how they are drawn.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ from firstflight.findings.difference import Difference
 
 Points = Sequence[tuple[float, float]]
 
-NARROW = 0.05  # an interval that prints as a single value
+NARROW = 0.05  # narrower intervals print as a single value
 
 
 def is_wide(ends: Ends | None) -> bool:
-    """Whether an interval is more than the one value that every repeat gave."""
+    """Whether an interval prints as more than a single value."""
     return ends is not None and ends[1] - ends[0] > NARROW
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What every figure has around its axes.
+    """The texts that every figure has around its axes.
 
-    context: the lines under the title, what was measured and how. compared: which measurements are
-    compared; the line says by which marks of its own a picture shows them. foot: below the axes,
-    what was counted; caption: below that, how the run was measured,
-    of whoever draws (Report.caption). alarm: what was excluded or differs, "" for
-    nothing; it is drawn to be seen. is_measured: whether the run's own trials are in it.
+    context: lines under the title: what was measured, and how. compared: which measurements are
+    compared; the drawing adds its marks for them. foot: below the axes, what was counted. caption:
+    below that, how the run was measured (Report.caption). alarm: what was excluded or differs, in
+    red; "" for nothing. is_measured: whether it shows trials of the run.
     """
 
     title: str
@@ -50,9 +49,9 @@ class Chart:
 class BarChart(Chart):
     """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
 
-    axis: of the buckets. publisher: behind "published" in the legend, such as
-    "in the paper". above: what stands over the bars. over: what the intervals are over.
-    is_like_the_papers: the bars stand on a logarithmic axis, as the paper's.
+    axis: of the buckets. publisher: follows "published" in the legend, such as "in the paper".
+    above: the meaning of the lines above the bars. over: what the intervals are over, such as
+    clients. is_like_the_papers: the axis is logarithmic, as in the paper.
     """
 
     bars: tuple[Bar, ...] = ()
@@ -68,10 +67,10 @@ class BarChart(Chart):
 class TimeChart(Chart):
     """A bar for each initial window like the paper's Figure 2.
 
-    bars: value is the window; baseline: the one that the others are compared with. The interval of
-    a bar is that of what it improves, drawn at the baseline's value less it.
-    measured, improved: what the bars are of, and what becomes of it, in a word. over: what the
-    intervals are over.
+    bars: their value is the window. baseline: the window that the others are compared with. The
+    interval of a bar is the baseline's value less the interval of the improvement. measured,
+    improved: what the bars show, and its improvement, in a word each, such as "time" and "saved".
+    over: what the intervals are over.
     """
 
     bars: tuple[Bar, ...] = ()
@@ -92,7 +91,7 @@ class BarPage(Chart):
 
 
 def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
-    """Several charts on one page; below its title stands what all of them share."""
+    """Several charts on one page; the lines that all of them share stand below its title."""
     first, *others = charts
     return BarPage(
         title, tuple(line for line in first.context if all(line in other.context
@@ -103,19 +102,18 @@ def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
 
 # Lines -------------------------------------------------------------------------------
 
-LOOKS = 7  # that lines of one plot are told apart by
+LOOKS = 7  # colours and markers that distinguish the lines of one plot
 
 
 @dataclass(frozen=True)
 class Line:
     """One line, or one series of bars or markers, of a plot.
 
-    name: in the legend, "" for none. x, y: of one length; ends: 95 %
-    intervals of y, () where there are none. look: which of the colours and
-    markers, in their order. window: the initial window that it is of, which then decides on its
-    colour; 0 for none. style: "curve" has no markers; "steps" are joined by steps; "points"
-    not; "faint", with open markers, is for what others are compared with; "published" are
-    diamonds; "bars" stand beside those of other lines.
+    name: in the legend, "" for none. x, y: of equal length. ends: 95 % intervals of y, () where
+    there are none. look: the index of its colour and marker. window: its initial window, which then
+    decides on the colour; 0 for none. style: a "curve" has no markers; "steps" are joined by steps,
+    "points" are not joined; "faint" lines, with open markers, are what others are compared with;
+    "published" are diamonds; "bars" stand next to those of other lines.
     """
 
     name: str
@@ -132,9 +130,9 @@ class Line:
 class Plot:
     """One pair of axes with their lines.
 
-    ticks: (place, label) along x; () for the axis's own. zero: a line at
-    y = 0. limit: a line at y that nothing passes, and its name. whole: ticks
-    along y are whole numbers. legend: whether it has one of its own.
+    ticks: (place, label) along x; () for automatic ones. zero: whether there is a line at y = 0.
+    limit: a line at a y that nothing exceeds, with its name. whole: ticks along y are whole
+    numbers. legend: whether the plot has its own legend.
     """
 
     x_label: str
@@ -154,11 +152,11 @@ class Plot:
 
 @dataclass(frozen=True)
 class LineChart(Chart):
-    """Plots in columns, each column's under each other.
+    """Columns of plots.
 
-    widths: of the columns, in proportion; () for even. plot_inches: the height of one plot, with
-    the labels of its axes. legend: one for the lines of all plots.
-    palette: "distinct" colours, or "ordered" ones from light to dark.
+    widths: relative widths of the columns; () for equal ones. plot_inches: the height of a plot
+    with the labels of its axes. legend: whether there is one for all plots. palette: "distinct"
+    colours, or "ordered" ones from light to dark.
     """
 
     columns: tuple[tuple[Plot, ...], ...] = ()
@@ -174,11 +172,10 @@ class LineChart(Chart):
 class TraceRow:
     """One connection. Times in seconds after the request, the rest in segments.
 
-    sent, again: data sent for the first time, and retransmitted; acked: the
-    acknowledged sequence number, a step at each point. window, ssthresh,
-    in_flight: steps; ssthresh only where it is finite. rtt_ms: smoothed.
-    absent: why there is nothing to draw, "" if there is. flagged: its verdict
-    failed.
+    sent, again: data sent for the first time, and retransmitted. acked: the acknowledged sequence
+    number, with a step at each point. window, ssthresh, in_flight: steps; ssthresh only where it is
+    finite. rtt_ms: smoothed. absent: why there is nothing to draw, "" if there is. flagged: whether
+    its verdict failed.
     """
 
     title: str
@@ -195,10 +192,10 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class TraceChart(Chart):
-    """What was sent and acknowledged beside the window, a row for each connection.
+    """A row for each connection: what was sent and acknowledged, and the window.
 
-    from_s, to_s: what is shown; sequence_s: in the time–sequence plots, None for
-    the same. rtt: whether the RTT is.
+    from_s, to_s: the time that is shown; sequence_s: that of the time–sequence plots, None for the
+    same. rtt: whether the RTT is shown.
     """
 
     rows: tuple[TraceRow, ...] = ()
@@ -212,10 +209,10 @@ class TraceChart(Chart):
 
 @dataclass(frozen=True)
 class GridChart(Chart):
-    """Shares in percent over two quantities, both axes logarithmic.
+    """Shares in percent by two quantities, on logarithmic axes.
 
-    x, y: the middles of the cells, arrays of shape (x,), (y,); shares:
-    array of shape (x, y). diagonals: (x·y constant, label) lines.
+    x, y: the middles of the cells, arrays of shape (x,) and (y,). shares: an array of shape (x, y).
+    diagonals: lines of constant x·y, as (x·y, label).
     """
 
     x: Any = None
@@ -231,11 +228,11 @@ class GridChart(Chart):
 
 @dataclass(frozen=True)
 class GroupChart(Chart):
-    """Groups of bars of a metric, a bar for each window; windows: in segments, the baseline first.
+    """Groups of bars of a metric, with a bar for each window.
 
-    groups: the label of each and what each window changes against the baseline, None where nothing
-    counts; the bars are of the experiments, with their intervals. axis: of the groups;
-    measured: of the bars' lengths, with its unit.
+    windows: in segments, the baseline first. groups: each with its label and what each window
+    changes against the baseline, None where no record counts; the bars are the experiments' means
+    with their intervals. axis: of the groups. measured: what the bars show, with its unit.
     """
 
     windows: tuple[int, ...] = ()
@@ -247,10 +244,11 @@ class GroupChart(Chart):
 
 @dataclass(frozen=True)
 class Square:
-    """One square: its number, in what the chart's scale is of.
+    """One square with its number, in the unit of the chart's scale.
 
-    percent: of the baseline, where it is improved; unsure: whether the 95 % interval of that holds
-    zero. n: fetches; left_out: those that do not count. is_near: to what is published.
+    percent: the improvement in percent of the baseline; unsure: whether its 95 % interval includes
+    zero. n: fetches; left_out: those that do not count. is_near: whether it is near the published
+    value.
     """
 
     value: float
@@ -263,9 +261,9 @@ class Square:
 
 @dataclass(frozen=True)
 class SquareMap:
-    """Rows of squares, the first at the bottom; None where nothing counts.
+    """Rows of squares, the first at the bottom; None where no record counts.
 
-    title: what distinguishes it from the others. columns: the labels of its columns.
+    title: what distinguishes the map from the others. columns: labels of the columns.
     """
 
     title: str
@@ -275,12 +273,12 @@ class SquareMap:
 
 @dataclass(frozen=True)
 class SquareChart(Chart):
-    """Maps of squares: colour and number in every square.
+    """Maps of squares, each with a colour and a number.
 
-    scale: what the numbers are: what is improved, in `unit` and percent; a window of `windows`, all
-    that there are, the smallest first; a level, whole ones without decimals; or what is compared
-    with the published values, which are the first row.
-    rows: labels of the rows, the first one's at the bottom; notes: at the right of them.
+    scale: what the numbers are. "improved": the improvement in `unit` and in percent. "window": one
+    of `windows`, the smallest first. "level": values, without decimals if they are whole.
+    "published": values that are compared with the published ones in the first row.
+    rows: labels of the rows, the first at the bottom; notes: at their right.
     """
 
     maps: tuple[SquareMap, ...] = ()
@@ -298,10 +296,10 @@ class SquareChart(Chart):
 
 @dataclass(frozen=True)
 class WaterfallStep:
-    """One step; value: of the number behind it.
+    """One step. value: the number after it.
 
-    sure: how it is known, which the look of its bar shows; "start" is no step,
-    but where they begin.
+    sure: how the step is known, which the bar's colour shows; "start" is not a step, but the
+    beginning.
     """
 
     label: str
@@ -311,9 +309,9 @@ class WaterfallStep:
 
 @dataclass(frozen=True)
 class StepChart(Chart):
-    """A waterfall: a row for each step, its bar from the number before it to the number behind it.
+    """A waterfall: a row for each step, with a bar from the number before it to that after it.
 
-    most: what the number can be at most, None for no such thing. axis: of the number.
+    most: the largest possible number, None without one. axis: of the number.
     """
 
     steps: tuple[WaterfallStep, ...] = ()
@@ -325,7 +323,7 @@ class StepChart(Chart):
 
 @dataclass(frozen=True)
 class Mark:
-    """A segment of data in a timeline: from byte to byte, when it left.
+    """A data segment in a timeline: when it left, and its first and last byte.
 
     kind: handshake and ticket are TLS's messages before the response, data the rest.
     """
@@ -340,10 +338,9 @@ class Mark:
 class Timeline:
     """The packets of one connection as captured at its server.
 
-    acknowledged, offered: (ms, bytes), a step at each point; offered: the end of
-    the receive window. text: the same in words. end_ms: when all was
-    acknowledged, None where it was not.
-    to_ms, to_bytes: ends of the axes, shared by timelines that are compared.
+    acknowledged, offered: (ms, bytes), with a step at each point; offered: the end of the receive
+    window. text: the timeline in words. end_ms: when all data were acknowledged, None where they
+    were not. to_ms, to_bytes: ends of the axes, common to the timelines that are compared.
     """
 
     title: str
@@ -358,7 +355,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class PacketsChart(Chart):
-    """Timelines beside each other. y_label: what its kB are."""
+    """Timelines next to each other. y_label: what the kB on their axis are."""
 
     timelines: tuple[Timeline, ...] = ()
     y_label: str = "kB from the server, headers included"
@@ -368,11 +365,11 @@ class PacketsChart(Chart):
 
 @dataclass(frozen=True)
 class PageBar:
-    """The time of a page under one window; its parts in ms.
+    """The time of a page under one window, in ms.
 
-    document_ms: of it, until the document was there; first_screen_ms: until the first screen,
-    None where nothing says. percent: earlier than with the first window, None for that itself.
-    unsure: whether the 95 % interval of what is earlier holds zero.
+    document_ms: until the document had arrived. first_screen_ms: until the first screen, None where
+    it is not known. percent: the saving against the first window, None for that window itself.
+    unsure: whether the 95 % interval of the saving includes zero.
     """
 
     page: Estimate
@@ -388,8 +385,8 @@ class PageBar:
 class PageChart(Chart):
     """Groups of bars, a bar for each window, each with the share of the document.
 
-    windows: in segments, the baseline first. groups: the label of each and its bars, None where
-    nothing counts. axis: of the groups.
+    windows: in segments, the baseline first. groups: each with its label and bars, None where no
+    record counts. axis: of the groups.
     """
 
     windows: tuple[int, ...] = ()
@@ -399,7 +396,7 @@ class PageChart(Chart):
 
 @dataclass(frozen=True)
 class ObjectBar:
-    """One object over time, in ms: named, parsed, requested, its first byte, all of it.
+    """One object over time, in ms: named, parsed, requested, first byte and last byte.
 
     opens: whether its request opened a connection.
     """
@@ -414,7 +411,7 @@ class ObjectBar:
 
 @dataclass(frozen=True)
 class ObjectPanel:
-    """The objects of a page under one window, the document first. marks: moments, (ms, name)."""
+    """The objects of a page under one window, the document first. marks: moments as (ms, name)."""
 
     title: str
     objects: tuple[ObjectBar, ...]
@@ -423,7 +420,7 @@ class ObjectPanel:
 
 @dataclass(frozen=True)
 class ObjectChart(Chart):
-    """Waterfalls under each other, on one axis of time."""
+    """Waterfalls under each other, with one time axis."""
 
     panels: tuple[ObjectPanel, ...] = ()
     to_ms: float = 1.0
