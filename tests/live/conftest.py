@@ -18,9 +18,9 @@ import pytest
 import experiment
 from firstflight.base.command_line import run_main
 from firstflight.runs import runs
+from tests.conftest import PROJECT
 from vtime.uml import find_kernel
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 Driver = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

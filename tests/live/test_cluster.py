@@ -23,7 +23,7 @@ from firstflight.runs.results.records import RowWriter, columns_of
 from firstflight.study import registry
 from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import PROJECT, command, rows, watched
-from tests.programs.cluster.dask_processes import Machines, certificates
+from tests.programs.dask_processes import Machines, certificates
 
 # Looked for and not imported: that takes every worker of the tests a quarter of a second.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
@@ -35,7 +35,8 @@ MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", 
 # Of each other kind one as small as they come.
 OF_EACH_KIND = {"handley1999_memory": Overrides({}), "ietf78_completion": Overrides(
     {"initcwnd": [10], "load": [0.3], "bandwidth_kbps": [500], "response_bytes": [15_000]},
-    repeat=1), str(PROJECT / "tests/golden/page/small.toml"): Overrides(  # nginx's HTTP/2 has a date
+    repeat=1), str(
+        PROJECT / "tests/golden/page/small.toml"): Overrides(  # nginx's HTTP/2 has a date
         {"initcwnd": [10], "http": ["1.1"], "loss_percent": [0.0], "queue": ["100"]})}
 # How often the window was looked at, while the guest's clock stood: that depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
@@ -91,7 +92,8 @@ def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: P
     study = registry.study_of(scenario_file.find(name), OF_EACH_KIND[name])
     captured = [trial.id for trial in study.trials[:1]]
     batch = TrialBatch(study, study.trials, captured)
-    done = subprocess.run([sys.executable, PROJECT / "firstflight" / "commands" / "batch.py", "--kernel", kernel],
+    done = subprocess.run(
+        [sys.executable, PROJECT / "firstflight" / "commands" / "batch.py", "--kernel", kernel],
                           input=batch.payload(), capture_output=True, timeout=DEADLINE_S,
                           check=False)
     assert done.returncode == 0, done.stderr
@@ -155,7 +157,8 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
 @pytest.mark.parametrize(("address", "said"), [
     ("tls://127.0.0.1:1", "Connection refused): start one with dask-scheduler"),
     ("tcp://192.0.2.1:8786", "use tls://"),
-    ("other", "certificate verify failed"), ("half", "[SSL: TLSV1_ALERT_|[Errno 104] Connection reset by peer"),
+    ("other", "certificate verify failed"),
+    ("half", "[SSL: TLSV1_ALERT_|[Errno 104] Connection reset by peer"),
     ("none", "no certificate is given to Dask")])
 def test_what_cannot_be_reached_is_one_line(address: str, said: str, results: Path,
                                             machines: Machines, tmp_path: Path) -> None:

@@ -1,15 +1,23 @@
-"""What other people's scripts call, each once, and how their input and output pass through."""
+"""What others' scripts call, how their input and output pass, in any place, and repeated.
+
+A place: the folder's path, the scripts' names, the environment, whether packets are captured, and
+whether the machine is busy. Ten scripts of what courses do run one after the other in one guest.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import re
 import shutil
 import signal
-import re
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,7 +32,8 @@ PROGRAMS = ("iperf", "iperf3", "ping", "wget", "curl", "nc", "nginx", "tcpdump",
 # What a host types, and what has to come back.
 TYPED = {
     "ping -i 0.1 -c 3 10.0.0.2": "time=20.0 ms", "wget -qO- 10.0.0.2:8000/page": "a page",
-    "curl -s 10.0.0.2:8080/page": "a page", "echo by nc | nc -N 10.0.0.2 7000; sleep 1; cat got": "by nc",
+    "curl -s 10.0.0.2:8080/page": "a page",
+    "echo by nc | nc -N 10.0.0.2 7000; sleep 1; cat got": "by nc",
     "iperf -c 10.0.0.2 -t 1 -w 1m | tail -1": "Mbits/sec",
     "iperf3 -c 10.0.0.2 -t 1 -P 10 | tail -4": "[SUM]", "ip -o link show h1-eth0": "mtu 1500",
     "tc -s qdisc show dev h1-eth0": "limit 100", "ss -tin dst 10.0.0.2": "State",
@@ -76,7 +85,8 @@ def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Pat
             os.utime(path, (1e9, 1e9))  # which both servers tell
         return Ended(folder, "python3", "script.py")
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(ran, ("this", "that"))  # as long: what ps tells of memory depends on it
+        one, other = pool.map(ran,
+                              ("this", "that"))  # as long: what ps tells of memory depends on it
     assert one.status == 0, one.err
     assert [(typed, came) for (typed, words), came in zip(TYPED.items(), one.out.split("#"))
             if words not in came] == []
@@ -90,7 +100,8 @@ def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Pat
 
 def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", "sh", "-c",
+        done = subprocess.run(
+            [str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", "sh", "-c",
                                "sleep 5; head -c 4; sleep 5; echo ends"], cwd=tmp_path,
                               stdin=endless.stdout, capture_output=True, timeout=120, check=False)
         endless.kill()
@@ -132,7 +143,241 @@ def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:
 
 def test_mininet_s_own_command_builds_the_networks_of_topo(tmp_path: Path) -> None:
     """As the docstring of topo.py has it."""
-    (line,) = re.findall(r"^    \./run\.sh -- (.*)$", (PROJECT / "topo.py").read_text(), re.MULTILINE)
-    done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", *line.split()],
+    (line,) = re.findall(r"^    \./run\.sh -- (.*)$",
+                         (PROJECT / "topo.py").read_text(), re.MULTILINE)
+    done = subprocess.run(
+        [str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", *line.split()],
                           cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0 and "0% dropped (2/2 received)" in done.stderr, done.stderr
+
+
+# The same scripts in other places print the same bytes, at the same moments, and send the same ---
+
+NETWORK = """\
+two() {
+    ip netns add a; ip netns add b
+    ip link add va netns a type veth peer name vb netns b
+    ip -n a addr add 10.0.0.1/24 dev va; ip -n b addr add 10.0.0.2/24 dev vb
+    for place in a b; do
+        ip -n $place link set v$place up; ip -n $place link set lo up
+        ip netns exec $place tc qdisc add dev v$place root $1
+    done
+}
+none() { pkill iperf3; ip -all netns del; }
+"""
+IPERF = """\
+ip netns exec b iperf3 -s -D >/dev/null; sleep 1
+ip netns exec a iperf3 {flags} -t 1 -c 10.0.0.2 -J; none
+"""
+MININET = """\
+from mininet.link import TCLink
+from mininet.net import Mininet
+from mininet.nodelib import LinuxBridge
+net = Mininet(switch=LinuxBridge, link=TCLink, controller=None)
+hosts = [net.addHost(f"h{number}") for number in (1, 2)]
+switch = net.addSwitch("s1")
+for host in hosts:
+    net.addLink(host, switch, bw=10, delay="5ms", max_queue_size=50)
+net.start()
+net.pingAll()
+hosts[1].cmd("iperf3 -s -D")
+print(hosts[0].cmd("iperf3 -J -c 10.0.0.2 -t 1"))
+net.stop()
+"""
+OPEN_VSWITCH = """\
+ovs-vsctl add-br s1
+for i in 1 2; do
+    ip netns add h$i
+    ip link add s1-eth$i type veth peer name h$i-eth0 netns h$i
+    ip -n h$i addr add 10.0.0.$i/24 dev h$i-eth0
+    ip -n h$i link set h$i-eth0 up; ip link set s1-eth$i up; ovs-vsctl add-port s1 s1-eth$i
+done
+ip netns exec h1 ping -c 4 -i 0.2 10.0.0.2
+ovs-ofctl dump-flows s1; ovs-vsctl show; ovs-ofctl dump-ports s1
+ovs-vsctl del-br s1; ip -all netns del
+"""
+CURL = """\
+. ./network; two "netem delay 30ms rate 5mbit"
+mkdir served; head -c 200000 /dev/zero >served/file
+ip netns exec b python3 -m http.server -d served 8000 >/dev/null 2>&1 & sleep 1
+for each in 1 2 3; do
+    ip netns exec a curl -s -o /dev/null -w '%{time_connect} %{time_total} %{local_port}\\n' \\
+        10.0.0.2:8000/file
+done
+kill $!; none; rm -r served
+"""
+SOCKETS = """\
+. ./network; two "netem delay 15ms"
+ip netns exec b python3 -c '
+import socket, time
+connection, _ = socket.create_server(("10.0.0.2", 9)).accept()
+count, begun_ns = 0, time.monotonic_ns()
+while piece := connection.recv(65536):
+    count += len(piece)
+print(count, time.monotonic_ns() - begun_ns)' &
+sleep 0.5
+ip netns exec a python3 -c '
+import socket, subprocess
+connection = socket.create_connection(("10.0.0.2", 9))
+connection.sendall(bytes(3000000))
+print(subprocess.run(["ss", "-tin"], capture_output=True, text=True).stdout)'
+wait; none
+"""
+RANDOM = """\
+import os, random, subprocess, tempfile, threading, time
+print(time.time_ns(), os.getpid(), random.random(), hash("a"), os.urandom(8).hex())
+print(tempfile.mktemp(), {str(number) for number in range(10)})
+def wait(number):
+    time.sleep(number / 1000)
+    print(number, time.monotonic_ns())
+threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+for _ in range(5):
+    subprocess.run(["mktemp", "-u"])
+    print(time.monotonic_ns())
+"""
+TASKS = """\
+import asyncio, random, time
+async def answer(reader, writer):
+    while line := await reader.readline():
+        await asyncio.sleep(random.random() / 100)
+        writer.write(line)
+async def ask(client):
+    reader, writer = await asyncio.open_connection("127.0.0.1", 7777)
+    for number in range(5):
+        writer.write(b"%d %d\\n" % (client, number))
+        print((await reader.readline()).strip(), time.monotonic_ns())
+    writer.close()
+async def main():
+    await asyncio.start_server(answer, "127.0.0.1", 7777)
+    await asyncio.gather(*map(ask, range(4)))
+asyncio.run(main())
+"""
+SCRIPTS = {
+    "1.sh": '. ./network; two "netem delay 20ms limit 100000"\n' + IPERF.format(flags=""),
+    "2.sh": '. ./network; two "tbf rate 20mbit burst 20k limit 60k"\n' + IPERF.format(flags="-P 2"),
+    "3.sh": '. ./network; two "netem delay 5ms loss 1% rate 20mbit"\n'
+            + IPERF.format(flags="-u -b 5M"),
+    "4.sh": '. ./network; two "netem delay 10ms 3ms loss 2%"\n'
+            "ip netns exec a ping -c 100 -i 0.01 10.0.0.2; none\n",
+    "5.py": MININET, "6.sh": OPEN_VSWITCH, "7.sh": CURL, "8.sh": SOCKETS, "9.py": RANDOM,
+    "10.py": TASKS}
+ALL = """\
+ip link set lo up
+for script in {names}; do
+    case $script in *.py) python3 "$script" ;; *) sh "$script" ;; esac
+done
+"""
+
+
+def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = ()) -> Ended:
+    """How all scripts ended in a folder, under names with this prefix."""
+    folder.mkdir(parents=True)
+    (folder / "network").write_text(NETWORK)
+    for name, content in SCRIPTS.items():
+        (folder / f"{prefix}{name}").write_text(content)
+    (folder / "all.sh").write_text(ALL.format(names=" ".join(prefix + name for name in SCRIPTS)))
+    return Ended(folder, "sh", "all.sh", flags=flags, results=folder.parent / f"kept-{prefix}")
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """The machine's processors are busy meanwhile."""
+    burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in burning:
+            process.kill()
+            process.wait()
+
+
+def times(ended: Ended) -> bytes:
+    """What was printed with its times, on the guest's clock; and when all had ended."""
+    return (ended.kept / "output.txt").read_bytes() + str(ended.facts()["virtual_s"]).encode()
+
+
+def test_ten_scripts_in_three_places(tmp_path: Path) -> None:
+    first = ended_in(tmp_path / "a")
+    assert first.status == 0 and first.out.count('"bits_per_second"') > 20, first.err
+    long = tmp_path / "a folder" / "with a much longer name" / "and some more of them" / "b"
+    second = ended_in(long, "script_of_a_longer_name_",
+                      ("--capture", "--env", f"LONG={'x' * 3000}", "--env", "MORE=1"))
+    with busy(2):
+        third = ended_in(tmp_path / "c", "c", ("--capture", "--env", "SHORT=x"))
+    assert second.out == first.out and third.out == first.out
+    assert times(second) == times(first) and times(third) == times(first)
+    packets = [(ended.kept / "capture.pcapng").read_bytes() for ended in (second, third)]
+    assert len(packets[0]) > 1_000_000 and packets[0] == packets[1]
+    assert shutil.which("ovs-vsctl") is None or "actions=NORMAL" in first.out
+
+
+# ./run.sh --repeat N -- COMMAND -------------------------------------------------------
+
+# A transfer that loses at random, and what Python draws by the seed.
+LOSSY_SCRIPT = """\
+ip netns add a; ip netns add b
+ip link add name va netns a type veth peer name vb netns b
+ip -n a addr add 10.0.0.1/24 dev va; ip -n b addr add 10.0.0.2/24 dev vb
+ip -n a link set dev va up; ip -n b link set dev vb up
+ip netns exec a tc qdisc add dev va root netem delay 10ms rate 10mbit loss 3%
+ip netns exec b iperf3 -s -D >/dev/null
+until ip netns exec b ss -Hltn | grep -q :5201; do sleep 0.1; done
+ip netns exec a iperf3 -c 10.0.0.2 -n 500K -f k | grep receiver
+date +%N >written
+python3 -c 'print("drawn", hash("a word") % 1000, "of 1000")'
+exit $STATUS
+"""
+
+
+def test_runs_differ_by_their_seeds_and_the_table_has_lines_and_connections(tmp_path: Path) -> None:
+    (tmp_path / "lossy.sh").write_text(LOSSY_SCRIPT)
+    ended = Ended(tmp_path, "sh", "lossy.sh", flags=(
+        "--repeat", "4", "--jobs", "2", "--seed", "7", "--env", "STATUS=3"))
+    assert ended.status == 3 and "run 1 (seed 7) ended with status 3; 4 of 4" in ended.err
+    assert ended.out.startswith("4 runs, seeds 7 to 10\n")
+    assert "drawn _ of 1000\n    median " in ended.out
+    assert "a 10.0.0.1 → b 10.0.0.2:5201 (2): retransmitted segments\n" in ended.out
+    stored = json.loads((ended.kept / "spread.json").read_text())
+    assert stored["seeds"] == [7, 8, 9, 10] and stored["status"] == [3] * 4
+    (drawn,) = (row for row in stored["lines"] if row["name"] == "drawn _ of 1000")
+    assert len(set(drawn["each"])) > 1
+    (goodput,) = (row for row in stored["connections"] if row["name"].endswith("goodput"))
+    assert goodput["unit"] == "Mbit/s" and all(0.5 < rate < 10 for rate in goodput["each"])
+    runs = sorted(ended.kept.glob("run_*"))
+    assert [run.name for run in runs] == ["run_1", "run_2", "run_3", "run_4"]
+    for run, number in zip(runs, drawn["each"]):
+        assert f"out drawn {number:.0f} of 1000" in (run / "output.txt").read_text()
+        assert (run / "files" / "written").exists() and not (run / "capture.pcapng").exists()
+        assert json.loads((run / "command.json").read_text())["seed"] == 7 + runs.index(run)
+
+
+def test_the_same_repeats_give_the_same_table(tmp_path: Path) -> None:
+    (tmp_path / "lossy.sh").write_text(LOSSY_SCRIPT)
+    flags = ("--repeat", "2", "--env", "STATUS=0")
+    first, second = (Ended(tmp_path, "sh", "lossy.sh", flags=flags) for _ in range(2))
+    assert first.status == 0 and first.out == second.out
+
+
+def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path: Path) -> None:
+    """It comes as soon as a run has ended; there are far too many to have all ended by then."""
+    with subprocess.Popen(
+            [str(PROJECT / "run.sh"), "--results", str(tmp_path / "results"), "--repeat", "500",
+             "--jobs", "2", "--", "sh", "-c", "sleep 1; echo number $(date +%N)"],
+            cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True) as running:
+        assert running.stderr is not None and running.stdout is not None
+        ended = 0
+        while ended < 2:  # whichever ends first
+            told = running.stderr.readline()
+            assert told, "it ended before"
+            ended += " of 500: seed " in told
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate()
+    assert running.returncode == 130 and "of 500 runs had ended" in err
+    (kept,) = (tmp_path / "results" / "commands").iterdir()
+    stored = json.loads((kept / "spread.json").read_text())
+    assert 2 <= stored["runs"] < 500 and stored["requested"] == 500
+    assert out.startswith(f"{stored['runs']} runs, seeds {stored['seeds'][0]} to ")
+    assert not [*kept.glob("run_*/.guest")]

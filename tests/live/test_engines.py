@@ -1,4 +1,4 @@
-"""The engines themselves: verdicts that must fail, a dead server, real time."""
+"""The engines: verdicts that must fail, a dead server, real time, netlink, the guest's clock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.guests import UmlEngine
-from firstflight.testbed.job import JobFolder
+from firstflight.testbed.job import JobFolder, WorkerProcess
 from vtime.console import EngineCannot, EngineError
 from vtime.kernel.init import RESULTS
 from vtime.uml import VIRTUAL_TIME, guest_command, why_not
@@ -175,3 +177,148 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
         subprocess.run(booting, cwd=folder, stdin=subprocess.DEVNULL,
                        stdout=console, stderr=subprocess.STDOUT, timeout=300, check=False)
     return int((folder / "status").read_text())
+
+
+# What a network is told over netlink is what tc and ip show, and what they would have done ---
+
+# Runs in the guest: on one interface netlink does it, on another, of the same name in a
+# namespace of its own, tc and ip do; both are asked what there is.
+BOTH = """
+import json, os, re, subprocess, sys
+from types import SimpleNamespace
+from firstflight.testbed.network.kernel import NodeKernel
+from firstflight.testbed.network.links import Neighbour, Route, RouteOptions, star_routes
+from firstflight.testbed.network.ports import Port
+from firstflight.net.link import Link, Path
+from firstflight.testbed.network.shaping import bottleneck_queue, server_port, star_ports
+
+def run(words):
+    return subprocess.run(words.split(), capture_output=True, text=True, check=True).stdout
+
+def shown(words):
+    # From iproute2 6.7 on tc knows the seed, and shows it where it is the kernel's own choice, too.
+    return [re.sub(" seed (?!9$)[0-9]+$", "", line.rstrip()) for line in run(words).splitlines()]
+
+PORTS = [*star_ports(Path(Link(50.5005, 56, 20, loss_percent=1.7, jitter_ms=2.3, seed=9),
+                          Link(50.5005, 10_000_000, 20))),
+         *star_ports(Path(Link(10, 1e6, 5, loss_percent=2, loss_burst=4, qdisc="cake", seed=9),
+                          Link(10, 56, 5)))[:1],
+         *(Port("any", bottleneck_queue(kind, 20000, 500)) for kind in ("cake", "fq_codel")),
+         server_port("any", True)]
+ROUTES = [*star_routes(10, 27, "cubic", RouteOptions(300, True, 536)),
+          Route("10.0.1.7", "any", {"initcwnd": 3, "congctl": "reno"}, via="10.0.0.9"),
+          Route("default", "any", {"initrwnd": 64}, via="10.0.0.9"),
+          Route("default", "any", {}, via="10.0.0.8")]
+KNOWN = Neighbour("10.0.0.7", "00:11:22:33:44:55", "any")
+found = []
+
+def compare(each, does, words):
+    told = []
+    for by_netlink in (True, False):
+        os.unshare(os.CLONE_NEWNET) if hasattr(os, "unshare") else libc.unshare(0x40000000)
+        run(f"ip link add {each.where} type veth peer name other")
+        run("ip link set other up")
+        run(f"ip link set {each.where} up")
+        run(f"ip addr add 10.0.0.3/24 dev {each.where}")
+        if by_netlink:
+            kernel = NodeKernel(SimpleNamespace(name="here", pid=os.getpid()))
+            does(kernel)
+            kernel.close()
+        else:
+            for command in each.commands:
+                run(command if " seed " in str(told) else command.partition(" seed ")[0])
+        told.append(shown(words))
+    found.append({"said": each.commands, "netlink": told[0], "tool": told[1]})
+
+import ctypes
+libc = ctypes.CDLL(None)
+for port in PORTS:
+    compare(SimpleNamespace(where=port.name, commands=port.commands),
+            lambda kernel: kernel.install_ports(port), f"tc qdisc show dev {port.name}")
+for wanted in (*ROUTES, KNOWN):
+    install = NodeKernel.install_neighbours if wanted is KNOWN else NodeKernel.install_routes
+    compare(SimpleNamespace(where=wanted.interface, commands=[wanted.command]),
+            lambda kernel: install(kernel, wanted),
+            "ip neigh show" if wanted is KNOWN else "ip route show")
+json.dump(found, open(sys.argv[1], "w"))
+"""
+
+
+def test_tc_and_ip_show_the_same_as_if_they_had_done_it(kernel: Path, tmp_path: Path) -> None:
+    status = in_guest(kernel, tmp_path / "guest",
+                      ["/usr/bin/python3", "-c", BOTH, f"{RESULTS}/found.json"])
+    said = (tmp_path / "guest" / "console.log").read_text()
+    assert status == 0, said
+    found: list[dict[str, Any]] = json.loads((tmp_path / "guest" / "found.json").read_text())
+    assert len(found) == 6 + 5 + 1
+    for each in found:
+        assert each["netlink"] == each["tool"], each["said"]
+    shown = "\n".join(line for each in found for line in each["netlink"])
+    for words in ("netem 1: root refcnt 2 limit 1000000 delay 50.5ms  2.3ms loss 1.7%",
+                  "netem 2: parent 1:1 limit 20 rate 56Kbit", "loss gemodel", "cake 1: root",
+                  "tbf 1: root", "fq_codel 2: parent 1:1 limit 500p", "fq 1: root",
+                  "initcwnd 10", "rto_min lock 300ms congctl cubic", "default via 10.0.0.8",
+                  "10.0.0.7 dev any lladdr 00:11:22:33:44:55 PERMANENT"):
+        assert words in shown, shown
+
+
+# The guest's clock --------------------------------------------------------------------
+
+READS = """
+import json, time
+time.sleep(0.001)
+seen = [time.monotonic_ns() for _ in range(1100)]
+json.dump(seen, open("{results}/seen.json", "w"))
+"""
+SPIN = """
+import json, time
+start, reads = time.monotonic_ns(), 0
+while time.monotonic_ns() - start < 1_000_000_000:
+    reads += 1
+json.dump([reads, time.monotonic_ns() - start], open("{results}/seen.json", "w"))
+"""
+TICKS = "import os\nstart = os.times().elapsed\nwhile os.times().elapsed == start: pass"
+
+
+def guest(kernel: Path, folder: Path, program: str) -> list[str]:
+    """The command of a guest that runs a Python program."""
+    (folder / "command.json").write_text(json.dumps(
+        ["/usr/bin/python3", "-c", program.replace("{results}", RESULTS)]))
+    return guest_command(kernel)
+
+
+def seen_by(kernel: Path, folder: Path, program: str) -> list[int]:
+    subprocess.run(guest(kernel, folder, program), cwd=folder, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, timeout=300, check=False)
+    seen: list[int] = json.loads((folder / "seen.json").read_text())
+    return seen
+
+
+def test_a_thousand_reads_are_free_and_then_each_costs_a_nanosecond_more(
+        kernel: Path, tmp_path: Path) -> None:
+    seen = seen_by(kernel, tmp_path, READS)
+    steps = [after - before for before, after in zip(seen, seen[1:])]
+    first = next(place for place, step in enumerate(steps) if step)
+    assert 990 <= first <= 1000
+    assert steps[first:] == list(range(1, len(steps) - first + 1))
+
+
+def test_a_process_that_spins_until_the_clock_moves_gets_through(kernel: Path,
+                                                                 tmp_path: Path) -> None:
+    reads, took_ns = seen_by(kernel, tmp_path, SPIN)
+    # 1000 reads, then √(2 · 10⁹): see clock.sed.
+    assert reads < 50_000 and 1_000_000_000 <= took_ns < 1_000_100_000
+
+
+def test_a_loop_on_times_which_reads_no_clock_ends_at_the_deadline(kernel: Path,
+                                                                   tmp_path: Path) -> None:
+    job = JobFolder(tmp_path / "guest", [], {})
+    worker = WorkerProcess(job, [{"id": "one"}], guest(kernel, job.path, TICKS), job.path,
+                           3.0, 3.0)
+    try:
+        with pytest.raises(EngineError, match="said nothing for [0-9]+ s while its network"):
+            while True:
+                list(worker.poll())
+                time.sleep(0.05)
+    finally:
+        worker.stop()

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PROJECT
 from vtime import confine
 from vtime.kernel.init import RESULTS
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 NOBODY = 65534
 SECRET = "a secret of the host's"
 
@@ -182,7 +182,8 @@ def for_everybody(kernel: Path, place: Path, owner: int) -> list[str]:
                         ignore=shutil.ignore_patterns("__pycache__"))
     asking = ("import json, sys; from pathlib import Path; from vtime import uml;"
               " print(json.dumps(uml.guest_command(Path(sys.argv[1]))))")
-    done = subprocess.run([*as_user(owner), sys.executable, "-B", "-c", asking, str(place / "linux")],
+    done = subprocess.run(
+        [*as_user(owner), sys.executable, "-B", "-c", asking, str(place / "linux")],
                           cwd=place / "project", capture_output=True, text=True, timeout=300,
                           check=True)
     command: list[str] = json.loads(done.stdout)

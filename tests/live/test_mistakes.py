@@ -1,11 +1,12 @@
-"""What the report of a capture says of mistakes that users of Mininet and tc have made in public.
+"""What a capture's report says of public mistakes with Mininet and tc; links without a limit.
 
-Those of tc, ip and sysctl are in one guest, each between two network namespaces of its own; those of
-Mininet's scripts in a second one.
+Those of tc, ip and sysctl are in one guest, each between two network namespaces of its own; those
+of Mininet's scripts in a second one.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.report import report_capture
 from firstflight.wire.capture.spaces import NamespaceNames
-from tests.live.test_captured_networks import FUNCTIONS
+from tests.live.test_captures import FUNCTIONS
 from tests.live.test_commands import Ended
 from vtime.uml import find_kernel
 
@@ -52,14 +53,16 @@ MISTAKES = (
             r"failed in the root namespace: tc qdisc add dev inroota-eth0 .*: Cannot find device"),
     Mistake("nochg", "q change root netem delay 5ms 2>/dev/null; pings",
             r"(the kernel refused netem|failed in .*dev nochga-eth0)"),
-    Mistake("mbps", "q add root handle 1: htb default 1; class parent 1: classid 1:1 htb rate 1mbps;"
+    Mistake("mbps",
+            "q add root handle 1: htb default 1; class parent 1: classid 1:1 htb rate 1mbps;"
             " pings 50 0.001 1000",
             r"mbpsa-eth0\): rate 1mbps: bps are bytes a second for tc, which set 8 Mbit/s"),
     Mistake("minutes", "q add root netem delay 10m 2>/dev/null; pings",
             r"failed in .*dev minutesa-eth0 root netem delay 10m: .*llegal"),
     Mistake("jitonly", "q add root netem jitter 5ms 2>/dev/null; pings",
             r"failed in .*dev jitonlya-eth0 root netem jitter 5ms: What is \"jitter\""),
-    Mistake("second", "q add root netem delay 10ms; q add root tbf rate 1mbit burst 15k latency 50ms"
+    Mistake("second",
+            "q add root netem delay 10ms; q add root tbf rate 1mbit burst 15k latency 50ms"
             " 2>/dev/null; pings",
             r"seconda-eth0\): netem delay 10 ms .*: replaced by tbf 1 Mbit/s .*burst 15k latency"),
     Mistake("pfifo", "q add root handle 1: htb default 1; class parent 1: classid 1:1 htb rate"
@@ -84,7 +87,8 @@ MISTAKES = (
             r"\d+ of \d+ pings were not answered"),
     Mistake("rsysctl", "sysctl -qw net.ipv4.tcp_congestion_control=reno; sends",
             r"sysctl -qw net.ipv4.tcp_congestion_control.reno ran in the root namespace"),
-    Mistake("window", "$a ip route add 10.88.0.0/16 dev $D initcwnd 20; q add root netem delay 20ms;"
+    Mistake("window",
+            "$a ip route add 10.88.0.0/16 dev $D initcwnd 20; q add root netem delay 20ms;"
             " sends 200000",
             r"10.88.0.0/16 dev windowa-eth0 initcwnd 20 set an initial window of 20 in windowa, and"
             r" its first flights have 10"),
@@ -122,7 +126,8 @@ def told(ended: Ended) -> str:
     fields = read_headers(capture)
     found = observe_links(capture, fields, spaces)
     conversations = find_conversations(capture, fields, found)
-    seen = [each for each in observe_connections(conversations.connections, conversations.tcp, found, capture.data) if each] \
+    seen = [each for each in observe_connections(conversations.connections, conversations.tcp, found,
+                                      capture.data) if each] \
         if conversations.tcp else []
     lines = [f"{link.name} ({link.sender}): {said}" for link in found
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
@@ -202,3 +207,60 @@ def test_mistakes_in_mininets_scripts_are_told(tmp_path: Path) -> None:
     whole = told(ended)
     assert not [said for said in OF_MININET if not re.search(said, whole)], whole
     assert "did you mean 100 ms" not in whole  # the unit was written
+
+
+# Links that nobody limited ------------------------------------------------------------
+
+# Two namespaces; each end delays what it sends, or only the client does.
+TWO = """\
+ip netns add a; ip netns add b
+ip link add va netns a type veth peer name vb netns b
+ip -n a addr add 10.0.0.1/24 dev va; ip -n b addr add 10.0.0.2/24 dev vb
+ip -n a link set va up; ip -n b link set vb up
+ip netns exec a tc qdisc add dev va root netem delay {delay} limit 100000
+{second}ip netns exec b tc qdisc add dev vb root netem delay {delay} limit 100000
+ip netns exec b iperf3 -s -D >/dev/null
+sleep 1
+ip netns exec a ping -c 3 -i 0.2 10.0.0.2 | grep 'time='
+for each in $(seq {times}); do
+    ip netns exec a iperf3 -t 2 -c 10.0.0.2 -J {flags} >report; cat report; echo ,
+done
+"""
+
+
+def rates(ended: Ended) -> list[float]:
+    """Mbit/s of each transfer that the script printed."""
+    reports = json.loads("[" + ended.out[ended.out.index("{"):].rstrip().rstrip(",") + "]")
+    return [round(report["end"]["sum_received"]["bits_per_second"] / 1e6, 1)
+            for report in reports]
+
+
+def test_six_transfers_over_a_delay_are_alike_and_the_same_in_another_folder(
+        tmp_path: Path) -> None:
+    """A stock kernel in real time has 386 to 477 Mbit/s; a window of 64 kB would carry 13."""
+    script = TWO.format(delay="20ms", second="", times=6, flags="")
+    ended = []
+    for name in ("a", "another folder with a longer name"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "two.sh").write_text(script)
+        ended.append(Ended(folder, "sh", "two.sh"))
+    first, second = ended
+    assert first.status == 0, first.err
+    assert first.out.count("time=40.0 ms") == 2  # the first also waits for the address
+    assert min(rates(first)) > 300 and max(rates(first)) < 1.05 * min(rates(first)), rates(first)
+    assert rates(second) == rates(first)
+
+
+@pytest.mark.parametrize("flags", ["", "-R"])
+def test_a_delay_of_one_direction_carries_as_much(tmp_path: Path, flags: str) -> None:
+    (tmp_path / "two.sh").write_text(TWO.format(delay="40ms", second="# ", times=2, flags=flags))
+    ended = Ended(tmp_path, "sh", "two.sh")
+    assert ended.status == 0 and min(rates(ended)) > 300, rates(ended)
+
+
+def test_without_a_cost_the_packets_of_a_round_trip_arrive_at_one_moment(tmp_path: Path) -> None:
+    """Why a packet costs something: the receive window does not grow."""
+    (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=3, flags=""))
+    ended = Ended(tmp_path, "sh", "two.sh", flags=("--packet-cost", "0"))
+    assert ended.status == 0 and min(rates(ended)) < 30, rates(ended)

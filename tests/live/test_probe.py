@@ -104,7 +104,8 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def found(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+def found(kernel: Path,
+          tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
     """Of each case the exit status, standard output and standard error."""
     home = tmp_path_factory.mktemp("probe")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=own",

@@ -1,7 +1,8 @@
-"""Servers that are not ours, in the guest: nginx, one's own, and all that can be wrong with one."""
+"""Servers that are not ours, TLS, and Debian 13's programs, in the guest."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from firstflight.base import errors
+from firstflight.runs import runs
 from firstflight.testbed.hosts import certificates
 from firstflight.testbed.hosts.certificates import ChainSpec
+from firstflight.testbed.hosts.tls_records import newer_openssl
 from tests.live.conftest import Driver, command, rows, unwrapped
+from vtime import system
 
 NETWORK = ("--rtt", "100", "--bw", "10000", "--iw", "10", "--no-figures")
 # A server for one test each: what it does with a request, below a class that answers.
@@ -147,7 +151,8 @@ OTHERS = """self.send_response(200)
 @pytest.mark.parametrize(("do", "words"), [
     (HALF, "the server has ended (status 3); it said: out of memory"),
     (BUSY, "HTTP status 503"),
-    (WHOLE.replace("int(self.path[1:])", "29999"), "observed 29999 bytes of 30000 sent, expected 30000")])
+    (WHOLE.replace("int(self.path[1:])", "29999"),
+     "observed 29999 bytes of 30000 sent, expected 30000")])
 def test_what_a_server_does_wrong_is_said(drive: Driver, results: Path, folder: Path, do: str,
                                           words: str) -> None:
     """And the next trial finds it started anew, where it has ended; its words are kept."""
@@ -192,3 +197,99 @@ def test_a_server_of_ones_own_reads_no_more_than_it_is_let_and_writes_to_memory(
     assert (one["verdict"], one["seen_initcwnd"], one["seen_first_flight"]) == ("pass", "10", "10")
     assert one["total_ms"] == other["total_ms"]
     assert not Path("/var/log/mine").exists() and not Path("/tmp/mine").exists()
+
+
+# TLS in the guest ---------------------------------------------------------------------
+
+def test_tls_is_measured_as_the_model_says(drive: Driver, results: Path) -> None:
+    """IW 10 holds a chain of so many bytes in OpenSSL's writes, and not one of a byte more."""
+    fits = 12_566 if newer_openssl() else 12_588  # Debian 13, Debian 12
+    chains = ("4000", str(fits), str(fits + 1))
+    done = drive("--rtt", "100", "--bw", "100000", "--iw", "3,10", "--size", "10000", "--client",
+                 "curl", "--chain", ",".join(chains), "--resumed", "0,1", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {(row["initcwnd"], row["chain_bytes"], row["resumed"]): row
+             for row in rows(results, "own")}
+    assert all(row["verdict"] == "pass" for row in found.values()) and len(found) == 12
+    assert [found["10", chain, "0"]["handshake_round_trips"]
+            for chain in chains] == ["1", "1", "2"]
+    assert {row["handshake_round_trips"] for (_, _, resumed), row in found.items()
+            if resumed == "1"} == {"1"}
+
+
+def test_repeats_are_identical(drive: Driver, results: Path) -> None:
+    """But for those of ECDSA, whose signatures differ in length."""
+    done = drive("--rtt", "50", "--bw", "10000", "--iw", "10", "--client", "curl", "--chain",
+                 "16000", "--signature", "ed25519,rsa2048", "--repeat", "3", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    times = {(row["signature"], row["appconnect_ms"], row["first_byte_ms"], row["total_ms"])
+             for row in rows(results, "own")}
+    assert len(times) == 2
+
+
+# What Debian 13's programs bring, in guests -------------------------------------------
+
+IS_HERE = system.folder().is_dir()
+needs = pytest.mark.skipif(not IS_HERE, reason=system.MISSING)
+
+
+@needs
+@pytest.mark.parametrize(("signature", "chain", "intermediates"), [
+    ("mldsa65", "16598", "2"), ("slhdsa128s", "16314", "1"), ("ed25519", "12588,12566,12567", "0")])
+def test_what_openssl_3_5_sends_is_measured_as_the_model_says(
+        drive: Driver, results: Path, signature: str, chain: str, intermediates: str) -> None:
+    done = drive("--rtt", "100", "--bw", "10000", "--iw", "3,10", "--size", "10000", "--signature",
+                 signature, "--chain", chain, "--intermediates", intermediates, "--key-share",
+                 "x25519,x25519mlkem768", "--system", "debian13", "--repeat", "2", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = rows(results, "own")
+    assert all(row["verdict"] == "pass" and row["model_appconnect_ms"] for row in found)
+    assert all(abs(float(row["total_ms"]) - float(row["model_ms"])) < 0.1 for row in found)
+    assert len({(row["initcwnd"], row["chain_bytes"], row["key_share"], row["total_ms"])
+                for row in found}) == len(found) / 2, "repeats are identical"
+    facts = json.loads((runs.newest_first(results / "own")[0] / "run.json").read_text())
+    assert facts["systems"]["debian13"]["libssl3t64"].startswith("3.5")
+
+
+def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
+        results: Path, drive: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kernels = system.cache().parent / "kernel"
+    (tmp_path / "cache" / "first-flight").mkdir(parents=True)
+    (tmp_path / "cache" / "first-flight" / "kernel").symlink_to(kernels)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    done = drive("--rtt", "20", "--chain", "4000", "--system", "here,debian13", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {(row["system"], row["verdict"]) for row in rows(results, "own")} == {
+        ("here", "pass"), ("debian13", "skipped")}
+    assert system.MISSING in unwrapped(done)
+    done = drive("chou2026_mldsa", "--no-figures", "--full")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 of 137 trials verified" in done.stdout and "no table: its 45 trials" in done.stdout
+
+
+@needs
+def test_early_data_saves_a_round_trip_and_is_seen_to(drive: Driver, results: Path) -> None:
+    """Beside the same resumed session without; what passes the client's window saves nothing."""
+    done = drive("--rtt", "100", "--bw", "100000", "--iw", "10", "--size", "9000", "--server",
+                 "nginx", "--chain", "4000", "--resumed", "1", "--early-data", "0,1,3000,16384",
+                 "--repeat", "2", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {row["early_data_bytes"]: row for row in rows(results, "own")}
+    assert {row["verdict"] for row in rows(results, "own")} == {"pass"}
+    times = {size: float(row["first_byte_ms"]) for size, row in found.items()}
+    assert all(abs(times["0"] - times[size] - 100) < 1 for size in ("1", "3000")), times
+    assert abs(times["0"] - times["16384"]) < 2
+    assert [found[size]["accepted_early_bytes"] for size in ("0", "3000", "16384")] == [
+        "", "3000", "16384"]
+    assert [found[size]["request_round_trips"] for size in ("1", "3000", "16384")] == [
+        "1", "1", "2"]
+
+
+@needs
+def test_the_cliff_of_early_data_is_the_clients_ten_segments(drive: Driver) -> None:
+    """The hello has 554 bytes; of ten segments the third ends with a write of 4096 bytes."""
+    done = drive("--find-cliff", "early", "--rtt", "100", "--bw", "100000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    most = 4096 + 7 * 1448 - 554 - 22
+    assert f"is {most} bytes, measured of the server nginx" in unwrapped(done)
+    assert "it leaves in 10 segments" in unwrapped(done)

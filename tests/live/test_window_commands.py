@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 
 from firstflight.study.users import window_commands as commands
+from tests.conftest import PROJECT
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 GATEWAY, SERVER, CLIENT = "192.0.2.1", "192.0.2.5", "203.0.113.1"
 GATEWAY6, SERVER6, CLIENT6 = "fe80::1", "2001:db8::5", "2001:db8:1::1"
 WINDOW = 32
@@ -217,7 +217,8 @@ def advertising(router: Host) -> None:
     without end (65,534 times, then "Numerical result out of range") and serves nobody.
     """
     router.sh(f"ip addr del {GATEWAY}/24 dev lan0")
-    networkd(router, f"[Match]\nName=lan0\n[Network]\nAddress={GATEWAY}/24\nAddress=2001:db8::1/64\n"
+    networkd(router,
+             f"[Match]\nName=lan0\n[Network]\nAddress={GATEWAY}/24\nAddress=2001:db8::1/64\n"
              "DHCPServer=yes\nIPv6SendRA=yes\nIPv6AcceptRA=no\nKeepConfiguration=yes\n[DHCPServer]\n"
              "EmitRouter=yes\n[IPv6Prefix]\nPrefix=2001:db8::/64")
 
@@ -283,7 +284,8 @@ def test_netplan(hosts: tuple[Host, Host], unpacked: Path, tmp_path: Path) -> No
     config.write_text("network:\n  version: 2\n  ethernets:\n    eth0:\n      dhcp4: true\n"
                       f"      {of_page('netplan (Ubuntu)')}\n")
     config.chmod(0o600)
-    server.sh(f"{libraries(unpacked)} {unpacked}/usr/libexec/netplan/generate --root-dir {tmp_path}")
+    server.sh(
+        f"{libraries(unpacked)} {unpacked}/usr/libexec/netplan/generate --root-dir {tmp_path}")
     (made,) = (tmp_path / "run" / "systemd" / "network").glob("*.network")
     networkd(server, made.read_text())
     server.until("ip route show default", lambda out: f"initcwnd {WINDOW}" in out)

@@ -44,7 +44,8 @@ ROWS = 30
 COMBINED = ('192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 {size} "-" "M/5"'
             ' rtt={rtt}000')
 LINES = {"json": ("", '{{"tcpinfo_rtt": {rtt}000, "body_bytes_sent": {size}}}'),
-         "w3c": ("#Fields: rtt_ms sc-bytes", "{rtt} {size}"), "csv": ("rtt_ms,bandwidth_kbps,response_bytes,group,weight", "{rtt},{kbps},{size},a,1"),
+         "w3c": ("#Fields: rtt_ms sc-bytes", "{rtt} {size}"),
+         "csv": ("rtt_ms,bandwidth_kbps,response_bytes,group,weight", "{rtt},{kbps},{size},a,1"),
          "combined": ("", COMBINED), "named": ("", "rtt={rtt}000 bytes={size} group=a"),
          "ss": ("State Recv-Q Send-Q", "ESTAB 0 0 192.0.2.1:80 192.0.2.7:4000\n\t cubic rtt:{rtt}/4"
                 " delivery_rate {kbps}Kbps bytes_acked:{size}")}

@@ -1,15 +1,32 @@
-"""Flags of ./run.sh -- COMMAND, as they are typed; no guest is booted."""
+"""Small programs: ./run.sh -- COMMAND as it is typed, batches, completion, notebook, recipes."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import experiment
-from firstflight.base.files import WriteError
+from firstflight.base import errors
+from firstflight.base.errors import CannotError, FirstFlightError
+from firstflight.base.files import PROJECT, WriteError
+from firstflight.commands import batch
 from firstflight.commands.virtual import command, script
+from firstflight.findings.quantities import FLAGS
+from firstflight.runs import batches, scenario_file
+from firstflight.runs.results import provenance
+from tests.golden import stored_fetches
 from vtime import LinkTimes
+from vtime.console import EngineCannot
 
 
 @pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [
@@ -120,3 +137,146 @@ def test_no_link_of_a_results_folder_is_followed(tmp_path: Path) -> None:
     (dead := theirs / "commands" / "killed" / ".guest").mkdir(parents=True)
     made = command.new_folder(theirs, "commands")
     assert made.parent == theirs / "commands" and not dead.exists() and elsewhere.exists()
+
+
+# The program that measures a batch ----------------------------------------------------
+
+def test_batches_side_by_side_have_processors_of_their_own(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = os.getpid() + 10_000, os.getpid() + 20_000  # which no batch of this machine has
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {one, two})
+    with batch.free_processor() as first, batch.free_processor() as second:
+        with batch.free_processor() as third:
+            assert (first, second, third) == (one, two, None)
+    with batch.free_processor() as again:
+        assert again == one
+
+
+def test_what_is_no_batch_is_one_line(tmp_path: Path) -> None:
+    kernel = tmp_path / "linux"
+    for content in (b"", b"no batch", gzip.compress(b'{"kind": "no such"}')):
+        with pytest.raises(FirstFlightError) as refused:
+            batch.measure(content, kernel)
+        assert refused.value.exit_status == errors.FAILED and str(refused.value)
+
+
+def test_a_kernel_that_does_not_start_is_this_machine_s_fault(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(*_: object) -> bytes:
+        raise EngineCannot("no /dev/shm")
+
+    monkeypatch.setattr(batches, "measure", cannot)
+    with pytest.raises(CannotError, match="no /dev/shm"):
+        batch.measure(b"", tmp_path / "linux")
+
+
+def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert batch.main(["--versions"]) == errors.OK
+    assert json.loads(capsys.readouterr().out) == provenance.tools()
+
+
+def test_the_result_goes_to_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "measure", lambda content, kernel: content[::-1])
+    streams = io.TextIOWrapper(io.BytesIO(b"abc")), io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdin", streams[0])
+    monkeypatch.setattr(sys, "stdout", streams[1])
+    assert batch.main(["--kernel", "linux"]) == errors.OK
+    assert streams[1].buffer.getvalue() == b"cba"  # type: ignore[attr-defined]
+
+
+# docs/completion.bash completes what run.sh takes today -------------------------------
+
+
+
+def completed(word: str, before: str = "./run.sh") -> set[str]:
+    script = ('source docs/completion.bash; _first_flight ./run.sh "$1" "$2";'
+              ' printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-c", script, "bash", word, before], cwd=PROJECT, text=True,
+                          stdout=subprocess.PIPE, check=True)
+    return set(done.stdout.split())
+
+
+def test_flags_are_those_of_help() -> None:
+    found = completed("--")
+    assert {quantity.flag for quantity in FLAGS.values()} <= found
+    assert {"--users", "--compare", "--dry-run", "--version"} <= found
+    assert completed("--dry") == {"--dry-run"}
+
+
+def test_scenarios() -> None:
+    assert completed("") == set(scenario_file.names())
+    assert completed("zhao", "--scenario") == {"zhao2019", "zhao2019_as_published"}
+
+
+@pytest.mark.parametrize(("flag", "word", "found"), [
+    ("--engine", "u", {"uml"}), ("--client", "w", {"wget"}), ("--results", "REA", {"README.md"})])
+def test_values(flag: str, word: str, found: set[str]) -> None:
+    assert completed(word, flag) == found
+
+
+# docs/notebook.ipynb, executed cell by cell on a stored run ---------------------------
+
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What all its cells have defined."""
+    pytest.importorskip("pandas", reason="no pandas: ./install.sh --test")
+    import matplotlib
+    run = tmp_path / "results" / "zhao2019" / "latest"
+    run.mkdir(parents=True)
+    shutil.copy(PROJECT / "tests" / "golden" / "zhao2019_trials.csv", run / "trials.csv")
+    (run / "run.json").write_text(json.dumps({
+        "kernel": "7.2.11", "engine": "uml",
+        "scenario_file": scenario_file.find("zhao2019").head().text}))
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path / "docs")
+    matplotlib.use("Agg")
+    defined: dict[str, Any] = {}
+    cells = json.loads((PROJECT / "docs" / "notebook.ipynb").read_text())["cells"]
+    for cell in cells:
+        assert not cell.get("outputs"), "outputs are made anew by whoever opens it"
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), defined)
+    return defined
+
+
+def test_its_numbers_are_those_of_the_figure(notebook: dict[str, Any]) -> None:
+    panel, improved = stored_fetches.bar_figures("zhao2019")["fig5_rtt"], notebook["improved"]
+    assert [float(rtt) for rtt in improved.index] == [bucket.value for bucket in panel.bars]
+    assert list(improved["ms"]) == pytest.approx(
+        [bucket.difference.absolute.value for bucket in panel.bars])
+    assert list(improved["percent"]) == pytest.approx(
+        [bucket.difference.percent.value for bucket in panel.bars])
+
+
+def test_its_figure_has_both_bars_of_every_bucket(notebook: dict[str, Any]) -> None:
+    left, right = notebook["figure"].axes
+    assert len(left.patches) == len(right.patches) == len(notebook["improved"])
+    assert [bar.get_height() for bar in left.patches] == list(notebook["improved"]["ms"])
+    notebook["plt"].close(notebook["figure"])
+
+
+# Each command line of docs/REPRODUCE.md is one that run.sh takes ----------------------
+
+TEXT = (PROJECT / "docs" / "REPRODUCE.md").read_text(encoding="utf-8")
+COMMANDS = sorted(set(re.findall(r"^    \./run\.sh (.+?)(?:  +#.*)?$", TEXT, re.MULTILINE)))
+SCENARIOS = sorted({"dukkipati2010", *re.findall(r"\| ([a-z]+\d\w+), \d+ \|", TEXT)})
+
+
+@pytest.mark.parametrize("line", [*COMMANDS, *SCENARIOS])
+def test_a_command_line_is_taken(line: str) -> None:
+    try:
+        assert experiment.main([*line.split(), "--dry-run"]) == errors.OK
+    except errors.UsageError as error:  # a sample that is drawn first: the page says how
+        drawn = re.search(r"/usr/bin/python3 -m paper\.draw \w+ --full", str(error))
+        assert drawn is not None and drawn[0] in TEXT, error
+
+
+def test_each_scenario_with_a_source_has_a_row() -> None:
+    """Of the five seeds and the paper; the others are questions without published numbers here."""
+    published = ("dukkipati", "handley", "ietf", "marrama", "tselentis", "zhao")
+    seeds = {name for name in scenario_file.names() if name.startswith(published)}
+    # They answer questions of ours, or compare in a way that the sources do not.
+    ours = {"handley1999_warm", "ietf78_background", "ietf78_beyond", "ietf78_connections"}
+    assert seeds - ours == set(SCENARIOS) and COMMANDS

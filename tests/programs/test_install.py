@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import pwd
 import re
-import select
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-
-PROJECT = Path(__file__).resolve().parents[2]
-GUEST = PROJECT / "vtime" / "kernel"
-
-
-def run(script: Path, *arguments: str, cache: Path,
-        **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script with an empty cache of its own, as a user without sudo's variables would."""
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("SUDO_", "FIRST_FLIGHT_"))}
-    return subprocess.run([str(script), *arguments], capture_output=True, text=True, check=False,
-                          timeout=300, env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
+from tests.conftest import PROJECT
+from tests.programs.installing import GUEST, builders, changed, deaf, packed, run, stubs
 
 
 @pytest.fixture
@@ -83,11 +68,13 @@ def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Pat
     present = run(GUEST / "build.sh", "--path", cache=tmp_path)
     assert (present.returncode, present.stdout) == (0, f"{folder}/linux\n")
     built = run(GUEST / "build.sh", cache=tmp_path)
-    assert (built.returncode, built.stdout) == (0, f"{folder}/linux\n"), "it is there: nothing to build"
+    assert (built.returncode,
+            built.stdout) == (0, f"{folder}/linux\n"), "it is there: nothing to build"
 
 
 @pytest.mark.parametrize("inputs", [True, False])
-def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(inputs: bool, tmp_path: Path) -> None:
+def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(
+        inputs: bool, tmp_path: Path) -> None:
     """Its name did not tell it. Where the name is a link, earlier versions of the project find it too."""
     kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
     fill(kernel.parent, "ab" * 32, "linux-source-7.2 7.2.1-1")
@@ -101,14 +88,8 @@ def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(inputs: bo
         assert not kernel.exists()
 
 
-def changed(tree: Path) -> None:
-    """One byte, in a file that keeps its length and its time."""
-    before = (tree / "tcp.c").stat()
-    (tree / "tcp.c").write_text("other")
-    os.utime(tree / "tcp.c", ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def test_kernels_of_two_sources_are_two_whatever_their_version(old_kernel: Path, tmp_path: Path) -> None:
+def test_kernels_of_two_sources_are_two_whatever_their_version(
+        old_kernel: Path, tmp_path: Path) -> None:
     """No compiler is here: what is not in the cache cannot be built, and ends with status 4."""
     cache, source = tmp_path / "cache", {"FIRST_FLIGHT_KERNEL_SOURCE": str(old_kernel)}
     (old_kernel / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n")
@@ -132,7 +113,8 @@ def test_kernels_of_two_sources_are_two_whatever_their_version(old_kernel: Path,
     assert built() == (0, f"{default}/linux")
 
 
-@pytest.mark.parametrize("name", ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h", "cc.sh",
+@pytest.mark.parametrize("name",
+                         ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h", "cc.sh",
                                   "tcp_mine.c"])
 def test_every_ingredient_changes_the_path(guest: Path, tmp_path: Path, name: str) -> None:
     before = run(guest / "build.sh", "--path", cache=tmp_path).stdout
@@ -156,27 +138,11 @@ def test_install_exports_the_kernel_that_is_meant(place: int, tmp_path: Path) ->
     assert absent.returncode == 1 and "./install.sh --with-mininet builds it" in absent.stderr
 
 
-def packed(file: Path, **changes: str) -> Path:
-    """A file as --export-kernel writes it, of a kernel that ends at once."""
-    kernel, config = changes.get("kernel", "#!/bin/sh\n").encode(), b"CONFIG_UML=y\n"
-    inputs = {"configuration": "0123456789abcdef", "source": "ab" * 32, "compiler": "gcc 12",
-              "linux": hashlib.sha256(kernel).hexdigest(), "config": hashlib.sha256(config).hexdigest()}
-    inputs |= {name: changes[name] for name in inputs.keys() & changes.keys()}
-    members = {"inputs": "".join(f"{name} {value}\n" for name, value in inputs.items()).encode(),
-               "version": changes.get("version", "7.2.1\n").encode(),
-               "source": changes.get("origin", "linux-source-7.2 7.2.1-1\n").encode(),
-               "config": config, "linux": kernel}
-    with tarfile.open(file, "w") as tar:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return file
-
-
 @pytest.mark.parametrize(("changes", "why"), [
-    ({"version": ".*\n"}, "its version is not one line"), ({"version": "7.2.1\n7.3.1\n"}, "its version is not"),
-    ({"version": "7.2\n"}, "its version is not"), ({"origin": "a\x1b[2Jb\n"}, "its source is not one line"),
+    ({"version": ".*\n"}, "its version is not one line"),
+    ({"version": "7.2.1\n7.3.1\n"}, "its version is not"),
+    ({"version": "7.2\n"}, "its version is not"),
+    ({"origin": "a\x1b[2Jb\n"}, "its source is not one line"),
     ({"source": "../../x"}, "no source as a build writes it"),
     ({"source": "AB" * 32}, "no source as a build writes it")])
 def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, str], why: str,
@@ -184,7 +150,8 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
     """Its version was a regular expression that every boot fitted; its source is in the name of a folder."""
     folder = tmp_path / "taken"
     folder.mkdir()
-    words = [sys.executable, GUEST / "exchange.py", "import", packed(tmp_path / "file", **changes), folder]
+    words = [sys.executable, GUEST / "exchange.py", "import",
+             packed(tmp_path / "file", **changes), folder]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and why in done.stderr and not list(folder.iterdir())
     words[3] = packed(tmp_path / "sound")
@@ -194,12 +161,15 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
 
 @pytest.mark.parametrize(("file", "why"), [
     ("notes", "it is not a whole tar file"), ("cut", "it is not a whole tar file"),
-    ("changed", "its linux is damaged"), ("absent", "No such file or directory"), (".", "it is no regular file")])
+    ("changed", "its linux is damaged"), ("absent", "No such file or directory"),
+    (".", "it is no regular file")])
 def test_a_file_that_is_no_kernel_is_not_taken(file: str, why: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     key = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout).parent.name.partition("-")[0]
-    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout
-    sound = packed(tmp_path / "sound", configuration=key, compiler=compiler.partition("\n")[0] or "gcc 12")
+    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True,
+                              check=False).stdout
+    sound = packed(tmp_path / "sound", configuration=key,
+                   compiler=compiler.partition("\n")[0] or "gcc 12")
     (tmp_path / "notes").write_text("no tar")
     (tmp_path / "cut").write_bytes(sound.read_bytes()[:700])
     (tmp_path / "changed").write_bytes(sound.read_bytes().replace(b"#!/bin/sh", b"#!/bin/ls"))
@@ -254,22 +224,6 @@ def test_another_kind_of_machine_is_told_so(tmp_path: Path) -> None:
     assert done.returncode == 4 and "riscv64" in done.stderr
 
 
-def stubs(folder: Path, **scripts: str) -> str:
-    """A PATH on which these programs come first; their text is that of shell scripts."""
-    folder.mkdir()
-    for name, text in scripts.items():
-        (folder / name.replace("_", "-")).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name.replace("_", "-")).chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
-
-
-def builders(folder: Path, **scripts: str) -> str:
-    """The same, also where this machine has a kernel but not the programs that build one."""
-    tools = ("gcc", "make", "flex", "bison", "bc", "ld", "xz")
-    missing = {tool: "exit 0" for tool in tools if not shutil.which(tool)}
-    return stubs(folder, **(missing | scripts))
-
-
 # apt and what it is asked through, on a machine that has no package yet.
 BARE = {"dpkg_query": 'case "$*" in *" python3") echo 3.11.2-1;; esac; exit 1',
         "sudo": '[ "$1" = -n ] || exec "$@"',
@@ -310,7 +264,8 @@ def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=full)
     assert done.returncode == 4, done.stderr
     assert "10 MB free, the build needs 600" in done.stderr and "XDG_CACHE_HOME" in done.stderr
-    few = builders(tmp_path / "few", df='case "$*" in *iavail*) echo IFree; echo 5;; *itotal*) echo Inodes; echo 100;;'
+    few = builders(tmp_path / "few",
+                   df='case "$*" in *iavail*) echo IFree; echo 5;; *itotal*) echo Inodes; echo 100;;'
                                         ' *) echo Avail; echo 9999;; esac')
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=few)
     assert done.returncode == 4 and "has room for 5 more files, the build needs 26000" in done.stderr
@@ -336,195 +291,6 @@ def test_without_a_compiler_the_kernel_cannot_be_built(tmp_path: Path) -> None:
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=broken)
     assert done.returncode == 4 and "./install.sh installs them" in done.stderr
 
-# A build, of a source that is tiny and with a make that compiles nothing ----------------
-
-# Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it waits
-# with a child, as make waits for gcc, which keeps the FIFO `alive` open.
-MAKE = """for word; do case $word in O=*) objects=${word#O=};; esac; last=$word; done
-echo "$last" >>%(home)s/made
-case $last in
-allnoconfig) { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config ;;
-linux)
-    if [ -e %(home)s/hang ]; then sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1; fi
-    if [ -e %(home)s/broken ] && [ -e $objects/old ]; then echo "x.o: error: not recognized" >&2; exit 2; fi
-    printf '#!/bin/sh\\necho trial: Linux 7.2.1 slept 100 s\\n' >$objects/linux
-    chmod +x $objects/linux ;;
-*) exit 1 ;;
-esac"""
-TINY = {"Makefile": "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n", "arch/um/Kconfig": "",
-        "net/sched/sch_netem.c": "", "net/ipv4/Makefile": "", "fs/hostfs/hostfs_kern.c": "", "tcp.c": "plain",
-        "arch/um/os-Linux/skas/process.c": "", "arch/um/os-Linux/mem.c": ""}
-
-TAR = shutil.which("tar")
-
-
-class Building:
-    """A machine on which a kernel is built in a second; what was asked of make is in `made`."""
-
-    def __init__(self, home: Path) -> None:
-        self.home, self.cache, self.guest = home, home / "cache", home / "tree" / "vtime" / "kernel"
-        self.root, self.source = self.cache / "first-flight" / "kernel", home / "linux-7.2.1"
-        for name, text in TINY.items():
-            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.source / name).write_text(text)
-        os.mkfifo(home / "alive")
-        path = builders(home / "bin", make=MAKE % {"home": home, "guest": self.guest},
-                        tar=f'case $1 in -xf) exec {TAR} -xf - -C "$4" --strip-components=1;; esac\n'
-                            f'exec {TAR} "$@"',  # all of it: it has few of the folders of a kernel
-                        dpkg_query='case "$*" in *" python3") echo 3.11.2-1; exit;; esac\n'
-                                   'shift 3; for name; do echo "ii  $name"; done')
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
-        self.environment = {**kept, "XDG_CACHE_HOME": str(self.cache), "PATH": path,
-                            "FIRST_FLIGHT_KERNEL_SOURCE": str(self.source)}
-
-    def built(self) -> subprocess.CompletedProcess[str]:
-        (self.home / "hang").unlink(missing_ok=True)
-        return subprocess.run([self.guest / "build.sh"], env=self.environment, capture_output=True,
-                              text=True, check=False, timeout=100)
-
-    def made(self, what: str) -> int:
-        """How often make was asked for it."""
-        try:
-            return (self.home / "made").read_text().split().count(what)
-        except FileNotFoundError:
-            return 0
-
-    def compiling(self, script: str, caller: Callable[[], None]) -> tuple[subprocess.Popen[str], int]:
-        """A build in the midst of compiling, and a FIFO that a compiler of it keeps open."""
-        (self.home / "hang").touch()
-        alive = os.open(self.home / "alive", os.O_RDONLY | os.O_NONBLOCK)
-        process = subprocess.Popen([self.home / "tree" / script], env=self.environment, text=True,
-                                   start_new_session=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, preexec_fn=caller)
-        deadline = time.monotonic() + 100
-        while not has_writer(alive):
-            assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-            time.sleep(0.01)
-        return process, alive
-
-    def struck(self, script: str, way: signal.Signals,
-               caller: Callable[[], None] | None = None) -> tuple[int, str]:
-        """The status of such a build that a signal has struck, and what it said; all of it is gone."""
-        process, alive = self.compiling(script, caller)
-        process.send_signal(way)
-        _, printed = process.communicate(timeout=300)
-        os.set_blocking(alive, True)
-        assert select.select([alive], [], [], 60)[0], "a compiler is left"
-        os.close(alive)
-        return process.returncode, printed
-
-
-def deaf() -> None:
-    """As under a supervisor that has its programs ignore what would end them."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def has_writer(fifo: int) -> bool:
-    """One that nobody has opened for writing is at its end, else a read would block."""
-    try:
-        return os.read(fifo, 1) != b""
-    except BlockingIOError:
-        return True
-
-
-@pytest.fixture
-def building(tmp_path: Path) -> Building:
-    """With a project of its own: guest kernels are tried with it."""
-    for name in ("firstflight", "vtime"):
-        shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
-    shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
-    return Building(tmp_path)
-
-
-def test_a_built_kernel_is_named_by_its_source_too(building: Building) -> None:
-    done = building.built()
-    assert done.returncode == 0, done.stderr
-    kernel = Path(done.stdout.strip())
-    inputs = dict(line.split(" ", 1) for line in (kernel.parent / "inputs").read_text().splitlines())
-    assert kernel.parent.name == f"{inputs['configuration']}-{inputs['source'][:16]}"
-    key = inputs["configuration"]
-    assert {path.name for path in building.root.iterdir()} == {
-        key, kernel.parent.name, f"{key}.log", "lock", "source-digest"}
-    changed(building.source)
-    other = building.built()
-    assert other.returncode == 0 and kernel.exists()
-    assert Path(other.stdout.strip()).parent != kernel.parent
-
-
-@pytest.mark.parametrize(("script", "way"), [
-    ("vtime/kernel/build.sh", signal.SIGKILL), *(("install.sh", way) for way in (
-        signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT))])
-def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
-        script: str, way: signal.Signals, building: Building) -> None:
-    status, printed = building.struck(script, way)
-    assert status == {signal.SIGKILL: -9, signal.SIGINT: 130}.get(way, 143), printed
-    assert way == signal.SIGKILL or "interrupted" in printed and "continues" in printed
-    done = building.built()
-    assert done.returncode == 0, done.stderr
-    assert "continuing an interrupted build of Linux 7.2.1" in done.stderr
-    assert (building.made("allnoconfig"), building.made("linux")) == (1, 2)
-    assert not (building.root / ".build").exists()
-
-
-def test_a_killed_installation_leaves_nothing_where_signals_are_ignored_either(building: Building) -> None:
-    assert building.struck("install.sh", signal.SIGKILL, deaf)[0] == -signal.SIGKILL
-
-
-def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(building: Building) -> None:
-    """Who made it is not known: only its bytes are."""
-    built = Path(building.built().stdout.strip())
-    inputs = dict(line.split(" ", 1) for line in (built.parent / "inputs").read_text().splitlines())
-    origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
-    forged = packed(building.home / "file", **origin, kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
-    done = subprocess.run([building.guest / "build.sh", "--import", forged], env=building.environment,
-                          capture_output=True, text=True, check=False, timeout=100)
-    if "no Landlock" in done.stderr:
-        pytest.skip("kernels from elsewhere run confined only")
-    assert done.returncode == 0, done.stderr
-    taken = Path(done.stdout.strip())
-    assert taken.parent.name.startswith(f"{built.parent.name}-") and built.exists() and taken.exists()
-    again = building.built()
-    assert (again.returncode, again.stdout.strip()) == (0, str(taken)), "it is of the source that is named"
-
-
-def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
-    building.struck("vtime/kernel/build.sh", signal.SIGKILL)
-    changed(building.source)
-    done = building.built()
-    assert done.returncode == 0 and "continuing" not in done.stderr
-    assert building.made("allnoconfig") == 2
-
-
-def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Building) -> None:
-    """As objects that a power failure has cut short."""
-    building.struck("vtime/kernel/build.sh", signal.SIGKILL)
-    (building.home / "broken").touch()
-    (building.root / ".build" / "objects" / "old").touch()
-    done = building.built()
-    assert done.returncode == 0, done.stderr
-    assert "cannot be used, building anew" in done.stderr and building.made("allnoconfig") == 2
-    assert not (building.root / ".build").exists()
-
-
-@pytest.mark.parametrize(("flags", "kernels", "status"), [
-    (["--test"], ["", "--mininet"], 0), (["--test", "--with-mininet"], ["", "--mininet"], 0),
-    ([], [""], 0), (["--with-mininet"], ["--mininet"], 0), (["--no-kernel"], [], 0), (["--test"], [""], 5)])
-def test_the_kernels_that_are_missing_are_built(flags: list[str], kernels: list[str], status: int,
-                                                building: Building) -> None:
-    """Of the tests both; where one cannot be built the other is not waited for."""
-    (building.guest / "build.sh").write_text(
-        f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{building.home}/called\n'
-        f'[ {status} = 0 ] || [ "$*" = "" ] || exec sleep 1000\nexit {status}\n')
-    done = subprocess.run([building.home / "tree" / "install.sh", *flags], env={
-        name: value for name, value in building.environment.items() if name != "FIRST_FLIGHT_KERNEL_SOURCE"},
-        capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == status, done.stderr
-    called = building.home / "called"
-    assert set(called.read_text().split() if called.exists() else []) >= {f"[{name}]" for name in kernels}
-    assert status or len(kernels) == (len(called.read_text().split()) if kernels else 0)
-
-
 @pytest.mark.parametrize("script", [PROJECT / "install.sh", GUEST / "build.sh"])
 def test_help_and_usage_errors(script: Path, tmp_path: Path) -> None:
     helped = run(script, "--help", cache=tmp_path)
@@ -543,11 +309,13 @@ def test_check_reports_a_missing_kernel_and_installs_nothing(tmp_path: Path) -> 
 def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: str) -> None:
     """As a new Debian container is: the driver itself, on a machine whose Python is elsewhere."""
     driver = tmp_path / "run.sh"
-    driver.write_text((PROJECT / "run.sh").read_text().replace("=/usr/bin/python3\n", "=/none/python3\n"))
+    driver.write_text(
+        (PROJECT / "run.sh").read_text().replace("=/usr/bin/python3\n", "=/none/python3\n"))
     driver.chmod(0o755)
     done = run(driver, flag, cache=tmp_path / "cache")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == (f"run.sh: {flag.split('=', maxsplit=1)[0]} needs /none/python3, and there is none;"
+    assert done.stderr == (
+        f"run.sh: {flag.split('=', maxsplit=1)[0]} needs /none/python3, and there is none;"
                            " ./install.sh installs it\n")
 
 
@@ -571,11 +339,16 @@ def driver(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("flags", "missing", "status", "called"), [
     ("--rtt 5", 1, 0, "install --check|read --rtt 5|install |measure --rtt 5"),
     ("--rtt bad", 1, 2, "install --check|read --rtt bad"),
-    ("--rtt 5", 0, 0, "install --check|measure --rtt 5"), ("--rtt bad", 0, 2, "install --check|measure --rtt bad"),
-    ("--engine host", 1, 0, "install --check --no-kernel|read --engine host|install --no-kernel|measure --engine host"),
-    ("--rtt 5", 4, 0, "install --check|install |measure --rtt 5"),  # where it has said why, it ends with 4
-    *((f"{flag} x", 1, 0, f"measure {flag} x") for flag in ("--version", "--new", "--check", "--dry-run"))])
-def test_flags_are_read_before_anything_is_installed(flags: str, missing: int, status: int, called: str,
+    ("--rtt 5", 0, 0, "install --check|measure --rtt 5"),
+    ("--rtt bad", 0, 2, "install --check|measure --rtt bad"),
+    ("--engine host", 1, 0,
+     "install --check --no-kernel|read --engine host|install --no-kernel|measure --engine host"),
+    ("--rtt 5", 4, 0,
+     "install --check|install |measure --rtt 5"),  # where it has said why, it ends with 4
+    *((f"{flag} x", 1, 0, f"measure {flag} x")
+      for flag in ("--version", "--new", "--check", "--dry-run"))])
+def test_flags_are_read_before_anything_is_installed(flags: str, missing: int,
+                                                     status: int, called: str,
                                                      driver: Path) -> None:
     (driver.parent / "missing").write_text(str(missing))
     done = run(driver, *flags.split(), cache=driver.parent / "cache")
@@ -584,17 +357,20 @@ def test_flags_are_read_before_anything_is_installed(flags: str, missing: int, s
 
 
 def test_without_python_it_alone_is_installed_before_the_flags_are_read(driver: Path) -> None:
-    driver.write_text(driver.read_text().replace("=/usr/bin/python3\n", f"={driver.parent}/python3\n"))
+    driver.write_text(
+        driver.read_text().replace("=/usr/bin/python3\n", f"={driver.parent}/python3\n"))
     done = run(driver, "--rtt", "5", cache=driver.parent / "cache")
     assert done.returncode != 0, "this install.sh brings none"
-    assert (driver.parent / "called").read_text().splitlines() == ["install --check", "install --only-python"]
+    assert (driver.parent / "called").read_text().splitlines() == [
+        "install --check", "install --only-python"]
 
 
 def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> None:
     home = driver.parent
     (home / "slow").touch()
     os.mkfifo(home / "alive")
-    with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True, preexec_fn=deaf) as process:
+    with subprocess.Popen([driver, "--rtt", "5"], start_new_session=True,
+                          preexec_fn=deaf) as process:
         (home / "alive").read_text()  # until it installs
         process.kill()
     deadline = time.monotonic() + 120
@@ -608,8 +384,10 @@ def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:
     path = builders(tmp_path / "bin", **BARE, nproc="echo 8", uname="echo Linux x86_64",
                     apt_get="echo E: none; exit 100")
     for flags, words in ((["--no-kernel"], r"\d+ packages by apt \(a minute or two\);"),
-                         ([], r"\d+ packages by apt .*, and the guest kernel from source \(about 2 minutes, 600 MB")):
-        done = run(PROJECT / "install.sh", *flags, cache=tmp_path / "cache", PATH=path, TMPDIR=str(tmp_path))
+                         ([],
+                          r"\d+ packages by apt .*, and the guest kernel from source \(about 2 minutes, 600 MB")):
+        done = run(PROJECT / "install.sh", *flags, cache=tmp_path / "cache", PATH=path,
+                   TMPDIR=str(tmp_path))
         assert re.match(f"install: going to install {words}", done.stderr), done.stderr
 
 

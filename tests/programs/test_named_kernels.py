@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs.test_install import GUEST, PROJECT, Building, building, run
+from tests.conftest import PROJECT
+from tests.programs.installing import GUEST, run
+from tests.programs.test_kernel_build import Building, building
 
 building = building  # a fixture of theirs
 INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"

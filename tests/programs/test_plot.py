@@ -15,8 +15,8 @@ import pytest
 import plot
 from docs import update
 from firstflight.runs import scenario_file
+from tests.conftest import PROJECT
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"
 FIGURES = ("fig5_rtt", "fig5_bw", "fig5_bdp")
 pytestmark = pytest.mark.usefixtures("few_dots")
@@ -120,17 +120,6 @@ def test_wrong_flags_are_refused_in_one_line(capsys: pytest.CaptureFixture[str])
             plot.main(flags)
         said = capsys.readouterr()
         assert stopped.value.code == 2 and words in said.err and said.err.count("\n") == 1
-
-
-def test_a_damaged_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder, words in ((tmp_path / "none", "there is no such run"),
-                          (tmp_path, "run.json: cannot be read"),
-                          (store(tmp_path, "20250101T000000.000Z"), "trials.csv")):
-        if words == "trials.csv":
-            (folder / "trials.csv").write_text("not,these,columns\n1,2,3\n")
-        assert plot.main(["--run", str(folder)]) == 1
-        line, = capsys.readouterr().err.splitlines()
-        assert line.startswith("plot.py: ") and words in line
 
 
 def test_figures_that_cannot_be_written_are_named(

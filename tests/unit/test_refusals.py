@@ -13,9 +13,13 @@ from firstflight.base.command_line import run_main
 from firstflight.base.errors import MESSAGE_CHARACTERS
 from firstflight.base.removed import REMOVED
 from firstflight.commands import measure
-from tests.refusals import Refusal, flags, scenario_files, traces
+from tests.refusals import (Refusal, fetches, flags, pages, parameters, scenario_files, slips,
+                            traces,
+                            users)
 
-REFUSALS: list[Refusal] = [*scenario_files.REFUSALS, *flags.REFUSALS, *traces.REFUSALS]
+REFUSALS: list[Refusal] = [row for module in (
+    scenario_files, flags, parameters, slips, fetches, pages, traces, users) for row
+                           in module.REFUSALS]
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=str)

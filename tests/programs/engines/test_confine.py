@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PROJECT
 from vtime import confine, uml
 
 pytestmark = pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
-PROJECT = Path(__file__).resolve().parents[3]
 TRY = """
 import ctypes, json, os, socket, sys
 told = {}
@@ -159,7 +159,8 @@ PAIR = "(ctypes.c_int * 2)()"
 
 NO_GUEST_NEEDS: list[tuple[object, ...]] = [
     # a file that runs with its owner's rights: open, openat with O_CREAT, O_CREAT | O_EXCL, O_TMPFILE
-    *((2, "b'owned'", flags, mode) for flags in (0o101, 0o301) for mode in (0o4755, 0o2755, 0o6777)),
+    *((2, "b'owned'", flags, mode) for flags in (0o101, 0o301)
+      for mode in (0o4755, 0o2755, 0o6777)),
     *((257, -100, "b'owned'", flags, mode) for flags in (0o101, 0o301)
       for mode in (0o4000, 0o2000, 0o6777)),
     (257, -100, "b'.'", 0o20200002, 0o4777), (2, "b'.'", 0o20200001, 0o2777),
@@ -212,7 +213,8 @@ def test_and_go_through_with_what_a_guest_does(folder: Path) -> None:
 
 def test_a_guest_makes_processes(folder: Path) -> None:
     """As glibc does, and as its kernel (CLONE_VFORK | CLONE_VM, start_up.c; here without VM)."""
-    ways = [f"(lambda made: made or os._exit(0))(ctypes.CDLL(None).syscall(56, {flags}, 0, 0, 0, 0))"
+    ways = [
+        f"(lambda made: made or os._exit(0))(ctypes.CDLL(None).syscall(56, {flags}, 0, 0, 0, 0))"
             for flags in (0x1200011, 0x4011, 0x4000)]
     told = attempts(folder, *ways, "os.waitpid(-1, 1 << 30)[1]")
     assert all(said[0] == "done" and int(said[1]) >= 0 for said in told.values()), told

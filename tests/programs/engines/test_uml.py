@@ -1,16 +1,32 @@
-"""The `uml` engine without a guest: where a kernel cannot run, and the command that boots one."""
+"""The `uml` engine without a guest: where it cannot run, its workers, their jobs, their silence."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from firstflight.base.errors import CANNOT, OK
+from firstflight.base.files import PROJECT
+from firstflight.testbed import job
 from firstflight.testbed.guests import UmlEngine
-from firstflight.testbed.job import Observation, StorageError, WorkerKilled
+from firstflight.testbed.job import (JobFolder, Observation, StorageError, Watchdog, WorkerKilled,
+                                     WorkerLost, WorkerProcess, shared_out)
 from vtime import uml
 from vtime.console import EngineCannot, EngineError
+from vtime.mounts import mount
+from vtime.shared_folder import FREED_BYTES, GrowingFile, open_within
 from vtime.uml import guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "network": {}}
@@ -50,7 +66,8 @@ def test_a_full_disk_stops_the_run_and_fails_no_trial(tmp_path: Path) -> None:
 
 def test_a_guest_that_dies_costs_the_trial_it_was_at(tmp_path: Path) -> None:
     (seen,) = run(tmp_path, f"{READY}\necho 'Kernel panic'\nexit 1")
-    assert "stopped (status 1) while trial t was awaited: it printed: Kernel panic" in seen.content["error"]
+    assert "stopped (status 1) while trial t was awaited: it printed: Kernel panic" in seen.content[
+        "error"]
 
 
 # As util-linux' unshare ends where the process behind it is killed.
@@ -93,7 +110,8 @@ def test_a_guest_begins_its_trials_on_a_grid_and_runs_none_before_them(tmp_path:
     (seen,) = run(tmp_path, f"""{READY}
         echo '{{"trial": "t", "files": {{"job": "job.json"}}}}' >> observations.jsonl""")
     requested = json.loads(seen.files["job"])
-    assert (requested["align_s"], requested["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
+    assert (requested["align_s"],
+            requested["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
 
 
 @pytest.mark.parametrize("lacking", ["", "Landlock"])
@@ -109,9 +127,11 @@ def test_a_guest_is_confined_where_the_machine_can_do_it(
 
 
 @pytest.mark.parametrize(("origin", "known"), [
-    ("linux-source-7.2 7.2.11-1~bpo13+1", True), ("linux-hwe-6.14-source-6.14.0 6.14.0-37.37~24.04.1", True),
+    ("linux-source-7.2 7.2.11-1~bpo13+1", True),
+    ("linux-hwe-6.14-source-6.14.0 6.14.0-37.37~24.04.1", True),
     ("linux-6.18.21.tar.xz of kernel.org", True), ("linux-source-7.2 7.2.11-1, imported", True),
-    ("/home/me/linux-source-7.2 7.2.11-1", False), ("/src/linux-6.18.21.tar.xz of kernel.org", False),
+    ("/home/me/linux-source-7.2 7.2.11-1", False),
+    ("/src/linux-6.18.21.tar.xz of kernel.org", False),
     ("/home/me/patched, imported", False), ("", False)])
 def test_the_model_knows_the_kernels_of_distributions_and_kernel_org(origin: str, known: bool,
                                                                      tmp_path: Path) -> None:
@@ -140,3 +160,320 @@ def test_no_folder_stands_on_the_kernels_command_line(
     monkeypatch.setattr(uml, "INIT", Path('/a "b"/init.py'))
     with pytest.raises(EngineCannot, match="move the project"):
         guest_command(tmp_path / "linux")
+
+
+# What goes to a worker and comes back -------------------------------------------------
+
+def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:
+    return {"id": name, "network": {"rtt_ms": rtt_ms}, **more}
+
+
+def test_trials_of_one_shape_stay_together_and_in_order() -> None:
+    trials = [trial("a1", 1), trial("b1", 2), trial("a2", 1), trial("c1", 3), trial("b2", 2)]
+    batches = [[each["id"] for each in batch] for batch in shared_out(trials, 2)]
+    assert batches == [["a1", "a2", "c1"], ["b1", "b2"]]
+    assert len(shared_out(trials[:1], 4)) == 1
+
+
+def test_a_trial_that_has_to_be_alone_gets_a_worker_of_its_own() -> None:
+    batches = shared_out([trial("a1", 1, alone=True), trial("a2", 1, alone=True)], 1)
+    assert [len(batch) for batch in batches] == [1, 1]
+
+
+def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) -> None:
+    folder = JobFolder(tmp_path / "job", [], {})
+    (folder.path / "client.pcap").write_bytes(b"headerPACKETSmore")
+    (folder.path / "window.csv").write_bytes(b"time\n")
+    said = json.dumps({"trial": "t", "captures": {"client": {"offset": 6, "bytes": 7}},
+                       "files": {"window": "window.csv"}})
+    with folder.lines_path.open("a") as lines:
+        lines.write(f"{said}\n{said[:9]}")
+    (line,) = folder.new_lines()
+    with folder.lines_path.open("a") as lines:
+        lines.write(f"{said[9:]}\n")
+    assert folder.new_lines() == [line]
+    seen = folder.observation(json.loads(line))
+    assert (seen.trial_id, seen.client_pcap, seen.server_pcap) == ("t", b"PACKETS", b"")
+    assert seen.files == {"window": b"time\n"}
+    folder.remove()
+    assert not folder.path.exists()
+
+
+def test_what_was_read_takes_no_room(tmp_path: Path) -> None:
+    """Lines and packets are appended to for ever; what else a trial leaves is removed."""
+    folder = JobFolder(tmp_path / "job", [], {})
+    packets, rows = bytes(range(256)) * 400, folder.path / "window.csv"
+    for number in range(40):
+        with (folder.path / "client.pcap").open("ab") as capture:
+            place = {"offset": capture.tell(), "bytes": len(packets)}
+            capture.write(packets)
+        rows.write_bytes(b"time\n")
+        said = {"trial": str(number), "captures": {"client": place}, "error": "x" * 60_000,
+                "files": {"window": rows.name}}
+        with folder.lines_path.open("a") as lines:
+            lines.write(f"{json.dumps(said)}\n")
+        (line,) = folder.new_lines()
+        seen = folder.observation(json.loads(line))
+        assert (seen.client_pcap, seen.trial_id) == (packets, str(number))
+        assert seen.files == {"window": b"time\n"} and not rows.exists()
+    for path in (folder.path / "client.pcap", folder.lines_path):
+        state = path.stat()
+        assert state.st_size > 2 * FREED_BYTES
+        assert state.st_blocks * 512 < 1.2 * FREED_BYTES, "this file system keeps it all"
+    folder.remove()
+
+
+def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
+    path, piece = tmp_path / "frames", os.urandom(1 << 16)
+    with path.open("ab") as written, path.open("r+b") as file:
+        growing = GrowingFile(file)
+        for _ in range(64):
+            written.write(piece)
+            written.flush()
+            assert growing.read(1 << 16) == piece
+        assert growing.read(1 << 16) == b""
+        written.write(b"the end")
+        written.flush()
+        assert growing.read(1 << 16) == b"the end"
+    assert path.stat().st_size == 64 * len(piece) + 7
+    assert path.stat().st_blocks * 512 < 1.2 * FREED_BYTES, "this file system keeps it all"
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A folder of a worker's that leads elsewhere wherever it can."""
+    (tmp_path / "secret").write_text("the host's")
+    (tmp_path / "run9").mkdir()
+    (tmp_path / "run9" / "rows.csv").write_text("the host's")
+    folder = tmp_path / "job"
+    (folder / "run1").mkdir(parents=True)
+    (folder / "run1" / "rows.csv").write_text("rows")
+    (folder / "link.csv").symlink_to(tmp_path / "secret")
+    (folder / "run2").symlink_to(tmp_path / "run9")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("place", ["link.csv", "run2/rows.csv", "pipe", "run1", "../secret", "..",
+                                   "run1/../../secret", "/etc/passwd", "", "run1/", "none.csv"])
+def test_nothing_but_the_folders_own_files_is_read(planted: Path, place: str) -> None:
+    with pytest.raises((ValueError, OSError)):
+        open_within(planted, place)
+    with open_within(planted, "run1/rows.csv") as file:
+        assert file.read() == b"rows"
+
+
+def saying(folder: Path, *lines: object) -> WorkerProcess:
+    """A worker that writes these lines, and ends; beside them lies a file of rows."""
+    trials = [trial("t1", 1), trial("t2", 1)]
+    job = JobFolder(folder, trials, {})
+    (job.path / "window.csv").touch()
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    writing = f"open('observations.jsonl', 'a').write({text!r})"
+    worker = WorkerProcess(job, trials, [sys.executable, "-S", "-c", writing], job.path, 9, 9)
+    worker.process.wait()
+    return worker
+
+
+@pytest.mark.parametrize("line", [
+    "no JSON", [], 3, None, {}, {"stage": "ready", "facts": 3}, {"trial": "unknown"},
+    {"trial": "t2", "captures": 3}, {"trial": "t2", "captures": {"client": {"offset": 1}}},
+    {"trial": "t2", "files": {"../x": "window.csv"}}, {"trial": "t2", "files": {"x": "../x"}},
+    {"trial": "t2", "files": {"x": "/etc/passwd"}}, {"trial": ["t2"]}])
+def test_what_is_no_observation_costs_no_other(tmp_path: Path, line: object) -> None:
+    worker = saying(tmp_path / "job", {"trial": "t1"}, line)
+    seen = worker.poll()
+    assert next(seen).trial_id == "t1"
+    with pytest.raises(EngineError, match="the worker wrote a line that is not an observation"):
+        next(seen)
+    assert "t2" in worker.waiting
+    worker.stop()
+
+
+def test_a_worker_that_fails_after_its_last_trial_has_done_its_part(tmp_path: Path) -> None:
+    worker = saying(tmp_path / "job", {"trial": "t1"}, {"trial": "t2"},
+                    {"stage": "failed", "reason": "no more"})
+    assert [seen.trial_id for seen in worker.poll()] == ["t1", "t2"]
+    worker.stop()
+
+
+@pytest.mark.parametrize(("stage", "error"), [
+    ("cannot", EngineCannot), ("broken", WorkerLost), ("failed", EngineError)])
+def test_what_ends_a_worker_is_its_own_word(tmp_path: Path, stage: str,
+                                            error: type[EngineError]) -> None:
+    """What this machine cannot is no failure, and a failure is not what it cannot."""
+    worker = saying(tmp_path / "job", {"trial": "t1"}, {"stage": stage, "reason": "no such qdisc"})
+    seen = worker.poll()
+    assert next(seen).trial_id == "t1"
+    with pytest.raises(EngineError, match="^the worker reports: no such qdisc$") as caught:
+        assert not list(seen)
+        list(worker.poll())
+    assert type(caught.value) is error
+    worker.stop()
+
+
+def test_a_relative_folder_is_one_for_its_worker_too(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    worker = saying(Path("a b,ü\nc"), {"trial": "t1"}, {"trial": "t2"})
+    assert len(list(worker.poll())) == 2
+    assert worker.job.path == tmp_path / "a b,ü\nc"  # as the host engine names it to its worker
+    worker.stop()
+    assert not list(tmp_path.iterdir())
+
+
+# What a machine or a shell lacks for any guest ----------------------------------------
+
+RUN, EXPERIMENT = str(PROJECT / "run.sh"), [sys.executable, str(PROJECT / "experiment.py")]
+WITHOUT_PROC = ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+COMMANDS = (["--", "true"], ["--rtt", "5", "--bw", "1000", "--iw", "3", "--engine", "uml"])
+
+
+def ended(words: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False,
+                          errors="surrogateescape", timeout=120, env={**os.environ, **variables})
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
+@pytest.mark.parametrize("files", ["64", "40"])
+def test_a_low_limit_of_open_files_is_a_line(words: list[str], files: str, tmp_path: Path) -> None:
+    done = ended(["prlimit", f"--nofile={files}:{files}", *EXPERIMENT, "--results", "results",
+                  *words], tmp_path)
+    assert done.returncode == CANNOT, done.stderr
+    assert done.stderr.startswith(f"run.sh: only {files} files may be open at once")
+    assert "ulimit" in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_low_limit_that_may_be_raised_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[tuple[int, int]] = [(64, 1 << 20)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limit: limits.append(limit))
+    uml.check_machine()
+    assert limits[1:] == [(uml.MOST_FILES, 1 << 20)]
+    uml.check_machine()
+    assert len(limits) == 2
+
+
+def test_programs_that_no_folder_of_path_has_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EngineCannot, match="setpriv and taskset: not found on PATH"):
+        uml.check_machine()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can unmount /proc")
+@pytest.mark.parametrize("program", [[RUN], EXPERIMENT], ids=("run.sh", "experiment.py"))
+@pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
+def test_without_proc_there_is_a_line(words: list[str], program: list[str],
+                                      tmp_path: Path) -> None:
+    done = ended([*WITHOUT_PROC, *program, "--results", "results", *words], tmp_path)
+    assert done.returncode == CANNOT, done.stderr
+    assert "/proc is not mounted" in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere"])
+def test_a_path_that_leads_nowhere_is_completed(path: str, tmp_path: Path) -> None:
+    for program in ([RUN], EXPERIMENT):
+        done = ended([*program, "--rtt", "5", "--dry-run"], tmp_path, PATH=path)
+        assert (done.returncode, done.stderr) == (OK, "") and "expected time" in done.stdout
+
+
+def test_what_an_encoding_lacks_is_escaped(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    program = ("import sys; from firstflight.base.command_line import run_main, say;"
+               "run_main('x', lambda words: [print('10 · ' + words[0]), say(words[0]), 0][-1])")
+    for encoding, dot in (("ascii", r"\xb7"), ("utf-8", "·")):
+        done = ended([sys.executable, "-c", program, str(folder)], PROJECT,
+                     PYTHONIOENCODING=encoding)
+        assert (done.returncode, done.stdout) == (
+            OK, f"10 {dot} {tmp_path}/caf\\udce9\n"), done.stderr
+        assert done.stderr == f"{tmp_path}/caf\\udce9\n"
+
+
+def test_a_name_that_is_not_utf_8_can_be_mounted(tmp_path: Path) -> None:
+    with pytest.raises(OSError) as error:
+        mount(os.fsdecode(b"/\xff\xfe"), str(tmp_path / os.fsdecode(b"\xff")), "nosuch")
+    assert error.value.errno in (errno.ENOENT, errno.EPERM, errno.ENODEV)
+
+
+# A worker's silence -------------------------------------------------------------------
+
+SPIN = (sys.executable, "-S", "-c", "while True: pass")
+SLEEP = ("sleep", "60")
+
+
+@contextlib.contextmanager
+def started(*command: str) -> Iterator[int]:
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "LOOK_S", 0.02)
+    one = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
+    with contextlib.ExitStack() as others:
+        for _ in range(3):
+            others.enter_context(started(*one, *SPIN))
+        slow = others.enter_context(started("nice", "-n", "19", *one, *SPIN))
+        asleep = others.enter_context(started(*SLEEP))
+        seen, took_s = Watchdog(slow), 0.0
+        while took_s < 0.2 or seen.seconds() > 0.6 * took_s:
+            assert took_s < 30  # a busy machine takes longer to show it
+            time.sleep(0.02)
+            took_s = time.monotonic() - seen.since
+        seen = Watchdog(asleep)  # it has begun to sleep by now
+        for _ in range(5):
+            time.sleep(0.02)
+            seen.seconds()
+        took_s = time.monotonic() - seen.since
+        assert seen.seconds() > 0.9 * took_s
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, float]]) -> list[float]:
+    """What a Watchdog says a LOOK_S after the other, where its processes have waited so long."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(job, "delays_s", lambda group: dict(looks.pop(0)))
+    seen, said = Watchdog(1), []
+    while looks:
+        clock.now += job.LOOK_S
+        said.append(seen.seconds())
+    clock.now += job.LOOK_S / 2
+    said.append(seen.seconds())
+    seen.end()
+    return [*said, seen.seconds()]
+
+
+@pytest.mark.parametrize(("looks", "said"), [
+    # What was waited before the first look does not count; afterwards what is new does.
+    ([{"1": 90.0}, {"1": 94.0}, {"1": 99.0}], [5, 6, 6, 8.5, 0]),
+    # A process that begins counts from its start on, one that ends no more.
+    ([{"1": 50.0}, {"2": 3.0}, {}, {"2": 3.0}], [5, 7, 12, 14, 16.5, 0]),
+    # Ten that wait at once do not wait longer than the clock.
+    ([{}, {str(each): 5.0 for each in range(10)}, {}], [5, 5, 10, 12.5, 0]),
+    # A kernel that does not count it: the clock alone.
+    ([{}, {}, {}], [5, 10, 15, 17.5, 0])])
+def test_what_processes_waited_is_taken_off(monkeypatch: pytest.MonkeyPatch,
+                                            looks: list[dict[str, float]],
+                                            said: list[float]) -> None:
+    assert scripted(monkeypatch, looks) == pytest.approx(said)
+
+
+@pytest.mark.parametrize("program", [SPIN, SLEEP])
+def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[str, ...]
+                                                 ) -> None:
+    job = JobFolder(tmp_path / "job", [], {})
+    worker = WorkerProcess(job, [{"id": "t"}], list(program), job.path, start_deadline_s=0.2,
+                           trial_deadline_s=60)
+    with pytest.raises(EngineError,
+                       match="said nothing for [0-9]+ s while its network was awaited"):
+        while time.monotonic() < worker.watchdog.since + 30:
+            assert not list(worker.poll())
+            time.sleep(0.02)
+    worker.stop()

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from firstflight.testbed.guests import UmlEngine
+from tests.conftest import PROJECT
 from tests.live.conftest import processes_with
 from vtime import confine, uml
 from vtime.console import EngineError
 
-PROJECT = Path(__file__).resolve().parents[3]
 TRIAL = {"id": "t", "kind": "fetch", "network": {}}
 # In place of a kernel: leaves what wants to stay, out of its session and of its group where it can.
 LEAVING = f"""#!{sys.executable} -IS
@@ -96,14 +96,16 @@ def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path)
     build, cache = PROJECT / "vtime" / "kernel" / "build.sh", tmp_path / "cache"
 
     def ran(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([str(build), *words], env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        return subprocess.run([str(build), *words],
+                              env={**os.environ, "XDG_CACHE_HOME": str(cache)},
                               capture_output=True, text=True, timeout=90, check=False)
 
     files = {"linux": LEAVING.replace("SLEEPS", "False"), "config": "", "version": "7.2.0\n",
              "source": "elsewhere\n"}
     compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True,
                               check=True).stdout.splitlines()[0]
-    hashes = {name: hashlib.sha256(files[name].encode()).hexdigest() for name in ("linux", "config")}
+    hashes = {name: hashlib.sha256(files[name].encode()).hexdigest()
+              for name in ("linux", "config")}
     files["inputs"] = (f"configuration {Path(ran('--path').stdout.strip()).parent.name}\n"
                        f"source {'0' * 64}\ncompiler {compiler}\n"
                        f"linux {hashes['linux']}\nconfig {hashes['config']}\n")

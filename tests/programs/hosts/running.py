@@ -9,10 +9,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parents[3]
+from tests.conftest import PROJECT
+
 WAIT_S = 60.0  # for what comes at once
 
 

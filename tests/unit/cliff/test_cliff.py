@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.base.errors import CannotError, FirstFlightError
 from firstflight.model.predict import predict
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, SKIPPED
@@ -162,17 +162,6 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
     assert all_fit.is_open and all_fit.fits_bytes == 16_384
 
 
-@pytest.mark.parametrize(("lists", "words"), [
-    ({"initcwnd": [3, 10]}, "early data leaves under the client's own window"),
-    ({"early_data_bytes": [1]}, "--early-data is what it searches for"),
-    ({"http": ["2"]}, "with HTTP/1.1 only"), ({"resumed": [0]}, "a session that is resumed"),
-    ({"server": ["builtin"]}, "needs the server nginx")])
-def test_what_makes_no_sense_of_early_data_is_refused(lists: dict[str, list[Any]],
-                                                      words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        trials(search.EARLY, **lists)
-
-
 def test_what_varies_besides_the_window_is_named() -> None:
     requested = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
     assert sorted(set(findings.distinctions(requested))) == ["RTT 100 ms", "RTT 20 ms"]
@@ -194,7 +183,8 @@ def test_a_response_has_its_cliff_too() -> None:
     # Two tickets go first: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
     lines = list(findings.sentences(search.RESPONSE, secure))
-    assert lines[0].startswith("IW10: the largest response behind a chain of 2000 bytes and 2 tickets,")
+    assert lines[0].startswith(
+        "IW10: the largest response behind a chain of 2000 bytes and 2 tickets,")
     assert "in 1 write: 11584 bytes (8 segments)" in lines[1]
     (besides,) = findings.besides(search.RESPONSE, [plain])
     assert besides.startswith("The response's headers count too: here they are 61 bytes more")
@@ -251,7 +241,8 @@ def test_the_ends_of_the_range_are_told() -> None:
     sysctls = question.head.sysctls  # buffers as large as that window needs
     (all_fit,) = search.search(search.CHAIN, question.trials, sysctls,
                               lambda some: by_model(some, sysctls=sysctls))
-    assert all_fit.is_open and "96000 bytes or more" in next(findings.sentences(search.CHAIN, all_fit))
+    assert all_fit.is_open and "96000 bytes or more" in next(
+        findings.sentences(search.CHAIN, all_fit))
     (none,) = search.search(search.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
     assert none.fits_bytes is None and none.model_bytes is None
     assert "even the smallest" in next(findings.sentences(search.CHAIN, none))
@@ -266,14 +257,10 @@ def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], 
             trial: broken(record) for trial, record in by_model(some).items()})
 
 
-@pytest.mark.parametrize(("what", "lists", "words"), [
-    (search.CHAIN, {"chain_bytes": [4000]}, "--chain is what it searches for"),
-    (search.RESPONSE, {"response_bytes": [4000]}, "--size is what it searches for"),
-    (search.CHAIN, {"idle_ms": [600_000]}, "looks at a connection's first request"),
-    (search.CHAIN, {"kept": [1]}, "go with plain HTTP only"),
-    (search.RESPONSE, {"idle_ms": [600_000], "chain_bytes": [4000]}, "go with plain HTTP only"),
-    (search.CHAIN, {"resumed": [1]}, "without --resumed, --kept, --idle, --think")])
-def test_what_makes_no_sense_is_refused(what: str, lists: dict[str, list[Any]],
-                                        words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        search.search(what, trials(what, **lists), {}, by_model)
+# By the model -------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("least", "limit"), [(1, 14_419), (14_419, 14_419), (14_420, None)])
+def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int | None) -> None:
+    """14,480 bytes, of which the head takes 61; none where the range begins beyond."""
+    assert search._model_limit(search.WHATS[search.RESPONSE], stored.load("iw10").trial, least,
+                               {}) == limit

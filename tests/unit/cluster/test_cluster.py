@@ -1,4 +1,4 @@
-"""Addresses of clusters, what their machines are sent; the rest: tests/programs/cluster."""
+"""Addresses of clusters, what their machines are sent; the rest: tests/programs/test_cluster.py."""
 
 from __future__ import annotations
 

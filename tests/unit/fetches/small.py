@@ -46,6 +46,38 @@ baseline_initcwnd = 3
 experiment_initcwnd = 10
 metric = "total_ms"
 """
+MAP_OF_WINDOWS = SMALL[:SMALL.index("[[axis]]")].replace(
+    "initcwnd = [3, 10]", "initcwnd = [3, 10, 20, 40]") + """\
+[[figure]]
+name = "map"
+title = "Windows"
+kind = "window_map"
+sweep = "grid"
+by = "rtt_ms"
+down = "bandwidth_kbps"
+baseline_initcwnd = 10
+metric = "total_ms"
+"""
+FEW_USERS = """# Which window?
+kind = "fetches"
+title = "Which window?"
+source = "x.csv"
+[defaults]
+client = "libcurl"
+congestion_control = "cubic"
+queue_packets = 100
+loss_percent = 0
+repeat = 1
+[users]
+initcwnd = [10, 32]
+baseline_initcwnd = 10
+groups = ["near", "192.0.2.0/24"]
+group = [0, 1, 1]
+times = [1, 1, 2]
+rtt_ms = [20, 200, 300]
+bandwidth_kbps = [9000, 9000, 9000]
+response_bytes = [9000, 60000, 60000]
+"""
 # The project's scenarios of this kind.
 NAMES = tuple(name for name in scenario_file.names()
               if scenario_file.find(name).raw.get("kind", "fetches") == "fetches")

@@ -9,7 +9,6 @@ from typing import Any
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
-
 Change = Callable[[Stored], Stored]
 SYN, ACK, FLAGS, WINDOW, OPTIONS = 0x02, 0x10, 47, slice(48, 50), slice(54, 74)
 
@@ -95,6 +94,12 @@ def cut(side: str, size: int, known: bool) -> Change:
     return change
 
 
+def lost_at_end(side: str) -> Change:
+    """The capture ends a whole packet before what its worker counted."""
+    return lambda trial: replace(trial, **{side: stored.write(
+        stored.read(getattr(trial, side))[:-1])})
+
+
 def from_data(number: int, by_ns: int) -> Change:
     """The server is late from one segment on, and with it all that follows at both hosts."""
     def change(trial: Stored) -> Stored:
@@ -102,7 +107,8 @@ def from_data(number: int, by_ns: int) -> Change:
         for capture in (trial.client, trial.server):
             packets = stored.read(capture)
             first = packets.index(stored.nth_data(packets, number))
-            copies.append([replace(packet, time_ns=packet.time_ns + (by_ns if place >= first else 0))
+            copies.append(
+                [replace(packet, time_ns=packet.time_ns + (by_ns if place >= first else 0))
                            for place, packet in enumerate(packets)])
         return trial.captured(*copies)
     return change

@@ -1,4 +1,4 @@
-"""Single cells: their means, what windows changed, and what tells trials apart. The answer of a run in one sentence: the largest effect first, and nothing that is not sure. Published raw values: their table, their marks, and with which trials they stand. What a figure shows and says of itself: titles, counts, publishers, published values. The complementary distribution: what part of the weight takes longer, by window."""
+"""Single cells: their means, their answer in one sentence, published values beside them, charts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from matplotlib.text import Text
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
 from firstflight.findings.charts import BarChart, TimeChart
+from firstflight.findings.difference import Excluded
 from firstflight.findings.findings import Answer, Rounded, Table
+from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
-from firstflight.study.fetches import answer
-from firstflight.study.fetches.figures import bars, ccdf, cells, swept_bars
+from firstflight.study.compare import Row
+from firstflight.study.fetches import answer, reading
+from firstflight.study.fetches.figures import bars, ccdf, cells, figure, swept_bars
 from firstflight.study.fetches.figures.bar_figure import BarFigure, Sample
 from firstflight.study.fetches.figures.bars import chart
 from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_table
 from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.figures.claims import judge_bars
-from firstflight.study.fetches.figures.raw_cells import finding, published_cells, PublishedCells
+from firstflight.study.fetches.figures.raw_cells import PublishedCells, finding, published_cells
 from firstflight.study.fetches.scenario.figures import ALSO
 from firstflight.study.fetches.scenario.population import Population, Populations
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
@@ -33,6 +36,7 @@ from firstflight.study.fetches.scenario.varied_parameters import (order, request
 from firstflight.study.fetches.study import expand
 from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
+from tests.golden.stored import load
 from tests.unit.drawing import samples
 
 
@@ -113,7 +117,8 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
     columns = {column.name: [cell(trial) for trial in (*lossy, trials[0])]
                for column, cell in requested_columns(lossy)}
     assert columns["loss"] == [*[Rounded(0.5, 1)] * 4, 0]
-    assert setting_words(trials[0], trials)[0] == "RTT 20 ms" and "loss" not in str(setting_words(trials[0], trials))
+    assert setting_words(trials[0], trials)[0] == "RTT 20 ms" and "loss" not in str(
+        setting_words(trials[0], trials))
     assert "loss 0 %" in setting_words(trials[0], [*lossy, trials[0]])
     assert "loss 0.5 %" in setting_words(lossy[0], [*lossy, trials[0]])
     reno = replace(trials[0], congestion_control="reno")
@@ -173,7 +178,8 @@ def cell(initcwnd: int, *total_ms: float, **requested: Any) -> CellSetting:
     """A cell with one transfer for each time."""
     records: list[Record] = []
     for repeat, time_ms in enumerate(total_ms, 1):
-        trial = replace(ONE.trial, initcwnd=initcwnd, repeat=repeat, response_bytes=60_000, **requested)
+        trial = replace(ONE.trial, initcwnd=initcwnd, repeat=repeat,
+                        response_bytes=60_000, **requested)
         records.append(replace(ONE, trial=trial, total_ms=time_ms))
     return CellSetting(replace(records[0].trial, repeat=1), records)
 
@@ -326,7 +332,8 @@ def test_a_population_like_the_papers_is_told_from_another() -> None:
 
 SLOW = Sample(3, [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
 FAST = Sample(10, numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
-PANEL = BarFigure(Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
+PANEL = BarFigure(
+    Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
                      baseline_initcwnd=3, experiment_initcwnd=10, metric="latency_ms"),
               (), "curl", "cubic", samples=(SLOW, FAST))
 
@@ -366,3 +373,38 @@ def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
     assert axes.get_xlabel() == "Latency (ms)"
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == ["IW 3", "IW 10"]
+
+
+# What a figure says of itself ---------------------------------------------------------
+
+@pytest.mark.parametrize(("weights", "published", "over"), [
+    ("", "", ""), ("joint", "", "the joint distribution of RTT and bandwidth"),
+    ("response_bytes", "", "response sizes by the paper's shares"),
+    ("bdp_bytes", "", "bandwidth-delay products by the paper's shares"),
+    ("rtt_ms", "paper_figure5.csv", "RTT by the paper's shares"),
+    ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
+def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
+    (drawn, *_) = reading.read_scenario(scenario_file.find("zhao2019")).figures
+    assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
+
+
+def test_who_answered_stands_in_a_figures_context() -> None:
+    """Nobody, where it was our own server over HTTP/1.1 alone."""
+    def told(*of: tuple[str, str]) -> str:
+        return figure.heading([Record(replace(load("iw10").trial, server=server, http=http), True,
+                                      verdict="pass") for server, http in of])[0]
+
+    start, rest = "real Linux TCP", ": RTT 100 ms, BW 1 Mbit/s, size 9 kB, IW 10 segments"
+    assert told(("builtin", "1.1")) == f"{start}{rest}"
+    assert told(("nginx", "1.1")) == f"{start}; server: nginx{rest}"
+    assert told(("builtin", "1.1"), ("own", "2")) == (
+        f"{start}; servers: server.py, one's own (HTTP/2){rest}")
+
+
+def test_a_cells_weight_is_shared_by_its_repeats() -> None:
+    cells = [swept_bars.CellRows(1.0, [Row(None, 3, unit, 1.0, value) for unit, value in
+                                   enumerate(values)], Excluded(), lossless=True)
+             for values in ([1.0, 2.0], [4.0])]
+    sample = swept_bars._sample(3, [(cell, 0.5) for cell in cells])
+    assert (sample.name, sample.values, sample.weights) == (
+        "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])

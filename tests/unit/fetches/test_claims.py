@@ -1,4 +1,4 @@
-"""The result of every bar, from both sides of its limits; sentences. What is gained under random loss beyond the lossless network."""
+"""The result of every bar and statement, from both sides of its limits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
 from firstflight.study.fetches.figures.summary import figure_sentence
-from firstflight.study.fetches.scenario.scenario import Claim, Figure, OF_EXPERIMENT
-
+from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
                 baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
@@ -106,7 +105,8 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
     (ours,) = judged(panel(bar))
     (theirs,) = judged(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
     assert (ours.percent.value, ours.published_percent, ours.off_points) == (20, 20, 0)
-    assert theirs.percent.value == pytest.approx(25) and theirs.published_percent == pytest.approx(25)
+    assert theirs.percent.value == pytest.approx(
+        25) and theirs.published_percent == pytest.approx(25)
     assert theirs.percent.interval == pytest.approx((25, 100))
     for percent in (-30.0, 0.0, 3.0, 64.3):
         assert of_baseline(bar.difference.as_printed(percent, True)) == pytest.approx(percent)
@@ -251,9 +251,11 @@ def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
                                          ("5", 5.0, (50.0, 99.0)))))
     panel = BarFigure(figure, bars, "curl", "cubic", is_of_loss=True)
     assert [effect(panel, bar) for bar in bars] == ["", "helps", "undecided", "harms"]
-    assert effect(panel, replace(bars[1], difference=replace(bars[1].difference, draws=1))) == "undecided"
+    assert effect(panel,
+                  replace(bars[1], difference=replace(bars[1].difference, draws=1))) == "undecided"
     assert beyond_lossless(panel, bars[1]) == Estimate(100, (1, 200))
-    assert "gains more than without loss in 1 of 3 bars and less in 1" in sentence_of_run([panel])[0]
+    (sentence, *_) = sentence_of_run([panel])
+    assert "gains more than without loss in 1 of 3 bars and less in 1" in sentence
     without = BarFigure(figure, bars[1:], "curl", "cubic", is_of_loss=True)
     assert not any(beyond_lossless(without, bar) for bar in bars[1:])
     assert not sentence_of_run([without])

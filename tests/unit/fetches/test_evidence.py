@@ -1,4 +1,4 @@
-"""When a response begins to leave that waits behind session tickets: by the server, by the packets. A write that a back-end delayed belongs to the first flight; a timer's probe does not. The model is asked again with the phase of the kernel's clock, where a timer's tick decides. What limited a first flight: by the packets, of stored trials that were tampered with. What is computed of a trial that nobody has measured is what the guest's kernel was given."""
+"""What packets show of one trial: its first flight, its limit, its latency, the clock's phase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.model.predict import predict, Prediction
+from firstflight.model.predict import Prediction, predict
 from firstflight.net.headers import ACK, PUSH, SYN
 from firstflight.net.segments import MS
 from firstflight.study.fetches.verify import transfers, verify
@@ -22,8 +22,7 @@ from firstflight.study.fetches.verify.transfers import computed
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
-from tests.unit.tcp.conversation import Conversation, MSS
-
+from tests.unit.tcp.conversation import MSS, Conversation
 
 TICKET, RESPONSE = 255, 500
 
@@ -41,7 +40,8 @@ def evidence(latency_ms: float, qdisc: str = "fifo", tls: bool = True,
     packets.send(250, False, ACK, seq=96, ack=1 + TICKET)
     packets.send(410, False, ACK, seq=96, ack=1 + TICKET + RESPONSE)
     trial = replace(stored.load("iw3").trial, qdisc=qdisc, congestion_control=control)
-    said: dict[str, Any] = {"latency_ms": latency_ms, **({"tls": {"tickets": [TICKET]}} if tls else {})}
+    said: dict[str, Any] = {"latency_ms": latency_ms,
+                            **({"tls": {"tickets": [TICKET]}} if tls else {})}
     return Evidence(trial, {}, said, packets.read(response_bytes=RESPONSE), EXACT, {})
 
 
@@ -326,7 +326,8 @@ def paced(trial: Stored) -> Stored:
         good.requested(initcwnd=5).said("server", initial_window=5), (4344 + 1448) // 128 + 1)),
     ("pacing", lambda good: paced(good.requested(initcwnd=5).said("server", initial_window=5))),
     ("wait for an acknowledgement", lambda good: paced(
-        good.requested(initcwnd=5, gap_ms=50.0, burst_bytes=1000).said("server", initial_window=5))),
+        good.requested(initcwnd=5, gap_ms=50.0,
+                       burst_bytes=1000).said("server", initial_window=5))),
     ("response size", lambda good: stored.load("iw10")),
     ("response size", lambda good: stored.load("iw10").requested(initcwnd=12).said(
         "server", initial_window=12)),

@@ -1,8 +1,8 @@
-"""Every parameter of a network, a sender or a client goes from a list to the trials and their jobs. Jitter is asked for like any parameter of the network, and hides what it has to."""
+"""Every parameter of a network, a sender or a client reaches trials, jobs and the path."""
 
 from __future__ import annotations
 
-from dataclasses import fields, MISSING, replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Any
 
@@ -10,12 +10,12 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS, QUANTITIES
-from firstflight.parameters import NETWORK, of_subject, OVERTAKEN, Parameter, PARAMETERS, PUBLISHED
+from firstflight.parameters import NETWORK, OVERTAKEN, PARAMETERS, PUBLISHED, Parameter, of_subject
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.runs.scenario_file import find, parsed, ScenarioFile
+from firstflight.runs.scenario_file import ScenarioFile, find, parsed
 from firstflight.study.fetches.scenario.response import segments_at_once
 from firstflight.study.fetches.scenario.sweep import queue_of
 from firstflight.study.fetches.scenario.trial import Trial
@@ -26,7 +26,6 @@ from firstflight.testbed.network.commands import commands_of
 from firstflight.wire.delivery.packet_path import PATH
 from tests.golden import stored
 from tests.parameters import another
-
 
 GOOD = stored.load("iw10")
 ONE = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_bytes": [60000]}
@@ -78,24 +77,6 @@ def test_a_client_gives_up_when_no_transfer_could_still_end(lists: dict[str, Any
     assert trials(**lists)[0].deadline_s == pytest.approx(60 + 0.8 + 0.72 + more_s)
 
 
-@pytest.mark.parametrize(("lists", "client", "words"), [
-    ({"loss_burst": [5]}, "curl", "need random loss .loss_percent, --loss"),
-    ({"idle_ms": [5]}, "libcurl", "kept .--kept. has to be 1 or more"),
-    ({"idle_ms": [5], "kept": [1]}, "curl", "needs the client libcurl, not curl"),
-    ({"kept": [1]}, "wget", "wget times all responses of a connection together"),
-    ({"qdisc": ["fq_codle"]}, "curl", "--qdisc: unknown 'fq_codle' .did you mean 'fq_codel'"),
-    ({"queue": ["ms"]}, "curl", "--queue: 'ms' is not a queue length"),
-    ({"queue": [""]}, "curl", "--queue: '' is not a queue length"),
-    ({"queue": ["0"]}, "curl", "--queue: a queue of 0 packets is out of range"),
-    ({"queue": ["101bdp"]}, "curl", "it can be 0.001 to 100 bandwidth-delay products"),
-    ({"queue": ["100bdp"], "rtt_ms": [1e5], "bandwidth_kbps": [1e7]}, "curl", "a queue of 100bdp"),
-    ({"congestion_control": ["cu bic"]}, "curl", "--cc: 'cu bic' is not the name of an algorithm"),
-    ({"mss": [1460]}, "curl", "88 to 1448 bytes .1460 less 12 of time stamps")])
-def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], client: str,
-                                        words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        trials(client, **lists)
-
 
 @pytest.mark.parametrize(("length", "packets"), [("1", 1), ("0.01ms", 1), ("0.001bdp", 1),
                                                  ("60ms", 50), ("60.1ms", 51)])
@@ -112,7 +93,8 @@ def test_what_the_model_does_not_follow_has_no_word_of_its(requested: dict[str, 
 
 
 def test_settings_that_the_model_does_not_follow() -> None:
-    followed, other = (judge_fetch(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
+    followed, other = (
+        judge_fetch(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
                              sysctls={f"net.ipv4.tcp_{name}": "1"}) for name in ("recovery", "ecn"))
     assert (followed.model_ms is None, other.model_ms is None) == (False, True)
 
@@ -183,7 +165,8 @@ def test_the_packets_decide_on_what_a_published_set_up_did() -> None:
                             ({"nagle": "off"}, "first flight: observed 8 segments, expected 10"),
                             ({"htb_burst_bytes": 0}, "path: observed"),
                             ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "path: observed"),
-                            ({"acts_as": "10=7"}, "initial window: observed 10 segments, expected 7")):
+                            ({"acts_as": "10=7"},
+                             "initial window: observed 10 segments, expected 7")):
         record = AS_PUBLISHED.requested(**switches).judge()
         assert record.verdict == FAIL and check in record.verdict_reason, record.verdict_reason
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from firstflight.runs.scenario_file import find
 from firstflight.study import registry
 from firstflight.study.fetches.figures.swept_bars import counting
 from firstflight.study.fetches.figures.summary import summary
-from firstflight.study.fetches.scenario.server import OWN
+from firstflight.study.fetches.scenario.server import OWN, OwnServer, parsed
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.notes import run_notes, server_notes
@@ -25,8 +25,6 @@ from firstflight.testbed.network.commands import commands_of, named_of
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.messages import find_messages, retime
 from tests.golden import stored
-from tests.unit.fetches.small import small
-
 
 NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
 
@@ -58,7 +56,8 @@ def test_the_packets_of_our_server_say_what_it_tells(name: str) -> None:
     assert found is not None and found.flight_bytes == (record.flight_bytes or 0)
     told = ours.observation["server"]
     if "tls" in told:
-        assert found.before_request_bytes == told["tls"]["hello_bytes"] + told["tls"]["finished_bytes"]
+        assert found.before_request_bytes == told["tls"]["hello_bytes"] + told["tls"][
+            "finished_bytes"]
         response = sum(told["tls"]["response"])
     else:
         response = told["header_bytes"] + told["body_bytes"]
@@ -82,31 +81,6 @@ def test_a_server_that_is_missing_is_no_failure() -> None:
     assert not record.counts and record.total_ms is None
     values, excluded = counting([record, NGINX.judge()], "total_ms")
     assert len(values) == 1 and str(excluded) == "1 skipped trial"
-
-
-@pytest.mark.parametrize(("what", "value"), [
-    ("buffer_bytes", "8192"), ("gap_ms", "1"), ("head", '"17+37"'), ("nagle", '"on"'),
-    ("framing", '"close"'), ("send_buffer_bytes", "50000")])
-def test_what_only_our_server_does_is_of_no_other(what: str, value: str, tmp_path: Path) -> None:
-    usual = 'uplink = "same"'
-    requested = f"{usual}\n{what} = {value}"
-    small(tmp_path, (usual, requested))
-    with pytest.raises(UsageError, match=f"{what}.* needs the server builtin, not nginx"):
-        small(tmp_path, (usual, f'{requested}\nserver = ["builtin", "nginx"]'))
-
-
-@pytest.mark.parametrize(("lists", "words"), [
-    ({"server": ["nginx"], "gap_ms": [50]}, "a back-end .* needs the server builtin, not nginx"),
-    ({"server": ["nginx"], "chain_bytes": [4000], "buffer_bytes": [0]}, "--tls-buffer"),
-    ({"server": ["builtin", "nginx"], "http": ["2"], "chain_bytes": [4000]},
-     "builtin speaks HTTP/1.1 only"),
-    ({"server": ["nginx"], "http": ["1.1", "2"]}, "HTTP/2 goes over TLS"),
-    ({"server": ["nginx"], "http": ["2"], "chain_bytes": [4000], "resumed": [1]},
-     "with HTTP/1.1 only"),
-    ({"server": ["ngnix"]}, "did you mean 'nginx'"), ({"http": ["1.2"]}, "known: 1.1, 2")])
-def test_what_makes_no_sense_is_refused(lists: dict[str, list[Any]], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        trials(**lists)
 
 
 # A server of one's own ---------------------------------------------------------------
@@ -142,26 +116,12 @@ def test_its_own_certificate_makes_it_https() -> None:
     assert job["own"]["folders"] == ["/srv/mine"] and job["own"]["ca"] == "/c/root.pem"
 
 
-@pytest.mark.parametrize(("own", "lists", "words"), [
-    ({"command": "serve '{p}"}, {}, "No closing quotation"), ({"command": " "}, {}, "no word"),
-    ({**COMMAND, "url_path": "/page"}, {}, "give the size of the response"),
-    ({**COMMAND, "url_path": "page/{size}"}, {}, "is not a path"),
-    ({**COMMAND, "name": "a b"}, {}, "is not a host name"),
-    ({**COMMAND, "ca": "/c"}, {"chain_bytes": [4000]}, "not both"),
-    (COMMAND, {"server": ["nginx"]}, "--server-command goes only with --server own"),
-    (COMMAND, {"http": ["2"]}, "HTTP/2 goes over TLS"), (COMMAND, {"gap_ms": [5]}, "not own"),
-    ({}, {"server": ["own"]}, "give --server-command")])
-def test_what_cannot_be_a_server_is_refused(own: dict[str, Any], lists: dict[str, Any],
-                                            words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        question(own, **lists)
-
-
 def test_a_scenario_is_measured_with_ones_own_server_instead() -> None:
     made = KIND.study(find("zhao2019"), Overrides({"rtt_ms": [20]}, own_server=COMMAND))
     assert {trial.server for trial in made.trials} == {OWN} and not made.whole
     assert all(trial.own_server for trial in made.trials)
-    both = KIND.study(find("zhao2019"), Overrides({"server": ["builtin", "own"]}, own_server=COMMAND))
+    both = KIND.study(find("zhao2019"),
+                      Overrides({"server": ["builtin", "own"]}, own_server=COMMAND))
     assert {(trial.server, bool(trial.own_server)) for trial in both.trials} == {
         ("builtin", False), (OWN, True)}
 
@@ -181,3 +141,29 @@ def test_what_is_not_known_of_servers_is_said() -> None:
     assert second.endswith("retransmissions and the received bytes.")
     assert server_notes([ours]) == []
     assert summary([record, ours, skipped]).endswith("excluded: 1 skipped trial")
+
+
+# Its words ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("server", [
+    OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
+                                                  "example.org", ("here", "/srv"))])
+def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer) -> None:
+    assert "  " not in server.text and parsed(server.text) == server
+
+
+
+@pytest.mark.parametrize(("server", "key"), [
+    (OwnServer("'"), "command"), (OwnServer(" "), "command"),
+    (OwnServer("x", url_path="a"), "url_path"),
+    (OwnServer("x", ready="a b"), "ready"), (OwnServer("x", name="a_b"), "name")])
+def test_what_makes_no_sense_is_refused_by_its_key(server: OwnServer, key: str) -> None:
+    with pytest.raises(UsageError, match=f"^here: {key}: "):
+        server.check("here")
+
+
+def test_a_worker_gets_words_and_whole_paths() -> None:
+    job = OwnServer("serve 'a b' {p}", ca="own.pem", folders=("here", "/srv")).job()
+    assert job == {"command": ["serve", "a b", "{p}"], "ready": "", "name": "",
+                   "ca": os.path.abspath("own.pem"), "folders": [os.path.abspath("here"), "/srv"]}
+    assert OwnServer("serve").job()["ca"] == "" and OwnServer("serve").job()["folders"] == []

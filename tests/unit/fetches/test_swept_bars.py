@@ -1,4 +1,4 @@
-"""Weighted means, what is excluded and counted, missing cells, intervals, samples. The goodput of a transfer: a column of its record, and a metric of figures. Runs under other windows than a scenario's: its figures are of those that were measured."""
+"""Figures of bars: weighted means, what is excluded, intervals, other metrics, other windows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
                             for bandwidth, share in shares.items()) / sum(shares.values())
                         for initcwnd in (3, 10))
     bucket = by_rtt.bars[2]
-    assert (bucket.label, bucket.value, bucket.share_percent, bucket.difference.n) == ("100", 100, 48.36, 16)
+    assert (bucket.label, bucket.value, bucket.share_percent,
+            bucket.difference.n) == ("100", 100, 48.36, 16)
     change = bucket.difference
     assert change.base.value == pytest.approx(base) and change.experiment.value == pytest.approx(
         experiment)
@@ -107,7 +108,8 @@ def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
     records = changed(stored, lambda trial: (trial.rtt_ms, trial.bandwidth_kbps) == (100, 56)
                       and trial.initcwnd == 3, lambda record: replace(record, verdict="fail"))
     bucket = improvement(scenario, scenario.figures[0], records).bars[2]
-    assert (bucket.difference.n, bucket.difference.cells, bucket.difference.cells_requested) == (14, 7, 8)
+    assert (bucket.difference.n, bucket.difference.cells,
+            bucket.difference.cells_requested) == (14, 7, 8)
     assert bucket.difference.excluded == Excluded(failed_verdicts=1, unpaired=1)
     assert str(bucket.difference.excluded) == "1 failed verdict, 1 record without its counterpart"
     kept = [record for record in stored if record.trial.rtt_ms == 100
@@ -166,7 +168,8 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
     truth = improvement(scenario, scenario.figures[0], stored)
     covered = 0
     for bucket, true in zip(panel.bars, truth.bars):
-        assert bucket.difference.absolute.interval and bucket.difference.percent.interval and bucket.difference.n == 160
+        assert bucket.difference.absolute.interval and bucket.difference.percent.interval
+        assert bucket.difference.n == 160
         low, high = bucket.difference.absolute.interval
         assert low < bucket.difference.absolute.value < high
         covered += low <= true.difference.absolute.value <= high
@@ -181,7 +184,8 @@ def test_two_repeats_that_differ_have_an_interval_of_some_width(
              for record in stored for repeat in (1, 2)]
     for bucket in improvement(scenario, scenario.figures[0], twice).bars:
         assert bucket.difference.absolute.interval is not None
-        assert bucket.difference.absolute.interval[0] < bucket.difference.absolute.value < bucket.difference.absolute.interval[1]
+        assert bucket.difference.absolute.interval[
+            0] < bucket.difference.absolute.value < bucket.difference.absolute.interval[1]
 
 
 def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
@@ -192,8 +196,10 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
                    for records in (stored, twice))
     for single, bucket in zip(once.bars, panel.bars):
         assert single.difference.absolute.interval is None is single.difference.percent.interval
-        assert bucket.difference.absolute.interval == pytest.approx((single.difference.absolute.value,) * 2)
-        assert bucket.difference.percent.interval == pytest.approx((single.difference.percent.value,) * 2)
+        assert bucket.difference.absolute.interval == pytest.approx(
+            (single.difference.absolute.value,) * 2)
+        assert bucket.difference.percent.interval == pytest.approx(
+            (single.difference.percent.value,) * 2)
     mixed = [record for record in twice if record.trial.repeat == 1 or record.trial.rtt_ms > 20]
     first, *others = improvement(scenario, scenario.figures[0], mixed).bars
     assert first.difference.absolute.interval is None  # single values of a cell tell none
@@ -229,7 +235,8 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
         replace(record, trial=replace(record.trial, seed=record.trial.seed + 1))
         if record.trial.initcwnd == 10 else record for record in records])
     for paired, apart in zip(whole.bars[1:], shuffled.bars[1:]):
-        assert paired.difference.absolute.interval and apart.difference.absolute.interval and paired.difference.n == 30
+        assert paired.difference.absolute.interval and apart.difference.absolute.interval
+        assert paired.difference.n == 30
         assert paired.difference.absolute.value == apart.difference.absolute.value
         widths = [high - low for low, high in (paired.difference.absolute.interval,
                                                apart.difference.absolute.interval)]
@@ -247,7 +254,8 @@ def test_what_chance_decides_is_not_called_exact(changed: dict[str, Any], exact:
     (cell,) = scenario.sweep(figure.sweep).cells
     _, cells = by_cell(scenario, figure, (3, 10), records)
     other = replace(cell, **changed)
-    found = cell_difference(figure, {(other, initcwnd): cells[cell, initcwnd] for initcwnd in (3, 10)},
+    found = cell_difference(figure,
+                            {(other, initcwnd): cells[cell, initcwnd] for initcwnd in (3, 10)},
                       other, (3, 10))
     assert found is not None and found.lossless is exact
 
@@ -258,7 +266,8 @@ def test_a_window_sweep_stands_beside_the_published_times() -> None:
     assert [bar.published.level for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
     first, second = sweep.bars[:2]
     assert first.difference.absolute.value == 0 and first.difference.n == 1 and sweep.n == 6
-    assert second.difference.absolute.value == pytest.approx(first.difference.experiment.value - second.difference.experiment.value)
+    assert second.difference.absolute.value == pytest.approx(
+        first.difference.experiment.value - second.difference.experiment.value)
     beside = beside_baseline(sweep)
     assert beside[0].published.absolute is None
     assert (beside[1].published.absolute, beside[1].published.error) == (127, 6)
@@ -302,8 +311,10 @@ def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> No
     """The values behind a figure, with weights of which the bars' own are parts."""
     for panel in bar_figures(scenario, stored)[:2]:
         shares = [bucket.share_percent or 0 for bucket in panel.bars]
-        for sample, means in zip(panel.samples, ([bucket.difference.base.value for bucket in panel.bars],
-                                                 [bucket.difference.experiment.value for bucket in panel.bars])):
+        for sample, means in zip(panel.samples,
+                                 ([bucket.difference.base.value for bucket in panel.bars],
+                                                 [bucket.difference.experiment.value
+                                                  for bucket in panel.bars])):
             assert stats.weighted_mean(sample.values, sample.weights) == pytest.approx(
                 stats.weighted_mean(means, shares))
         assert [sample.name for sample in panel.samples] == ["IW 3", "IW 10"]
@@ -319,8 +330,10 @@ def test_of_a_metric_of_which_more_is_better_the_gain_improves(
     figure = replace(scenario.figures[0], metric="request_bytes")
     panel = improvement(scenario, figure, faster)
     for bucket in panel.bars:
-        assert (bucket.difference.base.value, bucket.difference.experiment.value) == pytest.approx((100, 150))
-        assert (bucket.difference.absolute.value, bucket.difference.percent.value) == pytest.approx((50, 50))
+        assert (bucket.difference.base.value,
+                bucket.difference.experiment.value) == pytest.approx((100, 150))
+        assert (bucket.difference.absolute.value,
+                bucket.difference.percent.value) == pytest.approx((50, 50))
     assert panel.metric.unit == "kbit/s"
     # base / experiment - 1 is there experiment / base - 1, of the experiment's value.
     printed = panel.bars[0].difference.as_printed(50, of_experiment=True)

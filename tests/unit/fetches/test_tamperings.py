@@ -15,9 +15,9 @@ from firstflight.study.fetches.verify.verify import every_check, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
 from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, cut, drops,
-                                          flags, from_data, later, moved, option, requested, said,
-                                          shifted, swapped, syn, tls, window, without)
-
+                                          flags, from_data, later, lost_at_end, moved, option,
+                                          requested, said, shifted, swapped, syn, tls, window,
+                                          without)
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
 CUBIC, NGINX = "full_queue", "nginx_plain"
@@ -83,6 +83,7 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (LOSSY, "one of the queue's drops less", drops(8, 5), "path"),
     (LOSSY, "a drop towards the server", drops(9, 5, 1), "path"),
     ("cake_full", "drops at random in the place of cake's", drops(0, 15), "path"),
+    ("full_queue", "drops at random where there are none", drops(0, 9), "path"),
     # The network was another one.
     (PLAIN, "RTT 4 µs longer", requested(rtt_ms=20.004), "path"),
     (PLAIN, "1 kbit/s more", requested(bandwidth_kbps=257.0), "path"),
@@ -153,6 +154,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     *(("iw3", f"{side} capture without its last {size} bytes", cut(side, size, known), "capture")
       for side in ("client", "server") for size, known in (
           (1, False), (20, False), (300, False), (7, True))),
+    *(("iw3", f"the last packet at the {side}, of those that its worker counted", lost_at_end(side),
+       "capture") for side in ("client", "server")),
     ("iw3", "the capture of another port", said("server", client_port=1), "capture"),
     ("iw3", "the acknowledgements of the end", lambda trial: trial.captured(server=[
         packet for packet in stored.read(trial.server) if packet.to_client
@@ -177,6 +180,7 @@ IN_REAL_TIME: list[tuple[str, str, Change, str]] = [
     ("iw3", "another initial window", requested(initcwnd=4), "initial window"),
     ("iw3", "a packet that did not arrive", without("client", 4), "lost packets"),
     ("full_queue", "a queue that holds all", requested(queue_packets=1000), "lost packets"),
+    ("full_queue", "drops at random where there are none", drops(0, 9), "lost packets"),
     ("iw3", "a segment that was sent twice", lambda trial: stored.sent_again(trial, 1, 30.0),
      "retransmissions"),
     ("iw3", "total 50 ms later", later("fetch", "total_ms", 50.0), "client times"),

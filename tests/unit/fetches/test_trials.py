@@ -1,4 +1,4 @@
-"""Trials: what a scenario expands to, with what the command line says in place of it. How many cells and trials a file asks for is multiplied: there may be billions. Receive window and buffers are the trial's own, whatever else is asked for."""
+"""Trials: what a scenario expands to, how many there are, and the buffers that they have."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from firstflight.study import registry
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.scenario import tcp
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.sweep import bucket_value, cell_key, Sweep
-from firstflight.study.scenario.seeds import netem_seed
+from firstflight.study.fetches.scenario.sweep import Sweep, bucket_value, cell_key
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import apply, expand, KIND
+from firstflight.study.fetches.study import KIND, apply, expand
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.observed import EXACT
 from firstflight.study.fetches.verify.transfers import transfer_of
+from firstflight.study.scenario.seeds import netem_seed
 from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.transfers import transfer
 from tests.unit.core.example import whole
-from tests.unit.fetches.small import NAMES, scenario_of, small, WITHOUT_FIGURES
-
+from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 
 PLAIN = Trial(scenario="s", rtt_ms=20.0, bandwidth_kbps=56.5, uplink_kbps=56.5, queue_packets=1000,
               loss_percent=0.0, initcwnd=3, initrwnd=27, congestion_control="cubic", client="curl",
@@ -121,28 +120,16 @@ def test_partial_and_covering(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("overrides", "words"), [
-    (lists(rtt_ms=[0]), "--rtt: an RTT of 0 ms"),
     (lists(rtt_ms=[]), "--rtt: no value"),
     (lists(bandwidth_kbps=[1e300]), "--bw: a bandwidth of 1e\\+300 kbit/s"),
-    (lists(initcwnd=[0]), "--iw: an initial window of 0 segments"),
-    (lists(response_bytes=[0]), "--size: a response of 0 bytes"),
     (lists(rtt_ms=range(1, 1001), bandwidth_kbps=range(1, 1001)), "2000000 trials"),
     (lists(rtt_ms=range(1, 60001), bandwidth_kbps=range(1, 60001)), "7200000000 trials"),
-    (Overrides({}, repeat=0), "--repeat"),
-    (Overrides({}, repeat=10**9), "--repeat"),
-    (Overrides({}, client="wgt"), "--client: unknown 'wgt' \\(did you mean 'wget'\\?\\)"),
-])
-def test_bad_overrides_name_the_flag(scenario: Scenario, overrides: Overrides,
-                                     words: str) -> None:
+    (Overrides({}, client="wgt"), "--client: unknown 'wgt' \\(did you mean 'wget'\\?\\)")])
+def test_what_no_command_line_asks_for_is_refused_too(scenario: Scenario, overrides: Overrides,
+                                                      words: str) -> None:
+    """What can be typed: tests/refusals/parameters.py."""
     with pytest.raises(UsageError, match=words):
         expand(scenario, overrides)
-
-
-def test_what_a_population_draws_is_not_overridden() -> None:
-    drawn = scenario_of("dukkipati2010")
-    for overrides in (lists(rtt_ms=[20]), lists(response_bytes=[1]), Overrides({}, repeat=2)):
-        with pytest.raises(UsageError, match="draws its clients and responses: it takes --iw"):
-            expand(drawn, overrides)
 
 
 def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
@@ -238,7 +225,8 @@ metric = "total_ms"
 def drawn(random: Random) -> Sweep:
     """A sweep of a few values each."""
     several = random.sample(sorted(LISTS), 3)
-    lists = {name: tuple(random.sample(known, random.randint(2, len(known)) if name in several else 1))
+    lists = {
+        name: tuple(random.sample(known, random.randint(2, len(known)) if name in several else 1))
              for name, known in LISTS.items()}
     rtts_ms = (1.0, 20.0, 30.0)[:random.randint(1, 3)]
     pairs = tuple((rtt_ms, 64.0 * rtt_ms) for rtt_ms in rtts_ms) if random.random() < 0.3 else ()
@@ -331,7 +319,8 @@ RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
     ("[3, 10]", "", (3, 2000), tcp.AMPLE_WINDOW),
 ])
 def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, line: str,
-                                            requested: tuple[int, ...] | None, initrwnd: int) -> None:
+                                            requested: tuple[int, ...] | None,
+                                            initrwnd: int) -> None:
     scenario = small(tmp_path, WITHOUT_FIGURES, ("initrwnd = 27", line),
                      ("initcwnd = [3, 10]", f"initcwnd = {file_windows}"))
     trials = expand(scenario, Overrides({"initcwnd": requested} if requested else {}))

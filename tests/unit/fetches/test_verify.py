@@ -1,23 +1,34 @@
-"""Verdicts: every kind of tampering with a good trial is caught, and named. What failed is not judged, and says why."""
+"""Verdicts: what they name, count and allow, and what is not judged.
+
+What is tampered with is refused in test_tamperings.py.
+"""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from firstflight.base.comparison import Comparison
+from firstflight.model.predict import predict
+from firstflight.model.receiver import receive_window
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.study.fetches.scenario.server import NEWER
+from firstflight.study.fetches.verify import path
 from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.observed import EXACT, Observed
+from firstflight.study.fetches.verify.integrity import INTEGRITY
+from firstflight.study.fetches.verify.observed import EXACT, REAL_TIME, Observed
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
+from tests.transfers import transfer
 from tests.unit.fetches.tampering import cut, drops, later, without
 
 
@@ -76,8 +87,8 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
     assert drops(0, 1)(one_lost).judge(exact=False).counts
     fails(drops(0, 0)(one_lost), "lost packets", exact=False)
     fails(drops(0, 1)(lossy), "lost packets", exact=False)
-    record = fails(drops(0, 1)(stored.load("https_resumed")), "path")
-    assert "0 lost to client at random, expected 1" in record.verdict_reason, "both connections are judged"
+    record = fails(drops(0, 1)(stored.load("https_resumed")), "path")  # both connections are judged
+    assert "0 lost to client at random, expected 1" in record.verdict_reason
 
 
 @pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
@@ -129,7 +140,8 @@ def test_the_reason_says_what_was_seen_and_asked(good: Stored) -> None:
     record = good.requested(bandwidth_kbps=900.0).judge(exact=False)
     assert "bandwidth: observed 1000.00 kbit/s, expected 900 kbit/s" in record.verdict_reason
     record = good.requested(rtt_ms=99.9).judge()
-    assert ("path: observed 10 of 10 packets to client differ (packet 2 arrived 50.558 µs too late, "
+    assert (
+        "path: observed 10 of 10 packets to client differ (packet 2 arrived 50.558 µs too late, "
             in record.verdict_reason), "netem's ticks of 64 ns"
 
 
@@ -174,11 +186,13 @@ def test_a_transfer_that_took_longer_than_the_model(good: Stored) -> None:
 
 # What a client reports, and by how much it may differ from its capture, in ms: a system call that
 # fails takes a microsecond of a guest's clock.
-CLIENTS = [(name, time) for name in ("iw10", "paced", "jitter_and_bursts", "nginx_plain", "cake_full")
+CLIENTS = [(name, time)
+           for name in ("iw10", "paced", "jitter_and_bursts", "nginx_plain", "cake_full")
            for time in ("connect_ms", "first_byte_ms", "total_ms")] + [
     (name, time) for name in ("https", "https_resumed", "mldsa")
     for time in ("connect_ms", "appconnect_ms", "first_byte_ms", "total_ms")] + [
-    ("persistent", "connect_ms"), ("persistent", "first_byte_ms"), ("persistent", "total_ms"), ("nginx_http2", "total_ms"),
+    ("persistent", "connect_ms"), ("persistent", "first_byte_ms"), ("persistent", "total_ms"),
+    ("nginx_http2", "total_ms"),
     ("nginx_resumed", "connect_ms"), ("nginx_early", "total_ms"), ("wget", "total_ms")]
 
 
@@ -188,7 +202,8 @@ def test_a_clients_times_are_those_of_its_capture(name: str, time: str) -> None:
     trial = stored.load(name)
     assert trial.judge().counts
     for by_ms in (5.0, -0.05, max(0.2 * trial.observation["fetch"][time], 1.0)):
-        assert "client times" in later("fetch", time, by_ms)(trial).judge().failed_checks.split("; ")
+        assert "client times" in later("fetch", time,
+                                       by_ms)(trial).judge().failed_checks.split("; ")
     late = later("fetch", time, 0.05)(trial).judge()
     assert late.counts == (name == "wget"), "wget's process has to start and to end"
 
@@ -276,3 +291,150 @@ def test_a_server_that_said_nothing(good: Stored) -> None:
     observation = {**good.observation, "server": {"error": "ConnectionResetError: reset"}}
     record = replace(good, observation=observation).judge()
     assert not record.ok and "ConnectionResetError" in record.error
+
+
+# To the last step: the path, integrity, TLS, what came before -------------------------
+
+PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
+
+
+def evidence(of: Stored, **trial: Any) -> Evidence:
+    """What both ends said of a stored trial; trial: as if something else had been asked."""
+    seen = copy.deepcopy(of.observation)
+    return Evidence(replace(of.trial, **trial), seen["fetch"], seen["server"], None, EXACT, {},
+                    {"to_client": {"queue": 2, "random": 1},
+                     "to_server": {"queue": 0, "random": 0}})
+
+
+def agrees(compared: Iterable[Comparison]) -> bool | None:
+    """Whether all agree; None where nothing was compared."""
+    found = list(compared)
+    return all(each.passed for each in found) if found else None
+
+
+
+@pytest.mark.parametrize(("asked_ms", "seen_ms", "jitter_ms", "is_near"), [
+    (10, 10.049, 0, True), (10, 10.051, 0, False), (10, 9.949, 0, False),
+    (200, 200.199, 0, True), (200, 200.201, 0, False),
+    (10, 14.049, 1, True), (10, 14.051, 1, False), (10, None, 0, None)])
+def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
+        asked_ms: float, seen_ms: float | None, jitter_ms: float, is_near: bool | None) -> None:
+    seen = evidence(PLAIN, rtt_ms=asked_ms, jitter_ms=jitter_ms)
+    assert agrees(path.compare_rtt(seen, seen_ms)) is is_near
+
+
+
+@pytest.mark.parametrize(("kbps", "took_ms", "is_near"), [
+    (1000.9, 100, True), (1001.1, 100, False), (998.9, 100, False),  # a thousandth
+    (1004.9, 1, True), (1005.1, 1, False), (1051, 0.1, False)])  # 5 µs of a short flight
+def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: float,
+                                                         is_near: bool) -> None:
+    assert agrees(
+        path.compare_bandwidth(evidence(PLAIN, bandwidth_kbps=1000), kbps, took_ms)) is is_near
+
+
+CHECKS: dict[str, Callable[[Evidence], Iterable[Comparison]]] = {
+    check.name: check.compare for check in INTEGRITY}
+
+
+
+@pytest.mark.parametrize(("name", "said", "is_so"), [
+    ("exit status", {}, True), ("exit status", {"exit_status": 18}, False),
+    ("exit status", {"exit_status": None}, False),
+    ("HTTP status", {}, True), ("HTTP status", {"http_status": None}, True),
+    ("HTTP status", {"http_status": 206}, False),
+    ("size", {}, True), ("size", {"size": 8999}, False),
+    ("digest", {}, True), ("digest", {"sha256": "00"}, False),
+    ("HTTP version", {}, None), ("HTTP version", {"http_version": "1.1"}, True),
+    ("HTTP version", {"http_version": "2"}, False)])
+def test_a_transfer_is_whole_and_the_one_that_was_asked_for(name: str, said: dict[str, Any],
+                                                            is_so: bool | None) -> None:
+    seen = evidence(PLAIN)
+    seen.fetch.update(said)  # type: ignore[attr-defined]
+    assert agrees(CHECKS[name](seen)) is is_so
+
+
+def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
+    for requested, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
+        seen = evidence(PLAIN, response_bytes=requested)
+        seen.report["body_bytes"] = sent  # type: ignore[index]
+        assert agrees(CHECKS["size"](seen)) is is_so
+
+
+
+@pytest.mark.parametrize(("of", "tls", "requested", "is_so"), [
+    (NEWEST, {}, {}, True), (RESUMED, {}, {}, True), (PLAIN, None, {}, True),
+    (PLAIN, None, {"chain_bytes": 1}, False), (NEWEST, {}, {"chain_bytes": 0}, False),
+    (NEWEST, {"version": "TLSv1.2"}, {}, False), (NEWEST, {"group": "X25519"}, {}, False),
+    (NEWEST, {"group": ""}, {}, False),
+    (NEWEST, {"library": "OpenSSL 3.4.9 1 Jan 2026"}, {}, False),
+    (NEWEST, {"library": "OpenSSL 3.5.0"}, {}, True),
+    (NEWEST, {"library": "OpenSSL 4.0"}, {}, True),
+    (NEWEST, {"library": "LibreSSL 4.9"}, {}, False),
+    (NEWEST, {"resumed": True}, {}, False), (RESUMED, {"resumed": False}, {}, False),
+    # A chain of 8002 bytes and at most 4096 with what is around it, and a signature of 2420.
+    (NEWEST, {"flight": [8002]}, {}, False), (NEWEST, {"flight": [8000, 3]}, {}, True),
+    (NEWEST, {"flight": [8002 + 4096 + 2420]}, {}, True),
+    (NEWEST, {"flight": [8002 + 4096 + 2421]}, {}, False),
+    (RESUMED, {"flight": [9]}, {}, True)])  # no chain at all
+def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict[str, Any],
+                         is_so: bool) -> None:
+    seen = evidence(of, **requested)
+    if tls is not None:
+        seen.report["tls"].update(tls)
+    assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
+
+
+def test_what_was_to_be_resumed_or_new_is_said() -> None:
+    for of, seen_so, asked_so in ((NEWEST, "resumed", "a new session"),
+                                  (RESUMED, "a new session", "resumed")):
+        seen = evidence(of)
+        seen.report["tls"]["resumed"] = not seen.report["tls"]["resumed"]
+        (failed,) = (each for each in CHECKS["TLS"](seen) if not each.passed)
+        assert (failed.observed, failed.requested) == (seen_so, asked_so)
+
+
+def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
+    seen = evidence(NEWEST)
+    del seen.report["latency_ms"]  # type: ignore[attr-defined]
+    assert agrees(CHECKS["TLS"](seen)) is None
+    assert EXACT.model_ms is not None and REAL_TIME.model_ms is None
+
+
+def test_wget_counts_what_was_fetched_before() -> None:
+    """It tells no times of its own: its total is its process's."""
+    kept = predict(transfer(rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=10_000, initcwnd=10,
+                            initrwnd=64, response_bytes=5000, request_bytes=90,
+                            earlier_bytes=9000, earlier_request_bytes=90))
+    assert kept.started_ms > 150  # a handshake, and a response before
+    assert evidence(PLAIN)._total_ms(kept) == kept.total_ms
+    assert evidence(PLAIN, client="wget")._total_ms(kept) == kept.total_ms + kept.started_ms
+
+
+
+@pytest.mark.parametrize(("trial", "bodies", "requests"), [
+    ({"kept": 2}, 9000 + 60, 95), ({"earlier_bytes": 90_000}, 90_000 + 60 + 1, 95 + 1),
+    ({"earlier_bytes": 90}, 90 + 60 - 2, 95 - 2), ({}, 0, 0),
+    ({"earlier_bytes": 9001, "gap_ms": 80.0, "burst_bytes": 1448}, 9001 + 60,
+     95 - len("?burst=1448&gap_ms=80"))])
+def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, Any], bodies: int,
+                                                             requests: int) -> None:
+    """A response of 9000 bytes behind a head of 60, asked for with 95."""
+    requested = evidence(PLAIN, **trial).transfer
+    assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)
+
+
+
+@pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])
+def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: int) -> None:
+    """Of 17 bytes and four full segments; then what is left of the room, to the byte."""
+    trial = stored.load("as_published")
+    wire = read_exchange(trial.client, trial.server,
+                         trial.observation["server"]["client_port"])
+    room = receive_window(4)
+    *whole, last = wire.first_flight[:6]
+    cut = last._replace(payload_bytes=1 + room + beyond - last.seq)
+    seen = replace(evidence(trial, initrwnd=4),
+                   exchange=replace(wire, first_flight=(*whole, cut)))
+    assert seen.expected_first_flight == (segments, segments)
+    assert replace(seen, trial=replace(seen.trial, initcwnd=3)).expected_first_flight == (3, 3)

@@ -1,4 +1,4 @@
-"""What load runs say in numbers. Values of load runs where they are hardest: nothing measured, nothing lost, one connection."""
+"""What load runs say in numbers, also where nothing was measured or lost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from firstflight.net.headers import ACK, SYN
 from firstflight.runs.results.records import FAIL
 from firstflight.study.load import analysis, findings
 from firstflight.study.load.analysis import Distribution, MissingRuns, Runs
-from firstflight.study.load.record import join_rows, LoadRecord, parse_connections, wire_flights
+from firstflight.study.load.record import LoadRecord, join_rows, parse_connections, wire_flights
 from firstflight.study.load.scenario import LoadClaim, LoadFigure
 from firstflight.study.load.study import START_S
 from firstflight.study.load.verify import judge_load
 from tests.golden import stored_load
 from tests.golden.stored_load import RUN
-from tests.unit.load.test_verify import edited, RAW, TRIAL
-from tests.unit.tcp.conversation import capture, Conversation, MSS
-
+from tests.unit.load.test_verify import RAW, TRIAL, edited
+from tests.unit.tcp.conversation import MSS, Conversation, capture
 
 FIGURES = {figure.name: figure for figure in stored_load.study().scenario.figures}
 
@@ -209,7 +208,8 @@ def test_only_a_flight_of_which_nothing_was_lost_or_sent_again_counts(happens: A
 
 
 def test_the_share_that_was_hit_is_of_those_that_completed() -> None:
-    record = judge_load(TRIAL, edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
+    record = judge_load(TRIAL,
+                        edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
     assert record.completed == 130 and record.hit_percent == 10
 
 

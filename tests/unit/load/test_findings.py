@@ -1,4 +1,4 @@
-"""What a load scenario says: tables of values, words for claims, charts. The result of a claim on two cells, on both sides of every limit."""
+"""What a load scenario says: tables, charts, and results of claims on both sides of each limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from firstflight.study.load.scenario import LoadClaim
 from firstflight.study.load.study import KIND
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
-
 
 SCENARIO = stored_load.study().scenario
 FIGURES = {figure.name: figure for figure in SCENARIO.figures}
@@ -192,7 +191,8 @@ def test_a_published_number_has_a_tolerance(expects: str, saved: tuple[float, fl
 
 def test_of_a_rate_the_published_number_is_in_points() -> None:
     records: list[Any] = [
-        replace(record, retransmission_percent=(2.0 if record.trial.window == "3" else 5.0)  # type: ignore[union-attr]
+        replace(record, retransmission_percent=(2.0 if record.trial.window == "3"
+                                                else 5.0)  # type: ignore[union-attr]
                 + record.trial.repeat / 1000) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), published=2.93, within=0.88,
@@ -212,12 +212,14 @@ def test_of_an_abstract_nothing_is_reproduced() -> None:
 def test_of_nothing_no_part_is_small() -> None:
     """From no retransmission to some: no percentage says so, and it is not alike."""
     records: list[Any] = [
-        replace(record, retransmission_percent=float(record.trial.window == "10") * (  # type: ignore[union-attr]
+        replace(record, retransmission_percent=float(record.trial.window
+                                                     == "10") * (  # type: ignore[union-attr]
             9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
     words = [findings.statement(runs, LoadClaim(
         figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
-        expects=expects)).outcome for expects in ("less", "more", "alike")]  # type: ignore[arg-type]
+        expects=expects)).outcome for expects
+             in ("less", "more", "alike")]  # type: ignore[arg-type]
     assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 

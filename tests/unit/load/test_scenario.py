@@ -1,4 +1,4 @@
-"""Load scenarios: what is asked, and what is refused. What a scenario of kind load may not say, and how places on its axes are written. What a sweep expands into, and the limits of its clients, windows and sizes. Clients as a column of trials.csv has them: written and read back, whatever their numbers."""
+"""Load scenarios: what is requested, what a sweep expands into, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study.load.analysis import describe, name_of, named
-from firstflight.study.load.scenario import (apply, expand, LoadClaim, LoadFigure, LoadPopulation,
-                                             LoadScenario, LoadSweep, read_scenario, window_name)
+from firstflight.study.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario,
+                                             LoadSweep, apply, expand, read_scenario, window_name)
 from firstflight.study.load.study import KIND
-from firstflight.study.load.trial import (Clients, distribution, LoadTrial, mean_bytes,
+from firstflight.study.load.trial import (Clients, LoadTrial, distribution, mean_bytes,
                                           mean_wire_bytes, points_of, wire_bytes)
-
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
          if file.raw.get("kind") == "load"]
@@ -156,19 +155,6 @@ def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
             assert f"{key} = " in text, key
 
 
-@pytest.mark.parametrize(("overrides", "words"), [
-    (over(load=[1.5]), "--load: an offered load of 1.5"),
-    (over(client="curl"), "--client: a load scenario has clients of its own"),
-    (over(rtt_ms=[20, 50]), "--rtt: a load scenario takes one value at a time"),
-    (over(repeat=0), "--repeat"),
-    (over(load=[]), "--load: no value is given"),
-])
-def test_flags_that_do_not_fit_a_load_scenario_are_refused(overrides: Overrides,
-                                                          words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        expand(made(), overrides, 1)
-
-
 def test_a_flag_of_other_kinds_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FLAGS, "mss", replace(QUANTITIES["mss"], flag="--mss"))
     with pytest.raises(UsageError, match="^made: --mss: a load scenario has none$"):
@@ -194,7 +180,8 @@ def test_a_study_knows_whether_its_figures_will_have_all_they_need(overrides: Ov
 
 
 def test_a_published_table_is_looked_for_before_measuring() -> None:
-    for name, words in (("Africa, al", "did you mean 'Africa, all'"), ("x", "unknown 'x'; known: ")):
+    for name, words in (("Africa, al", "did you mean 'Africa, all'"),
+                        ("x", "unknown 'x'; known: ")):
         with pytest.raises(UsageError, match=f'^scenarios/made.toml.*"f": published: .*{words}'):
             made(figure(published=name))
 
@@ -342,7 +329,8 @@ def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: in
     if hosts == 30:
         assert trials(**defaults)
     else:
-        with pytest.raises(UsageError, match=f"{hosts} hosts are requested; a guest has memory for 30"):
+        with pytest.raises(UsageError,
+                           match=f"{hosts} hosts are requested; a guest has memory for 30"):
             made(**defaults)
 
 
@@ -387,7 +375,8 @@ def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
 
 
 @pytest.mark.parametrize(("clients", "words"), [
-    ([], "list of .share, rtt_ms, kbit/s, loss %."), ([[1, 300, 512]], "list of"), ("far", "list of"), ([5], "list of"),
+    ([], "list of .share, rtt_ms, kbit/s, loss %."), ([[1, 300, 512]], "list of"),
+    ("far", "list of"), ([5], "list of"),
     ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9, not to 1"),
     ([[1, 300, -1, 1]], "bandwidth"), ([[1, -1, 0, 1]], "RTT"), ([[1, 300, 0, 101]], "loss")])
 def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
@@ -398,7 +387,8 @@ def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
 # Clients as a column of trials.csv has them -------------------------------------------
 
 @pytest.mark.parametrize("clients, text", [
-    (Clients(3, 0.5, 60.0), "iw3*0.5@60ms"), (Clients(10, 0.25, 0.5, 512.0), "iw10*0.25@0.5ms/512k"),
+    (Clients(3, 0.5, 60.0), "iw3*0.5@60ms"),
+    (Clients(10, 0.25, 0.5, 512.0), "iw10*0.25@0.5ms/512k"),
     (Clients(10, 1.0, 300.0, 0.0, 1.5), "iw10*1@300ms~1.5%"),
     (Clients(1, 0.0001, 20.0, 1000.5, 2.0), "iw1*0.0001@20ms/1000.5k~2%"),
     (Clients(3, 0.5, 1e5, 1e7, 1.0), "iw3*0.5@100000ms/10000000k~1%")])

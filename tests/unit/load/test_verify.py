@@ -1,4 +1,4 @@
-"""The records and verdicts of load runs, from what a run left. The columns of a load run, of connections and samples made by hand, or of none at all. The verdict on a load run on both sides of each limit, of connections made by hand."""
+"""The records and verdicts of load runs: from a stored run, and from connections made by hand."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ import pytest
 from firstflight.base.comparison import Comparison
 from firstflight.net.segments import MSS
 from firstflight.runs.results import checks
-from firstflight.runs.results.records import columns_of, FAIL, PASS, SKIPPED, value_of
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
 from firstflight.study.load import verify
-from firstflight.study.load.record import (Bottleneck, COLUMNS, Connections, ConnectionsError, ENDS,
-                                           FILE, join_rows, LoadEvidence, LoadRecord,
-                                           parse_connections, QUEUE_COLUMNS, QUEUE_FILE,
+from firstflight.study.load.record import (COLUMNS, ENDS, FILE, QUEUE_COLUMNS, QUEUE_FILE,
+                                           Bottleneck, Connections, ConnectionsError, LoadEvidence,
+                                           LoadRecord, join_rows, parse_connections,
                                            read_bottleneck, record_of)
 from firstflight.study.load.trial import LoadTrial, wire_bytes
 from firstflight.study.load.verify import CHECKS
 from tests.golden import stored_load
 from tests.golden.stored_load import Seen
-from tests.unit.tcp.conversation import capture, CLIENT, Conversation
-
+from tests.unit.tcp.conversation import CLIENT, Conversation, capture
 
 RAW, TRIAL = stored_load.raw(), stored_load.trial()
 
@@ -128,7 +127,8 @@ def test_the_expected_arrivals_of_pages_vary_more() -> None:
 TAMPERED: dict[str, tuple[LoadTrial, Callable[[], Seen], str]] = {
     "servers": (TRIAL, lambda: replace(RAW, content={"ended_servers": [1]}),
                 "servers: observed 0 at the end, expected 1"),
-    "arrivals": (replace(TRIAL, load=0.9), lambda: RAW, "arrivals: observed 130, expected 211 ± 58"),
+    "arrivals": (replace(TRIAL, load=0.9), lambda: RAW,
+                 "arrivals: observed 130, expected 211 ± 58"),
     "utilisation": (TRIAL, lambda: edited(RAW, QUEUE_FILE, slice(60, None), bytes="5000000"),
                     "expected 1 at most"),
     "failed connections": (TRIAL, lambda: edited(RAW, "client1.csv", slice(30, 31), total_ms="",
@@ -328,7 +328,8 @@ def test_a_response_that_fills_the_first_window_leaves_with_it(asked_bytes: int,
     run = evidence({"asked_bytes": asked_bytes, "first_flight": flight})
     assert held(verify._compare_first_flight(run)) == found
     for given in ({"paced": True}, {"congestion_control": "bbr"}):
-        assert not held(verify._compare_first_flight(replace(run, trial=replace(run.trial, **given))))
+        assert not held(
+            verify._compare_first_flight(replace(run, trial=replace(run.trial, **given))))
 
 
 @pytest.mark.parametrize(("flights", "found"), [([3, 2], [True]), ([3, 4], [False]), ([], [])])

@@ -149,33 +149,6 @@ def test_who_is_not_known_to_be_named_is_named_by_the_document() -> None:
         0, 1, 1, 3, 1]
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    (b"", "not whole JSON, or cut off"), (saved.har()[:-1], "not whole JSON, or cut off"),
-    (saved.har()[:700], "not whole JSON, or cut off"), (b"\xff{}", "is not UTF-8 text"),
-    (b"{}", "is not a HAR file: it has no log.entries"), (b"[1]", "is not a HAR file"),
-    (b'{"log": {"entries": {}}}', "is not a HAR file"),
-    (b'{"log": {"entries": []}}', "it has no entry that was fetched"),
-    (b'{"log": {"entries": [1, null, [], "x", {"request": 3}]}}', "no entry that was fetched"),
-    (b'{"log": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "too deep"),
-    (saved.har(lambda log: [each["response"].update(_transferSize=-1, content={"size": -1})
-                            for each in log["entries"]]), "Chrome, Edge and Firefox save them"),
-    (saved.har(lambda log: log["entries"].extend(
-        saved.entry(f"{number}", 1, 1, 0, 9, host=f"h{number}.example") for number in range(70))),
-     "a page of 72 hosts; at most 64 fit")])
-def test_what_is_no_har_is_told_in_one_line(content: bytes, words: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        har.read(content, "here")
-    assert words in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_ten_thousand_objects_are_refused_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "page.har"
-    path.write_bytes(saved.har(lambda log: log["entries"].extend(
-        [saved.entry("x", 1, 1, 0, 9)] * 10_000)))
-    with pytest.raises(UsageError, match=r"page.har: a page of 10,005 objects; at most 1,000 fit"):
-        page_files.read(path)
-
-
 def test_a_har_of_half_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     with path.open("wb") as file:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.errors import UsageError
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
 from firstflight.study import registry
@@ -100,40 +99,3 @@ def test_names_from_strangers_stay_within_their_strings() -> None:
     text = question.text(made, Page("own", 3, question.OBJECT_BYTES, question.OBJECT_BYTES))
     assert read_scenario(scenario_file.parsed("own", text)) == replace(
         made, head=replace(head, text=text))
-
-
-@pytest.mark.parametrize(("lists", "made", "words"), [
-    ({"mss": [1000]}, {}, "--mss does not go with --objects, which takes --queue, --loss"),
-    ({"rtt_ms": [20, 50]}, {}, "--rtt: --objects takes one value of this flag"),
-    ({"server": ["own"]}, {}, "--server: a page comes from builtin or nginx, not from own"),
-    ({"http": ["2"], "server": ["builtin"]}, {}, "the server builtin speaks HTTP/1.1 only"),
-    ({"response_bytes": [1_000_000]}, {"objects": 99}, "a page of 100 MB; at most 30 MB fit"),
-    ({}, {"objects": 1000}, "--objects: a number of objects of 1000 is out of range"),
-    ({}, {"objects": 3, "document_bytes": 0}, "--document: a document of 0 bytes"),
-    ({}, {"objects": 3, "connections": (0,)}, "--connections: a number of connections at once")])
-def test_what_does_not_go_with_a_page_is_refused_by_its_flag(
-        lists: dict[str, list[Any]], made: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        trials(lists, **made)
-    assert str(raised.value).startswith(words) and "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(("name", "content", "words"), [
-    ("x.har", b"", "not whole JSON"), ("x.toml", b"bytes = 3\n", "unknown key 'bytes'"),
-    ("x.toml", b"", "a page has at least one object"), ("x.toml", b"\xff", "is not UTF-8 text"),
-    ("x", b"{", "is not whole JSON"), ("x", b"[1]", "unknown key '1'")])
-def test_a_file_that_is_no_page_is_told_with_its_name(tmp_path: Path, name: str, content: bytes,
-                                                      words: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(UsageError) as raised:
-        trials(path=path)
-    assert str(raised.value).startswith(f"--page: {path}: ") and words in str(raised.value)
-
-
-def test_a_file_has_its_sizes(tmp_path: Path) -> None:
-    path = tmp_path / "list.toml"
-    path.write_text("[[object]]\nbytes = 900\n")
-    for lists, made in (({"response_bytes": [5]}, {}), ({}, {"document_bytes": 5})):
-        with pytest.raises(UsageError, match="the objects of a file have their sizes"):
-            trials(lists, path, **made)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Stored pages judged again, and tampered with: the verdict has to notice. What a run of pages says: the answer, its limits, and what is drawn."""
+"""Stored pages: judged again, tampered with, and what a run of them says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from firstflight.study.page import analysis, findings, order, verify
 from firstflight.study.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
 from tests.golden.stored import Packet
-
 
 MS = 1_000_000
 
@@ -289,7 +288,8 @@ def test_the_bandwidth_is_named_where_the_packets_fill_the_link(idle_ms: float, 
 def test_a_page_that_does_not_count_is_in_no_number() -> None:
     records = two(page_ms=1.0)
     records[1] = replace(records[1], verdict=FAIL, verdict_reason="path: wrong")
-    assert said(records) == "With 3 segments the page is there after 293 ms, its document after 131 ms."
+    assert said(
+        records) == "With 3 segments the page is there after 293 ms, its document after 131 ms."
     (setting,) = analysis.settings(records)
     assert setting.saved(10) is None
 
@@ -318,7 +318,8 @@ def test_what_the_interval_holds_is_no_difference() -> None:
     assert unsure is not None and unsure.unsure and unsure.percent
     alike = [replace(record, page_ms=800.0 - 10 * record.trial.initcwnd - record.trial.repeat)
              for record in lossy]
-    assert said(alike).startswith("With 10 instead of 3 segments, the page is there 70.0 ms earlier")
+    assert said(alike).startswith(
+        "With 10 instead of 3 segments, the page is there 70.0 ms earlier")
 
 
 def test_the_waterfall_shows_the_objects_that_were_measured() -> None:

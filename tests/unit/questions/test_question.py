@@ -1,4 +1,4 @@
-"""A question by flags: its defaults, its scenario, its figures, and what decided. A cell's trial is the same in any list: what the worker is told of it, and what TCP is set to."""
+"""A question by flags: its defaults, its scenario, its figures, and the same trials in any list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.errors import UsageError
 from firstflight.findings.charts import GroupChart, SquareChart
 from firstflight.findings.findings import Finding, Report
 from firstflight.findings.quantities import FLAGS
@@ -27,7 +26,6 @@ from firstflight.study.questions import question
 from tests.golden import stored_fetches
 from tests.golden.requested import QUESTIONS
 from tests.parameters import another
-
 
 GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
     "rtt_ms": [20, 50, 100], "bandwidth_kbps": [56, 1000], "response_bytes": [9000],
@@ -93,7 +91,8 @@ def test_what_varies_decides_on_the_figure(lists: dict[str, list[Any]],
                                            figures: list[tuple[str, ...]]) -> None:
     requested = study(**lists)
     assert requested.whole and [(each.name, each.kind, each.by, each.down) for each in
-                            requested.scenario.figures] == [*figures, ("packets", "packets", "", "")]
+                            requested.scenario.figures] == [
+                                *figures, ("packets", "packets", "", "")]
 
 
 def test_the_kept_text_asks_the_same() -> None:
@@ -103,24 +102,8 @@ def test_the_kept_text_asks_the_same() -> None:
         sysctls=("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")))
     again = registry.study_of(scenario_file.of_run("dsl", requested.head.text))
     assert again.trials == requested.trials and {trial.kept for trial in requested.trials} == {1}
-    assert again.head == requested.head and requested.head.sysctls["net.ipv4.tcp_rmem"].endswith("65536")
-
-
-@pytest.mark.parametrize(("name", "requested", "words"), [
-    ("zhao2019", {}, "--name: there is a scenario zhao2019 already"),
-    ("../x", {}, "--name: '../x' becomes a folder"),
-    ("own", {"lists": {"load": [0.5]}}, "--load: a question has one transfer at a time"),
-    ("own", {"lists": {"rtt_ms": [0]}}, "--rtt: an RTT of 0 ms is out of range"),
-    ("own", {"sysctls": ("tcp_sack",)}, "--sysctl: 'tcp_sack' is not NAME=VALUE"),
-    ("own", {"sysctls": ('a="\n',)}, "--sysctl: .* is not NAME=VALUE"),
-    ("own", {"sysctls": ("net.ipv4.ip_forward=1",)}, "unknown 'net.ipv4.ip_forward'"),
-    ("own", {"sysctls": ("net.ipv4.tcp_sack=$(x)",)}, "is not numbers or words"),
-    ("own", {"client": "lynx"}, "--client: unknown 'lynx'"),
-    ("own", {"lists": {"loss_burst": [3]}},
-     r"^bursts of losses \(--burst-loss\) need random loss \(--loss\)$")])
-def test_what_is_wrong_is_told_by_its_flag(name: str, requested: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        registry.own_question(name, Overrides(**{"lists": {}, **requested}))
+    assert again.head == requested.head and requested.head.sysctls[
+        "net.ipv4.tcp_rmem"].endswith("65536")
 
 
 def test_a_map_has_a_square_for_every_cell() -> None:

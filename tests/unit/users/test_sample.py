@@ -34,7 +34,8 @@ def read_back(made: Scenario) -> Scenario:
 
 def trials_of(users: UserTable, requested: Requested, seed: int = 1) -> list[dict[str, object]]:
     study = fetches_of(scenario(users, requested, PATH, seed), False, 1)
-    return [{each.name: getattr(trial, each.name) for each in fields(trial)} for trial in study.trials]
+    return [{each.name: getattr(trial, each.name) for each in fields(trial)}
+            for trial in study.trials]
 
 
 def test_as_many_trials_as_rows_measure_each_row_once() -> None:
@@ -137,7 +138,8 @@ assumed_kbps = 5000.5
 
 
 def test_the_file_says_all_that_was_asked_and_known() -> None:
-    users = logs.read(["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211 delivery_rate 3.2Mbps\n",
+    users = logs.read(
+        ["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211 delivery_rate 3.2Mbps\n",
                        "rtt:150/20 bytes_acked:9211 delivery_rate 812Kbps\n",
                        "rtt:20.1234/1 bytes_acked:100\n"], "a file")
     made = scenario(users, Requested((32, 20, 16), 6, {"bandwidth_kbps": 5000.5}, {

@@ -1,4 +1,4 @@
-"""The recommendation: the rule with its bounds, for all and by group, and how it is told. What users gain and lose, by hand, and windows told by a quantity of which more is better."""
+"""The recommendation: the rule with its bounds, for all and by group; what users gain and lose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 import pytest
 
-from firstflight.base.errors import UsageError
 from firstflight.findings.charts import LineChart
 from firstflight.findings.findings import Answer
 from firstflight.runs.scenario_file import parsed
@@ -17,7 +16,7 @@ from firstflight.study.fetches.figures import summary
 from firstflight.study.fetches.figures.bar_cells import published_bars
 from firstflight.study.fetches.figures.kinds import bar_figures
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.users import content, order, UserSample
+from firstflight.study.fetches.scenario.users import UserSample, content, order
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify import verify
 from firstflight.study.fetches.verify.record import Record
@@ -25,29 +24,9 @@ from firstflight.study.users import analysis, findings, window_commands
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import first_answer, users_findings
 from tests.golden import stored, stored_fetches
-
+from tests.unit.fetches.small import FEW_USERS
 
 COUNT = 200
-TEXT = """# Which window?
-kind = "fetches"
-title = "Which window?"
-source = "x.csv"
-[defaults]
-client = "libcurl"
-congestion_control = "cubic"
-queue_packets = 100
-loss_percent = 0
-repeat = 1
-[users]
-initcwnd = [10, 32]
-baseline_initcwnd = 10
-groups = ["near", "192.0.2.0/24"]
-group = [0, 1, 1]
-times = [1, 1, 2]
-rtt_ms = [20, 200, 300]
-bandwidth_kbps = [9000, 9000, 9000]
-response_bytes = [9000, 60000, 60000]
-"""
 
 
 def found(saved_ms: Any, again: float = 0.0, segments: float = 40.0) -> Measured:
@@ -77,7 +56,8 @@ def test_a_window_that_saves_time_is_set() -> None:
 
 @pytest.mark.parametrize(("measured", "why"), [
     (found(spread(-30, 30.5)), "no window saves more than noise"),
-    (found(spread(2.0, 2.4)), "no window saves as much as 1 % of the time: the best, 32, saves 2.2"),
+    (found(spread(2.0, 2.4)),
+     "no window saves as much as 1 % of the time: the best, 32, saves 2.2"),
     (found(spread(-9, -1)), "none of the other windows measured is faster"),
     (found(spread(0, 0), segments=7.0), "all responses fit in 10 segments"),
     (found(spread(20, 40), again=0.3), "0.75 % of segments are retransmitted instead of 0.00"),
@@ -136,7 +116,7 @@ def test_what_is_under_a_hundredth_of_the_mean_is_as_good(saved_ms: float, chose
 
 def scenario() -> tuple[Scenario, UserSample, list[Record]]:
     """Three users of two groups; the far ones gain from the larger window."""
-    made = KIND.study(parsed("users_of_x", TEXT))
+    made = KIND.study(parsed("users_of_x", FEW_USERS))
     records = [Record(trial, True, total_ms=trial.rtt_ms * (3 if trial.initcwnd == 10
                                                             or trial.response_bytes < 10_000
                                                             else 2),
@@ -147,7 +127,7 @@ def scenario() -> tuple[Scenario, UserSample, list[Record]]:
 def answered(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
              saves: dict[float, int] | None = None) -> Answer:
     """Of the users above; saves: the least window with two round trips, by the bandwidth."""
-    made = KIND.study(parsed("users_of_x", TEXT.replace("[10, 32]", f"[{initcwnd}]").replace(
+    made = KIND.study(parsed("users_of_x", FEW_USERS.replace("[10, 32]", f"[{initcwnd}]").replace(
         "groups", f"{assumed}\ngroups")))
     least = saves or {}
     records = [Record(trial, True, total_ms=trial.rtt_ms * (
@@ -172,7 +152,8 @@ def test_what_an_assumed_bandwidth_decides_is_told() -> None:
 
 
 def test_the_edge_of_the_list_is_told() -> None:
-    edge = "32 is the largest window measured, so a still larger one may be better: try --iw 10,32,64"
+    edge = ("32 is the largest window measured, so a still larger one may be better:"
+            " try --iw 10,32,64")
     assert any(note.startswith(edge) for note in answered(saves={9000: 32}).notes)
     assert not any("largest" in note for note in answered("10, 20, 32", saves={9000: 20}).notes)
     assert not any("largest" in note for note in answered().notes), "the baseline stays"
@@ -180,7 +161,8 @@ def test_the_edge_of_the_list_is_told() -> None:
 
 def test_of_one_window_nothing_is_recommended() -> None:
     only = answered("10")
-    assert only.sentence == ("x.csv. Nothing can be recommended: 10 is the only window that was measured."
+    assert only.sentence == (
+        "x.csv. Nothing can be recommended: 10 is the only window that was measured."
                              " Compare several: --iw 10,20,40.")
     assert recommend(replace(found(0.0), total_ms={10: numpy.full(COUNT, 300.0)}), 10).why == (
         "no other window was measured")
@@ -241,21 +223,11 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
     assert (name in told) is prefix
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    ("group = [0, 1, 1]", "group = [0, 1, 2]", "group: 2 is not a place in groups"),
-    ("times = [1, 1, 2]", "times = [1, 1]", "times: 2 values for 3 users"),
-    ("response_bytes = [9000, 60000, 60000]", "response_bytes = [9000]",
-     "response_bytes: 1 values for 3 users"),
-    ("baseline_initcwnd = 10", "baseline_initcwnd = 11", "baseline_initcwnd 11 is not among")])
-def test_columns_that_do_not_go_together_are_refused(old: str, new: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        KIND.study(parsed("users_of_x", TEXT.replace(old, new)))
-
-
 def sampled(initcwnd: str = "[10, 32]", rows: int = 60) -> Any:
-    columns = {"group": [0] * rows, "times": [1] * rows, "rtt_ms": [20 + row for row in range(rows)],
+    columns = {"group": [0] * rows, "times": [1] * rows,
+               "rtt_ms": [20 + row for row in range(rows)],
                "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
-    head = TEXT.partition("groups")[0].replace("[10, 32]", initcwnd)
+    head = FEW_USERS.partition("groups")[0].replace("[10, 32]", initcwnd)
     return KIND.study(parsed("users_of_x", head + 'groups = [""]\n' + "\n".join(
         f"{name} = {column}" for name, column in columns.items())))
 
@@ -299,7 +271,7 @@ def test_a_first_answer_names_its_interval_and_how_many_rows_it_rests_on() -> No
 def test_what_no_internet_path_has_and_too_few_are_said_first(rtt_ms: float, times: int,
                                                              doubted: str) -> None:
     rows = 40 if times else 1
-    made = KIND.study(parsed("users_of_x", TEXT)).scenario.users
+    made = KIND.study(parsed("users_of_x", FEW_USERS)).scenario.users
     doubts = findings._doubts(replace(made, rtt_ms=(rtt_ms,) * rows, times=(1,) * rows))
     assert [doubted in line for line in doubts] == ([True] if doubted else [])
 
@@ -326,7 +298,8 @@ def test_shares_are_by_weight() -> None:
     assert larger.retransmitted_percent == pytest.approx(100 * (2 + 3) / (5 + 10 + 40 + 30))
     assert larger.queue_drops == 1 and found.fits_percent == 40
     assert larger.percentiles_ms == (300, 310, 310) and base.percentiles_ms == (300, 400, 400)
-    assert larger.to_best.absolute.value == 0 and base.to_best.absolute.value == pytest.approx(larger.saved.absolute.value)
+    assert larger.to_best.absolute.value == 0 and base.to_best.absolute.value == pytest.approx(
+        larger.saved.absolute.value)
 
 
 def test_one_group_alone() -> None:

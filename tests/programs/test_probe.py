@@ -118,7 +118,8 @@ def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
 
     with serving(answer) as (port, _):
         seen = observed(port, capture=False)
-    assert seen.response.ended and seen.response.size_bytes == seen.response.response_bytes == len(head) + 304
+    assert seen.response.ended and seen.response.size_bytes == seen.response.response_bytes == len(
+        head) + 304
     large = head.replace(b": 300", b": 200000", 1)
     with serving(says(large, 200_000)) as (port, _):
         seen = observed(port, capture=False)
@@ -145,7 +146,8 @@ def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> N
 def test_other_answers_are_not_followed(head: bytes, status: int, location: str) -> None:
     with serving(says(head)) as (port, requested):
         seen = observed(port, capture=False)
-    assert (seen.response.status, seen.response.location) == (status, location) and len(requested) == 1
+    assert (seen.response.status,
+            seen.response.location) == (status, location) and len(requested) == 1
 
 
 @filters
@@ -196,7 +198,8 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
     for answer, within_s, words in (
             (lambda connection: (connection.sendall(record), for_ever(connection, b"\x02", 0.03)),
              1.0, ENDED),
-            (lambda connection: for_ever(connection, record + bytes(16_384)), 20.0, "sends more than"),
+            (lambda connection: for_ever(connection, record + bytes(16_384)), 20.0,
+             "sends more than"),
             (after_the_handshake(b"x", 0.05), 1.0, ENDED),
             (after_the_handshake(bytes(65536), 0), 20.0,
              "sends more than 1048576 bytes before the")):

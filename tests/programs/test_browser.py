@@ -12,8 +12,8 @@ import pytest
 
 from firstflight.findings.render import page
 from tests.golden import stored_fetches, stored_load, stored_questions, stored_trace
-from tests.programs.render import browser
-from tests.programs.render.browser import Browser
+from tests.programs import browser
+from tests.programs.browser import Browser
 
 pytestmark = pytest.mark.skipif(browser.PROGRAM is None,
                                 reason="no Chromium: apt-get install chromium (300 MB)")
@@ -93,7 +93,8 @@ def test_a_table_is_sorted_by_keyboard(opened: Browser, pages: dict[str, Path]) 
         assert numbers == sorted(numbers, reverse=order == "descending")
 
 
-def test_all_that_scrolls_or_acts_is_reached_by_tab(opened: Browser, pages: dict[str, Path]) -> None:
+def test_all_that_scrolls_or_acts_is_reached_by_tab(opened: Browser,
+                                                    pages: dict[str, Path]) -> None:
     opened.open(pages["fetches"], DESK)
     wanted = opened.value("document.querySelectorAll('a[href], [tabindex=\"0\"], select, button,"
                           " summary').length")

@@ -18,10 +18,10 @@ from firstflight.runs import runs
 from firstflight.runs.kinds import Study
 from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine,
                                         keep_recorded, measure)
+from tests.conftest import PROJECT
 from tests.unit.core.example import KIND, Record, Trial, changed, record, study
 from tests.unit.core.example_run import Engine, Seen
 
-PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 TRIALS = 40
 KEPT = "; what is measured is kept, the same command resumes\n"
 
@@ -62,7 +62,8 @@ def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     requested = study(20.0)
-    run = measure(requested, OneMachine(Engine(10)), MeasureOptions(Path(name), 1, False, False, {}))
+    run = measure(requested, OneMachine(Engine(10)),
+                  MeasureOptions(Path(name), 1, False, False, {}))
     assert run.folder.resolve().parent == tmp_path / name / "small"
     assert runs.load_run(run.folder, requested).records == run.records
     assert [path.name for path in tmp_path.iterdir()] == [Path(name).parts[0]]

@@ -1,0 +1,160 @@
+"""How others use it: tshark and a stock kernel beside it, vtime as a library, action.yml.
+
+Each program of others runs where it is installed; none is a package that ./test.sh needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import vtime
+from tests.conftest import PROJECT
+from tests.live.conftest import Driver
+from vtime.uml import find_kernel
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: apt-get install tshark")
+def test_tshark_reads_the_same_first_flights(drive: Driver, results: Path) -> None:
+    # At 56 kbit/s timers send probes and segments again.
+    done = drive("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000",
+                 "--keep-captures", "--no-figures")
+    assert done.returncode == 0, done.stderr
+    said = run("/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
+               str(results / "zhao2019" / "latest-partial"))
+    assert said.startswith("8 of 8 transfers")
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None,
+                    reason="no QEMU: apt-get install qemu-system-x86")
+def test_a_stock_kernel_has_the_same_windows_and_flights(kernel: Path) -> None:
+    said = run("benchmarks/outside/stock_kernel.sh", "--rtt", "20", "--bw", "56,1000",
+               "--iw", "3,10")
+    *rows, count = said.splitlines()[2:]
+    assert len(rows) == 4 and count.startswith("4 of 4 cells")
+    for row in rows:  # at 56 kbit/s a packet of anybody else's takes 10 ms
+        more_ms = float(row.split("│")[5].split()[2])
+        assert abs(more_ms) < 5, row
+
+
+def run(*command: str) -> str:
+    """The command's standard output; fails the test with its words where its status is not 0."""
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=900,
+                          check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    return done.stdout
+
+
+# vtime as a library -------------------------------------------------------------------
+
+@pytest.fixture(params=["the project's folder", "an installed package"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where Python finds vtime. A package is built from a copy: building leaves folders behind."""
+    if request.param == "the project's folder":
+        return PROJECT
+    pytest.importorskip("setuptools", reason="no setuptools to install with")
+    source, target = tmp_path / "source", tmp_path / "installed"
+    for name in ("firstflight", "vtime"):
+        shutil.copytree(PROJECT / name, source / name,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(PROJECT / name, source)
+    done = subprocess.run(
+        ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
+         "--no-build-isolation", "--target", str(target), str(source)],
+        capture_output=True, text=True, check=False, timeout=300)
+    if "No module named pip" in done.stderr:
+        pytest.skip("no pip to install with")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(source)
+    return target
+
+
+def test_the_example_of_the_readme(place: Path, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (PROJECT / "vtime/README.md").read_text(),
+                            re.DOTALL)
+    done = subprocess.run(["/usr/bin/python3", "-c", example], cwd=tmp_path, check=False,
+                          env={**os.environ, "PYTHONPATH": str(place)}, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    first, second, told, answer = filter(None, done.stdout.splitlines())
+    assert "00:00:00" in first and "01:00:00" in second and answer == "done"
+    clock_s, wall_s, status = re.findall(r"[\d.]+", told)
+    assert 3600 <= float(clock_s) <= 3601 and float(wall_s) < 60 and status == "0"
+
+
+def test_limits_status_and_what_is_left_out(tmp_path: Path) -> None:
+    into, folder = tmp_path / "kept", tmp_path / "work"
+    into.mkdir()
+    folder.mkdir()
+    ended = vtime.run(["sh", "-c", "echo a > a; echo b > b; echo $SAID >&2; sleep 9999"], folder,
+                      into, environment={"SAID": "words"}, clock_limit_s=100, most_files=1)
+    assert ended.status == 124 and ended.clock_s >= 100 and not ended.is_whole
+    assert ended.output.read_text().endswith(" err words\n")
+    assert [path.name for path in ended.files.iterdir()] == ["a"] and ended.file_count == 1
+    assert any(line.startswith("b: ") for line in ended.troubles) and ended.capture is None
+    assert not list(folder.iterdir())
+
+
+# action.yml ---------------------------------------------------------------------------
+
+yaml = pytest.importorskip("yaml")
+ACTION = yaml.safe_load((PROJECT / "action.yml").read_text())
+QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet\n"  # as YAML's | has it, several lines
+
+
+def runs(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """The step that measures; given: inputs, the others have their defaults."""
+    inputs = {name: given.pop(name.replace("-", "_"), each["default"])
+              for name, each in ACTION["inputs"].items()}
+    assert not given
+    (step,) = [step for step in ACTION["runs"]["steps"] if step.get("name") == "Measure"]
+    environment = {name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
+                   for name, value in step["env"].items()}
+    assert step["shell"] == "bash" and "${{" not in step["run"]
+    return subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                          cwd=workspace, capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, **environment, "GITHUB_ACTION_PATH": str(PROJECT)})
+
+
+@pytest.mark.parametrize(("condition", "status"), [
+    ("", 0), ("total_ms(3) - total_ms(10) < 1", 0), ("total_ms(10) > 1", 5)])
+def test_a_question_and_its_condition(kernel: Path, tmp_path: Path, condition: str,
+                                      status: int) -> None:
+    done = runs(tmp_path, question=QUESTION, fail_if=condition)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert condition in done.stdout
+    assert (tmp_path / "first-flight/results/own/latest/trials.csv").is_file()
+
+
+@pytest.mark.skipif(find_kernel("--mininet") is None, reason="./install.sh --with-mininet")
+def test_a_command_runs_and_no_input_is_a_script(tmp_path: Path) -> None:
+    done = runs(tmp_path, command='test "$(sleep 1000; echo "a  b")" = "a  b" && exit 7')
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert runs(tmp_path, question="--rtt $(touch${IFS}made)").returncode == 2
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_cache_is_of_these_kernels(tmp_path: Path) -> None:
+    step, cache, _ = ACTION["runs"]["steps"]
+    environment = {**os.environ, "GITHUB_ACTION_PATH": str(PROJECT), "HOME": str(tmp_path),
+                   "GITHUB_ENV": str(tmp_path / "env"), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                   check=True, env=environment)
+    assert re.fullmatch(r"digest=[0-9a-f]{16}\n", (tmp_path / "output").read_text())
+    assert (tmp_path / "env").read_text() == f"XDG_CACHE_HOME={tmp_path}/.cache\n"
+    assert cache["with"]["key"].endswith(f"steps.{step['id']}.outputs.digest }}}}")
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({}, "give one of"), ({"question": " \n "}, "give one of"),
+    ({"command": "\t\n"}, "give one of"),
+    ({"fail_if": "total_ms > 1"}, "fail-if is about what a question measures")])
+def test_nothing_to_measure_is_told(tmp_path: Path, given: dict[str, str], said: str) -> None:
+    done = runs(tmp_path, **given)
+    assert done.returncode == 2 and done.stdout.startswith(f"::error::first-flight: {said}")

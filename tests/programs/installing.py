@@ -1,0 +1,77 @@
+"""Installing without building: scripts with a cache of their own, stubs, packed kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+from pathlib import Path
+
+from tests.conftest import PROJECT
+
+GUEST = PROJECT / "vtime" / "kernel"
+
+
+def run(script: Path, *arguments: str, cache: Path,
+        **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with an empty cache of its own, as a user without sudo's variables would."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("SUDO_", "FIRST_FLIGHT_"))}
+    return subprocess.run([str(script), *arguments], capture_output=True, text=True, check=False,
+                          timeout=300, env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
+
+
+
+def changed(tree: Path) -> None:
+    """One byte, in a file that keeps its length and its time."""
+    before = (tree / "tcp.c").stat()
+    (tree / "tcp.c").write_text("other")
+    os.utime(tree / "tcp.c", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+
+def packed(file: Path, **changes: str) -> Path:
+    """A file as --export-kernel writes it, of a kernel that ends at once."""
+    kernel, config = changes.get("kernel", "#!/bin/sh\n").encode(), b"CONFIG_UML=y\n"
+    inputs = {"configuration": "0123456789abcdef", "source": "ab" * 32, "compiler": "gcc 12",
+              "linux": hashlib.sha256(kernel).hexdigest(),
+              "config": hashlib.sha256(config).hexdigest()}
+    inputs |= {name: changes[name] for name in inputs.keys() & changes.keys()}
+    members = {"inputs": "".join(f"{name} {value}\n" for name, value in inputs.items()).encode(),
+               "version": changes.get("version", "7.2.1\n").encode(),
+               "source": changes.get("origin", "linux-source-7.2 7.2.1-1\n").encode(),
+               "config": config, "linux": kernel}
+    with tarfile.open(file, "w") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return file
+
+
+
+def stubs(folder: Path, **scripts: str) -> str:
+    """A PATH on which these programs come first; their text is that of shell scripts."""
+    folder.mkdir()
+    for name, text in scripts.items():
+        (folder / name.replace("_", "-")).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name.replace("_", "-")).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+
+def builders(folder: Path, **scripts: str) -> str:
+    """The same, also where this machine has a kernel but not the programs that build one."""
+    tools = ("gcc", "make", "flex", "bison", "bc", "ld", "xz")
+    missing = {tool: "exit 0" for tool in tools if not shutil.which(tool)}
+    return stubs(folder, **(missing | scripts))
+
+
+def deaf() -> None:
+    """As under a supervisor that has its programs ignore what would end them."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)

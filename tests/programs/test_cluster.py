@@ -1,0 +1,230 @@
+"""A machine of a cluster and its workers, in Dask's own processes: answers, failures, refusals."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.runs.cluster import cluster as cluster_module
+from firstflight.runs.cluster.cluster import DIED, RETRIES, connect
+from firstflight.runs.cluster.node import CODE, KERNEL, Node, last_line
+from tests.programs.dask_processes import cluster_of
+from vtime.console import EngineCannot, EngineError
+
+TOOLS = {"curl": "curl 7.88", "python": "3.11"}
+BATCH = """import json, sys
+if sys.argv[1] == "--versions":
+    print(json.dumps({"curl": "curl 7.88", "python": "3.11", "more": "1"}))
+else:
+    content = sys.stdin.buffer.read()
+    if content == b"cannot":
+        print("commands/batch.py: no /dev/shm", file=sys.stderr)
+        sys.exit(4)
+    if content == b"fails":
+        print("some noise", "commands/batch.py: the guest died", sep="\\n", file=sys.stderr)
+        sys.exit(1)
+    sys.stdout.buffer.write(sys.argv[2].encode() + b":" + content[::-1])
+"""
+
+
+def archive(**files: str) -> bytes:
+    """As a machine is sent one, with programs that only answer."""
+    contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]",
+                "firstflight/commands/batch.py": BATCH, **files}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as made:
+        for name, text in {**{f"{CODE}/{name}": text for name, text in contents.items()},
+                           KERNEL: "kernel"}.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = 0o755 << 16
+            made.writestr(info, text)
+    return stream.getvalue()
+
+
+class Worker:
+    address = "tcp://192.0.2.7:1"
+
+    def __init__(self, folder: Path) -> None:
+        self.local_directory = str(folder)
+
+
+def node(folder: Path, content: bytes, tools: dict[str, str] = TOOLS) -> Node:
+    made = Node(content, tools)
+    made.setup(Worker(folder))
+    return made
+
+
+def refused(made: Node, batch: bytes) -> str:
+    """Why the batch is not measured."""
+    with pytest.raises(RuntimeError) as why:
+        made.measure(batch)
+    return str(why.value)
+
+
+def test_a_batch_is_measured_with_the_kernel_that_was_sent(tmp_path: Path) -> None:
+    kernel, _, result = node(tmp_path, archive()).measure(b"abc").decode().partition(":")
+    assert result == "cba"
+    assert Path(kernel).read_text() == "kernel" and Path(kernel).is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize(("batch", "why"), [
+    (b"cannot", "commands/batch.py: no /dev/shm"),
+    (b"fails", "commands/batch.py: the guest died")])
+def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, why: str,
+                                                      tmp_path: Path) -> None:
+    assert refused(node(tmp_path, archive()), batch) == why
+    assert last_line("one\ntwo\n") == "two" and last_line(" ") == ""
+
+
+@pytest.mark.parametrize(("changed", "tools", "why"), [
+    ({}, {**TOOLS, "curl": "curl 8"}, "'curl 7.88' instead of 'curl 8': use the same distribution"),
+    ({"install.sh": "#!/bin/sh\necho 'install: missing packages: mininet' >&2; exit 1"}, TOOLS,
+     "missing packages: mininet: run ./install.sh"),
+    ({"firstflight/commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS,
+     "no module mininet"),
+    ({"firstflight/commands/batch.py": "print('curl')"}, TOOLS, "Expecting value")])
+def test_a_machine_that_is_not_alike_refuses(changed: dict[str, str], tools: dict[str, str],
+                                             why: str, tmp_path: Path) -> None:
+    assert why in refused(node(tmp_path, archive(**changed), tools), b"abc")
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    assert "zip" in refused(node(tmp_path, b"PK nothing"), b"abc")
+
+
+def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
+    """In its middle; and nothing begins after it."""
+    begun = tmp_path / "begun"
+    lasts = BATCH.replace("    content = sys", f"    import os, time; os.mkdir({str(begun)!r});"
+                          " time.sleep(600)\n    content = sys")
+    made = node(tmp_path, archive(**{"firstflight/commands/batch.py": lasts}))
+    answered = threading.Event()
+
+    def stop() -> None:
+        while not begun.exists() and not answered.wait(0.02):
+            pass
+        made.teardown(None)
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    assert refused(made, b"abc") == "it ended with -9"
+    answered.set()
+    thread.join()
+    assert refused(made, b"abc") == "the run has ended" and not made.running
+
+
+# Workers that fail, die or differ, and schedulers that are gone, in Dask's own processes ---
+
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
+                                reason="./install.sh --with-cluster")
+BUILD = Path("7.2/linux")
+
+
+@pytest.fixture(name="address", scope="module")
+def _address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a scheduler with two workers."""
+    with cluster_of(2, tmp_path_factory.mktemp("cluster")) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "pack", lambda kernel: archive())
+
+
+def results(address: str, *contents: bytes, tools: dict[str, str] = TOOLS) -> list[bytes]:
+    with connect(address, BUILD, tools) as cluster:
+        return [result.rpartition(b":")[2] for _, result in cluster.results(contents)]
+
+
+def test_a_cluster_answers_until_it_is_closed(address: str) -> None:
+    dask = importlib.import_module("distributed")
+    with connect(address, BUILD, TOOLS) as cluster:
+        assert cluster.guests == 2 and cluster.build == "7.2"
+        assert cluster.facts == {"address": address, "dask": dask.__version__}
+    assert cluster.client.status == "closed"
+
+
+# A batch and its worker --------------------------------------------------------------
+
+# "kills" ends its worker whenever it is the first time, "dies" always, "fails" itself.
+STRUCK = BATCH.replace("    content = sys.stdin.buffer.read()", """    import os, signal
+    content = sys.stdin.buffer.read()
+    with open(os.path.join(%r, content.decode()), "a") as seen:
+        seen.write("x")
+        first = seen.tell() == 1
+    if content == b"dies" or content == b"kills" and first:
+        os.kill(os.getppid(), signal.SIGKILL)""")
+
+
+def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_run(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    monkeypatch.setattr(cluster_module, "pack", lambda kernel: archive(
+        **{"firstflight/commands/batch.py": STRUCK % str(seen)}))
+    with cluster_of(2, tmp_path) as address:
+        assert results(address, b"one", b"kills", b"two") == [b"eno", b"sllik", b"owt"]
+        with pytest.raises(EngineError, match="tcp://127.*: commands/batch.py: the guest died"):
+            results(address, b"fails")
+        with pytest.raises(EngineError, match=f"tcp://127.*: {re.escape(DIED)}$"):
+            results(address, b"dies")
+    assert (seen / "kills").read_text() == "xx"
+    assert (seen / "fails").read_text() == "x" * (1 + RETRIES)
+
+
+def test_a_worker_that_cannot_start_a_process_is_not_a_lost_scheduler(
+        address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker raises is one line that names it, whatever type it has."""
+    def cannot(self: Node, batch: bytes) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Node, "measure", cannot)
+    with pytest.raises(EngineError, match=r"tcp://127.*: tcp://127.*No space left on device$"):
+        results(address, b"abc")
+
+
+@pytest.mark.parametrize(("version", "tools", "why"), [
+    ("2.7", TOOLS, "its Dask runs on Python 3."),
+    (cluster_module.PYTHON_VERSION, {**TOOLS, "curl": "curl 8"},
+     "instead of 'curl 8': use the same")])
+def test_machines_that_are_not_alike_are_refused(
+        version: str, tools: dict[str, str], why: str, address: str,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "PYTHON_VERSION", version)
+    with pytest.raises(EngineCannot, match=f"tcp://.* cannot measure: .*{why}"):
+        results(address, b"abc", tools=tools)
+
+
+def test_a_scheduler_that_is_gone_ends_the_run(tmp_path: Path) -> None:
+    running: Any = cluster_of(1, tmp_path)
+    with pytest.raises(EngineError, match="the scheduler is lost"), \
+            connect(running.__enter__(), BUILD, TOOLS) as cluster:
+        for _ in cluster.results([letter.encode() for letter in "abcdefghi" * 9]):
+            running.__exit__(None, None, None)
+
+
+def test_without_dask_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(EngineCannot, match="needs Dask: run ./install.sh --with-cluster"), \
+            connect("tcp://127.0.0.1:1", BUILD, TOOLS):
+        pass
+
+
+def test_a_scheduler_without_workers_is_refused(tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "WORKERS_S", 0.1)
+    with cluster_of(0, tmp_path) as address, \
+            pytest.raises(EngineCannot, match="has no worker;"), \
+            connect(address, BUILD, TOOLS):
+        pass

@@ -1,0 +1,209 @@
+"""A build of the guest kernel that is struck, continued or begun anew; its make compiles nothing."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.programs.installing import builders, changed, deaf, packed
+
+# Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it waits
+# with a child, as make waits for gcc, which keeps the FIFO `alive` open.
+MAKE = """for word; do case $word in O=*) objects=${word#O=};; esac; last=$word; done
+echo "$last" >>%(home)s/made
+case $last in
+allnoconfig) { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config ;;
+linux)
+    if [ -e %(home)s/hang ]; then sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1; fi
+    if [ -e %(home)s/broken ] && [ -e $objects/old ]; then echo "x.o: error: not recognized" >&2; exit 2; fi
+    printf '#!/bin/sh\\necho trial: Linux 7.2.1 slept 100 s\\n' >$objects/linux
+    chmod +x $objects/linux ;;
+*) exit 1 ;;
+esac"""
+TINY = {"Makefile": "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n", "arch/um/Kconfig": "",
+        "net/sched/sch_netem.c": "", "net/ipv4/Makefile": "", "fs/hostfs/hostfs_kern.c": "",
+        "tcp.c": "plain",
+        "arch/um/os-Linux/skas/process.c": "", "arch/um/os-Linux/mem.c": ""}
+
+TAR = shutil.which("tar")
+
+
+class Building:
+    """A machine on which a kernel is built in a second; what was asked of make is in `made`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.cache, self.guest = home, home / "cache", home / "tree" / "vtime" / "kernel"
+        self.root, self.source = self.cache / "first-flight" / "kernel", home / "linux-7.2.1"
+        for name, text in TINY.items():
+            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.source / name).write_text(text)
+        os.mkfifo(home / "alive")
+        path = builders(home / "bin", make=MAKE % {"home": home, "guest": self.guest},
+                        tar=f'case $1 in -xf) exec {TAR} -xf - -C "$4" --strip-components=1;; esac\n'
+                            f'exec {TAR} "$@"',  # all of it: it has few of the folders of a kernel
+                        dpkg_query='case "$*" in *" python3") echo 3.11.2-1; exit;; esac\n'
+                                   'shift 3; for name; do echo "ii  $name"; done')
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
+        self.environment = {**kept, "XDG_CACHE_HOME": str(self.cache), "PATH": path,
+                            "FIRST_FLIGHT_KERNEL_SOURCE": str(self.source)}
+
+    def built(self) -> subprocess.CompletedProcess[str]:
+        (self.home / "hang").unlink(missing_ok=True)
+        return subprocess.run([self.guest / "build.sh"], env=self.environment, capture_output=True,
+                              text=True, check=False, timeout=100)
+
+    def made(self, what: str) -> int:
+        """How often make was asked for it."""
+        try:
+            return (self.home / "made").read_text().split().count(what)
+        except FileNotFoundError:
+            return 0
+
+    def compiling(self, script: str,
+                  caller: Callable[[], None]) -> tuple[subprocess.Popen[str], int]:
+        """A build in the midst of compiling, and a FIFO that a compiler of it keeps open."""
+        (self.home / "hang").touch()
+        alive = os.open(self.home / "alive", os.O_RDONLY | os.O_NONBLOCK)
+        process = subprocess.Popen([self.home / "tree" / script], env=self.environment, text=True,
+                                   start_new_session=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, preexec_fn=caller)
+        deadline = time.monotonic() + 100
+        while not has_writer(alive):
+            assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        return process, alive
+
+    def struck(self, script: str, way: signal.Signals,
+               caller: Callable[[], None] | None = None) -> tuple[int, str]:
+        """The status of such a build that a signal has struck, and what it said; all of it is gone."""
+        process, alive = self.compiling(script, caller)
+        process.send_signal(way)
+        _, printed = process.communicate(timeout=300)
+        os.set_blocking(alive, True)
+        assert select.select([alive], [], [], 60)[0], "a compiler is left"
+        os.close(alive)
+        return process.returncode, printed
+
+
+def has_writer(fifo: int) -> bool:
+    """One that nobody has opened for writing is at its end, else a read would block."""
+    try:
+        return os.read(fifo, 1) != b""
+    except BlockingIOError:
+        return True
+
+
+@pytest.fixture
+def building(tmp_path: Path) -> Building:
+    """With a project of its own: guest kernels are tried with it."""
+    for name in ("firstflight", "vtime"):
+        shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
+    shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
+    return Building(tmp_path)
+
+
+def test_a_built_kernel_is_named_by_its_source_too(building: Building) -> None:
+    done = building.built()
+    assert done.returncode == 0, done.stderr
+    kernel = Path(done.stdout.strip())
+    inputs = dict(line.split(" ", 1)
+                  for line in (kernel.parent / "inputs").read_text().splitlines())
+    assert kernel.parent.name == f"{inputs['configuration']}-{inputs['source'][:16]}"
+    key = inputs["configuration"]
+    assert {path.name for path in building.root.iterdir()} == {
+        key, kernel.parent.name, f"{key}.log", "lock", "source-digest"}
+    changed(building.source)
+    other = building.built()
+    assert other.returncode == 0 and kernel.exists()
+    assert Path(other.stdout.strip()).parent != kernel.parent
+
+
+@pytest.mark.parametrize(("script", "way"), [
+    ("vtime/kernel/build.sh", signal.SIGKILL), *(("install.sh", way) for way in (
+        signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT))])
+def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
+        script: str, way: signal.Signals, building: Building) -> None:
+    status, printed = building.struck(script, way)
+    assert status == {signal.SIGKILL: -9, signal.SIGINT: 130}.get(way, 143), printed
+    assert way == signal.SIGKILL or "interrupted" in printed and "continues" in printed
+    done = building.built()
+    assert done.returncode == 0, done.stderr
+    assert "continuing an interrupted build of Linux 7.2.1" in done.stderr
+    assert (building.made("allnoconfig"), building.made("linux")) == (1, 2)
+    assert not (building.root / ".build").exists()
+
+
+def test_a_killed_installation_leaves_nothing_where_signals_are_ignored_either(
+        building: Building) -> None:
+    assert building.struck("install.sh", signal.SIGKILL, deaf)[0] == -signal.SIGKILL
+
+
+def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(
+        building: Building) -> None:
+    """Who made it is not known: only its bytes are."""
+    built = Path(building.built().stdout.strip())
+    inputs = dict(line.split(" ", 1) for line in (built.parent / "inputs").read_text().splitlines())
+    origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
+    forged = packed(building.home / "file", **origin,
+                    kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
+    done = subprocess.run([building.guest / "build.sh", "--import", forged],
+                          env=building.environment,
+                          capture_output=True, text=True, check=False, timeout=100)
+    if "no Landlock" in done.stderr:
+        pytest.skip("kernels from elsewhere run confined only")
+    assert done.returncode == 0, done.stderr
+    taken = Path(done.stdout.strip())
+    assert taken.parent.name.startswith(
+        f"{built.parent.name}-") and built.exists() and taken.exists()
+    again = building.built()
+    assert (again.returncode,
+            again.stdout.strip()) == (0, str(taken)), "it is of the source that is named"
+
+
+def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
+    building.struck("vtime/kernel/build.sh", signal.SIGKILL)
+    changed(building.source)
+    done = building.built()
+    assert done.returncode == 0 and "continuing" not in done.stderr
+    assert building.made("allnoconfig") == 2
+
+
+def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Building) -> None:
+    """As objects that a power failure has cut short."""
+    building.struck("vtime/kernel/build.sh", signal.SIGKILL)
+    (building.home / "broken").touch()
+    (building.root / ".build" / "objects" / "old").touch()
+    done = building.built()
+    assert done.returncode == 0, done.stderr
+    assert "cannot be used, building anew" in done.stderr and building.made("allnoconfig") == 2
+    assert not (building.root / ".build").exists()
+
+
+@pytest.mark.parametrize(("flags", "kernels", "status"), [
+    (["--test"], ["", "--mininet"], 0), (["--test", "--with-mininet"], ["", "--mininet"], 0),
+    ([], [""], 0), (["--with-mininet"], ["--mininet"], 0), (["--no-kernel"], [], 0),
+    (["--test"], [""], 5)])
+def test_the_kernels_that_are_missing_are_built(flags: list[str], kernels: list[str], status: int,
+                                                building: Building) -> None:
+    """Of the tests both; where one cannot be built the other is not waited for."""
+    (building.guest / "build.sh").write_text(
+        f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{building.home}/called\n'
+        f'[ {status} = 0 ] || [ "$*" = "" ] || exec sleep 1000\nexit {status}\n')
+    done = subprocess.run([building.home / "tree" / "install.sh", *flags], env={
+        name: value for name, value in building.environment.items()
+        if name != "FIRST_FLIGHT_KERNEL_SOURCE"},
+        capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == status, done.stderr
+    called = building.home / "called"
+    assert set(called.read_text().split() if called.exists()
+               else []) >= {f"[{name}]" for name in kernels}
+    assert status or len(kernels) == (len(called.read_text().split()) if kernels else 0)

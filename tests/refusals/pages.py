@@ -1,0 +1,33 @@
+"""Files of pages, HAR and TOML: damaged, of something else, or of too much."""
+
+from __future__ import annotations
+
+from tests.refusals import read
+from tests.unit.page import saved
+
+NOT_WHOLE = "--page: page.har: is not whole JSON, or cut off"
+NO_HAR = "--page: page.har: is not a HAR file: it has no log.entries"
+
+REFUSALS = [
+    *read("page.har", "--page",
+          (b"", NOT_WHOLE), (saved.har()[:-1], NOT_WHOLE), (saved.har()[:700], NOT_WHOLE),
+          (b"\xff{}", "page.har: is not UTF-8 text"), (b"{}", NO_HAR), (b"[1]", NO_HAR),
+          (b'{"log": {"entries": {}}}', NO_HAR),
+          (b'{"log": {"entries": []}}', "it has no entry that was fetched"),
+          (b'{"log": {"entries": [1, null, [], "x", {"request": 3}]}}',
+           "no entry that was fetched"),
+          (b'{"log": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "too deep"),
+          (saved.har(lambda log: [each["response"].update(_transferSize=-1, content={"size": -1})
+                                  for each in log["entries"]]), "Chrome, Edg"),
+          (saved.har(lambda log: log["entries"].extend(
+              saved.entry(f"{number}", 1, 1, 0, 9, host=f"h{number}.example")
+              for number in range(70))), "a page of 72 hosts; at most 64 fit"),
+          (saved.har(lambda log: log["entries"].extend([saved.entry("x", 1, 1, 0, 9)] * 10_000)),
+           "page.har: a page of 10,005 objects; at most 1,000 fit")),
+    *read("x.toml", "--page",
+          ("bytes = 3\n", "--page: x.toml: unknown key 'bytes'"),
+          ("", "a page has at least one object"), (b"\xff", "--page: x.toml: is not UTF-8 text")),
+    *read("x", "--page", ("{", "--page: x: is not whole JSON"), ("[1]", "unknown key '1'")),
+    *(row for flag in ("--size", "--document") for row in read(
+        "list.toml", f"{flag} 5 --page", ("[[object]]\nbytes = 900\n",
+                                          f"{flag}: the objects of a file have their sizes")))]
