@@ -1,1 +1,2 @@
-"""Inside a guest or on this machine: networks, servers, clients, and who measures with them."""
+"""Networks, servers, clients and the worker that measures with them, in a guest or on this machine.
+"""

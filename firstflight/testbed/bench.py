@@ -1,8 +1,8 @@
-"""What every bench shares. A bench is one network with its programs, on which trials run.
+"""What all benches share. A bench is a network with its programs, on which trials run.
 
-The worker drives it: `prepare`, `measure` and `kept` for each trial, `close`
-at the end. There is a bench for each kind of trial; `kind` in its job names
-it (testbed/worker/worker.py).
+The worker calls `prepare`, `measure` and `add_recorded` for each trial, and `close` at the end.
+There is a bench for each kind of trial, named by `kind` in the trial's job
+(testbed/worker/worker.py).
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from mininet.node import Node
 
 from firstflight.testbed.messages import Job, Observation
 
-# What the tools may need on top of what the network takes.
-TOOL_DEADLINE_S = 30.0
+TOOL_DEADLINE_S = 30.0  # for our own programs, in addition to what the network takes
 
 
 class WorkerError(Exception):
-    """A tool of the worker's failed."""
+    """A program or a check of the worker failed."""
 
 
 class ProgramEnded(WorkerError):
-    """A program that serves one trial after another is gone: no more of them can be run."""
+    """A program that serves all trials has ended, so that no more trials can run."""
 
 
 class Lacking(Exception):
-    """This machine lacks what a trial needs; the message says how to install it."""
+    """This machine lacks something that a trial needs; the message says how to install it."""
 
 
 class Bench(Protocol):
-    """One network with its programs. Built from (folder, project, sysctls, alive).
+    """A network with its programs. Built from (folder, project, sysctls, alive).
 
-    folder: for files that the engine reads. alive: to be called now and then
-    in a long trial, so that the engine knows that nothing hangs. sysctls: those
-    of each host's kernel, by host.
+    folder: for files that the engine reads. alive: call it now and then in a long trial, so that
+    the engine knows that nothing hangs. sysctls: as an argument those requested; the attribute has
+    those of each host's kernel, by host.
     """
 
     sysctls: dict[str, dict[str, str]]
@@ -51,7 +50,7 @@ class Bench(Protocol):
         """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
 
     def measure(self, trial: Job, observation: Observation) -> None:
-        """Run the trial; `observation` takes what is observed, also if this raises."""
+        """Run the trial and add what is observed to `observation`, even if this raises."""
 
     def add_recorded(self, observation: Observation) -> None:
         """Add the places of what was recorded: captures by side, files by name."""
@@ -64,7 +63,7 @@ BenchMaker = Callable[[Path, Path, dict[str, str], Callable[[], None]], Bench]
 
 
 class LineProcess:
-    """A process that answers in JSON lines."""
+    """A process that answers requests in JSON lines."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes]) -> None:
         self.name = name
@@ -83,6 +82,7 @@ class LineProcess:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None))
 
     def send(self, message: Mapping[str, object]) -> None:
+        """Send a line. Raises ProgramEnded."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -99,16 +99,13 @@ class LineProcess:
                 raise ProgramEnded(f"{self.name} has ended")
 
     def order(self, request: Mapping[str, object]) -> None:
-        """Send a request that is answered once, see `answer`. Raises ProgramEnded."""
+        """Send a request that `answer` then waits for. Raises ProgramEnded."""
         self.orders += 1
         self.send({**request, "number": self.orders})
 
     def answer(self, deadline_s: float, awaited: str,
                look: Callable[[], float | None] = lambda: None) -> dict[str, Any]:
-        """The answer to the last request; `receive` has the rest.
-
-        A late answer to an earlier request is skipped.
-        """
+        """The answer to the last request; answers to earlier ones are skipped. See `receive`."""
         while True:
             answer = self.receive(deadline_s, awaited, look)
             if answer["number"] == self.orders:

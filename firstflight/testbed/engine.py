@@ -1,4 +1,4 @@
-"""What an engine is, the one of this machine's kernel, and which one is taken."""
+"""The engine that runs trials on this machine's kernel, and the choice between engines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from vtime.console import EngineCannot, EngineError
 from vtime.uml import built_kernel, find_kernel
 
 START_DEADLINE_S = 60.0
-# On top of what the longest trial itself may take: the worker's own deadlines
-# come first, each with its reason.
+# In addition to the longest trial's own deadline, so that the worker's deadlines come first: their
+# messages have a reason.
 SILENCE_DEADLINE_S = 400.0
 POLL_S = 0.02
 KERNELS_IN_GUESTS = ("a kernel under a name, or a parameter of its modules, is for guests only:"
@@ -30,9 +30,8 @@ NEEDS_ROOT = "the host engine needs root: sudo ./run.sh --engine host …"
 NEEDS_NAMESPACES = ("the host engine needs new namespaces, which this machine or container refuses"
                     " to root: allow them, or use --engine uml")
 NO_NAMESPACES = re.compile(r"unshare: (unshare failed|cannot change).*")
-# sysfs shows the network devices of the namespace that mounted it, and Mininet
-# looks at them there. With IPv6 the switch would solicit routers through the bottleneck: 70
-# bytes, 10 ms at 56 kbit/s.
+# sysfs shows the network devices of the namespace that mounted it, and Mininet reads it. With IPv6
+# the switch would send router solicitations through the bottleneck: 70 bytes, 10 ms at 56 kbit/s.
 _SETUP = ('mount -t sysfs sysfs /sys && { sysctl -q -w net.ipv6.conf.all.disable_ipv6=1'
           ' 2>/dev/null; exec "$@"; }')
 
@@ -40,13 +39,13 @@ _SETUP = ('mount -t sysfs sysfs /sys && { sysctl -q -w net.ipv6.conf.all.disable
 class HostEngine:
     """Runs trials one after another on this machine's kernel, in real time; needs root.
 
-    The worker runs as the first process of new network, mount and PID namespaces: its networks
-    never meet the host's, and when it ends, however it ends, the kernel takes everything with it.
+    The worker is the first process of new network, mount and PID namespaces. So its networks never
+    meet the host's, and however it ends, the kernel removes everything with it.
     """
 
     name = HOST
     exact = False
-    known_kernel = False  # this machine's: whoever built it
+    known_kernel = False  # this machine's kernel may be built by anybody
     jobs = 1
     warning = ""
 
@@ -104,7 +103,7 @@ class HostEngine:
 
 
 def netem_advice() -> str:
-    """The package that would bring netem to this machine, or the way around it."""
+    """How to get netem on this machine, or to do without it."""
     release = platform.release()
     try:
         distribution = Path("/etc/os-release").read_text()
@@ -116,20 +115,20 @@ def netem_advice() -> str:
             " sch_netem), or use --engine uml")
 
 
-Engine = HostEngine | UmlEngine  # as runs.measuring.Engine has it
+Engine = HostEngine | UmlEngine  # runs.measuring.Engine is their protocol
 
 
 def check_rights(name: str) -> None:
-    """Raises EngineCannot where the engine of that name is one that this user may not run."""
+    """Raises EngineCannot if this user may not run the engine of that name."""
     if name == HostEngine.name and os.geteuid() != 0:
         raise EngineCannot(NEEDS_ROOT)
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
-    """The engine named "uml" or "host"; "auto": uml where its kernel is built, else host.
+    """The engine named "uml" or "host"; for "auto" uml if its kernel is built, else host.
 
-    jobs: guests side by side, None for as many as this machine has cores and
-    memory for. Raises EngineCannot where it is not available.
+    jobs: guests side by side, None for as many as this machine has cores and memory for. Raises
+    EngineCannot if the engine is not available.
     """
     kernel = (built_kernel() if name == "uml" else
               find_kernel() if name == "auto" else None)

@@ -16,7 +16,7 @@ from vtime.console import EngineCannot, EngineError
 from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
                        walls, why_not)
 
-# Programs of ours that run in guests, and what they import.
+# Our files that guests run or import.
 PROGRAMS = ("vtime/**/*.py", "firstflight/__init__.py", "firstflight/base/untrusted.py",
             "firstflight/net/**/*.py", "firstflight/testbed/**/*.py")
 # A guest boots in a fifth of a second and builds its network in another. Neither counts
@@ -66,7 +66,7 @@ class UmlEngine:
         lacking = confine.lacking()
         self.facts: dict[str, Any] = {"confined": walls(), **made_from(kernel)}
         self.known_kernel: bool = self.facts["kernel_known"]
-        self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems that were looked at
+        self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems already checked
         warnings = [
             *([f"this machine lacks {lacking}: guests are not confined, measure only scenario"
                " files that you trust"] if lacking else []),
@@ -79,7 +79,7 @@ class UmlEngine:
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
         self.named: dict[WorkerProcess, str] = {}  # its kernel
         compile_programs(PROGRAMS)
-        self.places = readable.ReadablePaths()  # looked at once, for all guests
+        self.places = readable.ReadablePaths()  # found once for all guests
 
     def recipes(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
         """What the kernels under these names were built from, as far as they are there."""
@@ -105,9 +105,8 @@ class UmlEngine:
             folder: Path) -> Iterator[ObservedTrial]:
         """Yield one observation per trial, in the order in which they finish.
 
-        A guest that dies or hangs costs the trial it was at, one that is killed or whose
-        programs end costs no more; the rest goes to a new guest. Raises EngineError when guests do
-        not start.
+        If a guest dies or hangs, its current trial fails. If it is killed or its programs end, no
+        trial fails. Its other trials go to a new guest. Raises EngineError if guests do not start.
         """
         batches, left_out = self._placed(trials)
         yield from left_out
@@ -115,7 +114,7 @@ class UmlEngine:
 
     def _guests(self, batches: list[list[Job]], sysctls: dict[str, str],
                 folder: Path) -> Iterator[ObservedTrial]:
-        """Each batch to a guest, as many as may be at once."""
+        """Give each batch to a guest; at most `jobs` guests run at a time."""
         waiting = deque(enumerate(batches))
         guests: list[WorkerProcess] = []
         restarts = 0
@@ -202,7 +201,7 @@ class UmlEngine:
         return missing
 
     def _check(self, guest: WorkerProcess, error: EngineError, restarts: int) -> None:
-        """Raise what ends the whole run, where another guest would end as this one did."""
+        """Raise an error that ends the run, if another guest would end as this one did."""
         if why := why_not(guest.printed()):
             raise EngineCannot(why) from error
         if (isinstance(error, EngineCannot) or restarts > MAX_RESTARTS
@@ -210,7 +209,7 @@ class UmlEngine:
             raise error
 
     def _free(self, guests: list[WorkerProcess]) -> int:
-        """The processor with the fewest of the guests."""
+        """The processor with the fewest guests."""
         taken = Counter(self.bound[guest] for guest in guests)
         return min(processors(self.first), key=taken.__getitem__)
 
@@ -231,9 +230,9 @@ class UmlEngine:
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:
-    """What servers of the user's own may read besides what every guest may.
+    """Paths that the user's own servers may read, besides those that every guest may.
 
-    Raises EngineCannot where that is a place with secrets: a scenario may come from a stranger.
+    Raises EngineCannot for a path with secrets: a scenario may come from a stranger.
     """
     owned = [trial["own"] for trial in trials if "own" in trial]
     paths = sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})

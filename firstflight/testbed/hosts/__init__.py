@@ -1,5 +1,5 @@
-"""Programs that run on hosts besides server.py and client.py, and what these share.
+"""The programs that run on hosts: servers, clients, and what they share.
 
-Nothing here imports anything of the project but what stands here. Programs are
-started as modules from the project's folder: `python3 -m testbed.hosts.load_server`.
+They import only Python's standard library (some pycurl or cryptography) and net/. They are started
+as modules from the project's folder: `python3 -m firstflight.testbed.hosts.load_server`.
 """

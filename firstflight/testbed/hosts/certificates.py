@@ -1,11 +1,10 @@
-"""Certificate chains of an exact size, made for one run and trusted by its client only.
+"""Makes certificate chains of an exact size for one run; only its client trusts them.
 
-The size is that of the certificates that a server sends, in DER: a leaf and
-intermediates, not the root. What a certificate is too short, an extension of
-our own fills with zeros, in the place of what real ones hold: names, SCTs,
-policies, or the larger keys and signatures of another algorithm.
+The size is that of the certificates that a server sends, in DER: the leaf and the intermediates,
+not the root. A private extension pads each certificate with zeros. They stand for what real ones
+hold: names, SCTs, policies, or larger keys and signatures.
 
-python3-cryptography signs; where it does not know a signature, OpenSSL's command does.
+python3-cryptography signs. For algorithms that it does not know, the openssl command does.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from typing import Any
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 
 VALID = timedelta(days=365)  # virtual time may run for long
-_FILLER = "1.3.6.1.4.1.99999.1"  # of no registered enterprise
+_FILLER = "1.3.6.1.4.1.99999.1"  # object identifier of a number that no enterprise has
 _ATTEMPTS = 400  # an ECDSA signature has one of three lengths, by chance
 
 
 class CertificateError(Exception):
-    """A chain cannot be made as it is requested."""
+    """The requested chain cannot be made."""
 
 
 @dataclass(frozen=True)
 class ChainSpec:
-    """What a chain shall be: signature is one of LEAST_BYTES, of all its certificates."""
+    """A requested chain. signature: the algorithm of all certificates, a key of LEAST_BYTES."""
 
     chain_bytes: int
     signature: str
@@ -43,7 +42,7 @@ class ChainSpec:
 
 @dataclass(frozen=True)
 class ChainFiles:
-    """Where a chain is: the server's chain and key, and the root that its client trusts."""
+    """The files of a chain: the server's chain and key, and the root that its client trusts."""
 
     chain: Path
     key: Path
@@ -51,7 +50,7 @@ class ChainFiles:
 
 
 def make_chain(folder: Path, requested: ChainSpec) -> ChainFiles:
-    """Make a chain in a folder of its own, which nobody else may read. Raises CertificateError."""
+    """Make a chain in a new folder that nobody else may read. Raises CertificateError."""
     least = LEAST_BYTES[requested.signature] * (1 + requested.intermediates)
     if requested.chain_bytes < least:
         raise CertificateError(f"a chain of {requested.chain_bytes} bytes is too small for"
@@ -74,7 +73,7 @@ def make_chain(folder: Path, requested: ChainSpec) -> ChainFiles:
 
 
 def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
-    """The root, and what is sent: the leaf first."""
+    """The root, and the certificates that are sent, the leaf first."""
     root = _issue(requested, 0, None, None)
     issuer, above = root, []
     share = requested.chain_bytes // (1 + requested.intermediates)
@@ -87,10 +86,10 @@ def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
 
 
 def _issue(requested: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
-    """A certificate of `size` bytes, None for whatever it takes. Raises CertificateError.
+    """A certificate of `size` bytes; None for any size. Raises CertificateError.
 
-    Where a length in DER takes a byte more, one size is skipped: a longer name
-    then makes up for it.
+    A size cannot be reached by padding if a length in DER then takes a byte more. A longer name
+    makes up for that.
     """
     is_leaf = number == 1 + requested.intermediates
     by_openssl = requested.signature in ALGORITHMS
@@ -175,7 +174,7 @@ def _named(name: str) -> Any:
 
 
 def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
-    """Each with whether it is critical."""
+    """The extensions, each with whether it is critical."""
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
     if is_leaf:
@@ -186,24 +185,24 @@ def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tu
 
 # By the openssl command --------------------------------------------------------------
 
-# ML-DSA (FIPS 204) and SLH-DSA (FIPS 205) need OpenSSL 3.5. TLS 1.3 has no signature with SLH-DSA
-# there: of such a chain the certificates are signed with it, and the server's own key is Ed25519.
-# By our names OpenSSL's, of what signs certificates.
+# ML-DSA (FIPS 204) and SLH-DSA (FIPS 205) need OpenSSL 3.5, whose TLS 1.3 does not sign with
+# SLH-DSA: such a chain is signed with it, and the server's own key is Ed25519.
+# By our names, OpenSSL's names of the algorithms that sign certificates.
 ALGORITHMS = {"mldsa44": "ML-DSA-44", "mldsa65": "ML-DSA-65", "mldsa87": "ML-DSA-87",
               "slhdsa128s": "SLH-DSA-SHA2-128s"}
-# Of a server's own key, where that is another one.
+# The algorithm of the server's own key, if it is another one.
 LEAF_ALGORITHMS = {"slhdsa128s": "ED25519"}
 _MOST_IN_EXTENSION = 30_000  # OpenSSL takes 65,536 characters for a value
 _DEADLINE_S = 60
 
 
 class IssuingError(Exception):
-    """OpenSSL made no key or certificate; its text has OpenSSL's words."""
+    """OpenSSL made no key or certificate; the message has its words."""
 
 
 @dataclass(frozen=True)
 class Pem:
-    """A certificate, or what is to become one, with its key, both as PEM. size: DER, bytes."""
+    """A certificate with its key, both as PEM. size: of the certificate in DER, bytes."""
 
     key: bytes
     certificate: bytes = b""
@@ -212,7 +211,7 @@ class Pem:
 
 @dataclass(frozen=True)
 class CertificateSpec:
-    """A certificate: extensions are lines of OpenSSL's configuration (x509v3_config(5))."""
+    """A certificate to make. extensions: lines of OpenSSL's configuration (x509v3_config(5))."""
 
     name: str
     serial: int
@@ -222,17 +221,17 @@ class CertificateSpec:
 
 
 def openssl_key(signature: str, is_leaf: bool) -> bytes:
-    """Raises IssuingError."""
+    """A new key as PEM. Raises IssuingError."""
     algorithm = LEAF_ALGORITHMS.get(signature, "") if is_leaf else ""
     return _openssl("genpkey", "-algorithm", algorithm or ALGORITHMS[signature])
 
 
 def openssl_signed(spec: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
-    """The certificate of a key, signed by its issuer, by itself where there is none.
+    """The certificate of a key, signed by its issuer, or by itself without an issuer.
 
     Raises IssuingError, OSError.
     """
-    with tempfile.TemporaryDirectory() as folder:  # in memory, where this is a guest
+    with tempfile.TemporaryDirectory() as folder:  # in a guest it is in memory
         place = Path(folder)
         (place / "key").write_bytes(key)
         (place / "configuration").write_text("\n".join((
@@ -252,14 +251,14 @@ def openssl_signed(spec: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem
 
 
 def padding_lines(oid: str, filler: int) -> Iterable[str]:
-    """Lines of extensions that hold so many zeros, each of an object identifier of its own."""
+    """Lines for extensions that hold so many zeros in all, each with its own object identifier."""
     for number, start in enumerate(range(0, filler, _MOST_IN_EXTENSION), start=1):
         zeros = min(_MOST_IN_EXTENSION, filler - start)
         yield f"{oid}.{number} = DER:{'00' * zeros}"
 
 
 def _size(pem: bytes) -> int:
-    """The bytes of what a PEM holds (RFC 7468)."""
+    """The size of what a PEM contains, bytes (RFC 7468)."""
     base64 = b"".join(pem.split(b"-----")[2].split())
     return len(base64) * 3 // 4 - base64.count(b"=")
 

@@ -1,4 +1,4 @@
-"""How a program on a host takes requests and reports: JSON lines, and records as CSV."""
+"""How a program on a host gets requests and reports results: JSON lines, and records as CSV."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 
 def requests() -> Iterator[dict[str, Any]]:
-    """What standard input asks for, a JSON line each, as it comes."""
+    """The requests on standard input, each a JSON line."""
     while line := sys.stdin.readline():
         yield json.loads(line)
 
 
 def report(line: Mapping[str, object]) -> None:
-    """One JSON line to standard output, at once."""
+    """Write one JSON line to standard output, at once."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
@@ -35,16 +35,16 @@ STANDARD_INPUT = 0
 
 
 class Orders:
-    """Lines as they come."""
+    """The JSON lines on standard input, for a program that also waits for other things."""
 
     def __init__(self) -> None:
         self.torn = b""
         self.ended = False
 
     def take(self) -> list[dict[str, Any]]:
-        """The whole lines that have come; to be called where there is something to read.
+        """The complete lines that have come. Call it when standard input is readable.
 
-        Raises ValueError if one is no JSON.
+        Raises ValueError if one is not JSON.
         """
         more = os.read(STANDARD_INPUT, 1 << 16)
         self.ended = not more

@@ -8,21 +8,24 @@ one JSON answer a line to standard output:
     {"load": "curl"}
     {"loaded": "curl"}
 
-The URLs of one request are fetched in order on one connection. Times are
-curl's: connect_ms to the end of TCP's handshake, appconnect_ms to that of TLS,
-first_byte_ms to the first byte of the response, total_ms to its last. With
-"trusted", the file of a root certificate, curl trusts that and no other; with
-"apart_s" each URL has a connection of its own that many seconds after the one
-before, and the later ones resume the first's session; "http" is "1.1" or "2"; "curves"
-are the key exchanges that curl offers, by OpenSSL's names, "" for its own choice; with
-"early_bytes" the later requests leave with the hello (firstflight.testbed.hosts.tls_records),
-and of them the answer has "early_data_bytes", negative where the server refused them; "named",
-NAME:PORT:ADDRESS, is where a host's name is.
-The program "libcurl" is curl's library inside this process (pycurl): the same
-transfer without the process, for many thousands of them. With "think_s", a number
-for each URL, it waits that long before each, and with "window_bytes" its receive
-window is no larger. wget reports no times: its total_ms is how long the process ran,
-for all the URLs together.
+The URLs of one request are fetched in order on one connection. Times are curl's: connect_ms to the
+end of TCP's handshake, appconnect_ms to that of TLS, first_byte_ms to the first byte of the
+response, total_ms to its last. Other keys of a request:
+
+    trusted       file of a root certificate, the only one that curl then trusts
+    apart_s       seconds between the URLs, each then on a connection of its own; the later ones
+                  resume the session of the first
+    http          "1.1" or "2"
+    curves        key exchanges that curl offers, by OpenSSL's names; "" for its own choice
+    early_bytes   length of the later requests, which then leave with the hello
+                  (firstflight.testbed.hosts.tls_records); "early_data_bytes" of their answers is
+                  negative if the server refused them
+    named         NAME:PORT:ADDRESS, the address of a host's name
+
+The program "libcurl" is curl's library in this process (pycurl): the same transfers without a
+process each, for many thousands of them. It also has "think_s", the seconds to wait before each
+URL, and "window_bytes", the largest receive window. wget reports no times: its total_ms is how long
+the process ran for all URLs together.
 """
 
 from __future__ import annotations
@@ -52,16 +55,14 @@ if TYPE_CHECKING:
 
     from firstflight.testbed.messages import Fetch
 
-# Nothing of the caller's environment: a proxy or a .curlrc would change what is measured.
+# The caller's environment is not used: a proxy or a .curlrc would change the measurement.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
                "HOME": "/nonexistent"}
-# Of curl, by the version of HTTP.
-HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2"}
-# What curl 8 writes where certificates are too long for it, and is no JSON.
+HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2"}  # curl's, by the version of HTTP
+# curl 8 writes this, which is not JSON, if certificates are too long for it.
 NO_CERTIFICATES = b'{"certs":,'
-CURL_LIBRARY = "libcurl.so.4"  # with all that it needs
-# A connection that is idle for longer libcurl would not use again (CURLOPT_MAXAGE_CONN,
-# default 118 s).
+CURL_LIBRARY = "libcurl.so.4"
+# libcurl uses no connection again that was idle for longer (CURLOPT_MAXAGE_CONN, default 118 s).
 MOST_IDLE_S = 24 * 3600
 
 
@@ -79,7 +80,7 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: s
         command += ["--resolve", named]
     if trusted:
         command += ["--cacert", trusted, "--tlsv1.3", *(["--curves", curves] if curves else [])]
-    if apart_s:  # what the connection before still sends shall not meet the next one's
+    if apart_s:  # packets of the connection before must not meet those of the next one
         command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
     if early_bytes:
         command += tls_records.flags(urls[-1], early_bytes)
@@ -124,7 +125,7 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[Fe
     start = time.monotonic()
     with subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as wget:
-        # Not wait(): that looks, and sleeps for a millisecond where it looked a moment too early.
+        # wait() would poll, and sleep for a millisecond if it looked a moment too early.
         ended = os.pidfd_open(wget.pid)
         in_time, _, _ = select.select([ended], [], [], deadline_s)
         elapsed_ms = round((time.monotonic() - start) * 1000, 3)
@@ -152,8 +153,8 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
                        ) -> list[Fetch]:
     """Fetch with libcurl in this process; one answer per URL, in order.
 
-    think_s: how long to wait before each of them; deadline_s is for each.
-    window_bytes: the most that the connection advertises, 0 for no limit.
+    think_s: seconds to wait before each of them. deadline_s: for each of them. window_bytes: the
+    largest window that the connection advertises, 0 for no limit.
     """
     import pycurl
     handle = pycurl.Curl()
@@ -177,7 +178,7 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
 
 
 class Body:
-    """What a transfer brings."""
+    """The body of a transfer."""
 
     def __init__(self, handle: pycurl.Curl) -> None:
         import pycurl
@@ -193,11 +194,10 @@ class Body:
 
 
 class NarrowBody(Body):
-    """The same on a connection that never advertises more than so many bytes.
+    """A body on a connection that never advertises a window of more than so many bytes.
 
-    The window is clamped (TCP_WINDOW_CLAMP) before it connects and again with
-    all that arrives: the kernel sets the clamp anew when it learns how large
-    segments are (tcp_measure_rcv_mss).
+    The window is clamped (TCP_WINDOW_CLAMP) before the connection opens, and again whenever data
+    arrives: the kernel resets the clamp when it learns the size of segments (tcp_measure_rcv_mss).
     """
 
     def __init__(self, handle: pycurl.Curl, window_bytes: int) -> None:
@@ -222,7 +222,7 @@ class NarrowBody(Body):
 
 
 def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
-    """Perform one transfer; the answer as of curl's --write-out '%{json}'."""
+    """Perform one transfer; the answer is as from curl's --write-out '%{json}'."""
     import pycurl
     handle.setopt(pycurl.URL, url)
     status, reason = 0, ""
@@ -238,10 +238,12 @@ def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
         "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}, body.take(), reason)
 
 
-# What is reported of a fetch, whatever program made it ---------------------------------
+# The answer about a fetch, whatever program made it ------------------------------------
 
 def judged(answer: Fetch, body: bytes, reason: str) -> Fetch:
-    """The answer with what it brought, ok and error, from curl's exit status and the HTTP status.
+    """The answer with size and digest of its body, ok and error.
+
+    error: from curl's exit status and the HTTP status. reason: curl's words.
     """
     error = ""
     if answer["exit_status"] != 0:
@@ -264,7 +266,7 @@ def failure(reason: str) -> Fetch:
 
 
 def taken(body: Path) -> bytes:
-    """What a program wrote into a file, which is then deleted."""
+    """Read what a program wrote into a file, and delete the file."""
     try:
         data = body.read_bytes()
         body.unlink()
@@ -274,7 +276,7 @@ def taken(body: Path) -> bytes:
 
 
 def own_port(port: int) -> int:
-    """The client's port, 0 for none: where it never connected curl 8.14 has -1."""
+    """The client's port, 0 for none: curl 8.14 reports -1 if it never connected."""
     return max(0, port)
 
 
@@ -309,10 +311,10 @@ def answer_request(request: Mapping[str, Any], folder: Path) -> dict[str, list[F
 
 
 def load(program: str) -> dict[str, str]:
-    """Make ready for a program, before a fetch that counts: none then differs by it.
+    """Load a program before the first fetch that counts, so that no fetch includes it.
 
-    A guest's clock counts a microsecond for every system call that fails, and
-    loading takes some: a fetch would begin that much later in a jiffy.
+    A guest's clock counts a microsecond for every failing system call, and loading makes some:
+    the first fetch would begin that much later in a jiffy.
     """
     if program == "libcurl":
         import site
@@ -320,7 +322,7 @@ def load(program: str) -> dict[str, str]:
         with contextlib.suppress(ImportError):
             importlib.import_module("pycurl")
     elif program == "curl":
-        # A guest forgets a file's content as soon as nobody has it open, and would read some
+        # A guest drops a file's content from memory once nobody has it open, and would read some
         # forty libraries again for every process.
         with contextlib.suppress(OSError):
             ctypes.CDLL(CURL_LIBRARY)
@@ -351,7 +353,7 @@ def answer_requests() -> int:
 
 
 def refuse() -> int:
-    """Say what it reads; the exit status."""
+    """Print what standard input has to hold; return the exit status."""
     print("client.py: takes no flags; it reads a JSON request a line from standard input, such"
           ' as {"program": "curl", "urls": ["http://127.0.0.1:8080/1000"], "deadline_s": 60}',
           file=sys.stderr)

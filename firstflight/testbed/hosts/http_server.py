@@ -19,16 +19,16 @@ standard output for every response, with what TCP knew about it:
     … &sndbuf=<bytes>                    with SO_SNDBUF set to that
     … &think_ms=<ms>                     nothing leaves before that time
 
-Else headers and body leave in one write, with TCP_NODELAY: two small ones would
-meet Nagle's algorithm. With a gap they are two, like the paper's Web search
-(section 4.1). The response latency is the paper's (section 2): from the first
-byte sent to the acknowledgement of the last one, the latter with the kernel's
-own time stamp, and so the former where tickets take the window
+Without such a parameter headers and body leave in one write, with TCP_NODELAY: two
+small writes would meet Nagle's algorithm. With a gap there are two writes, as in the
+paper's Web search (section 4.1). The response latency is the paper's (section 2): from the
+first byte sent to the acknowledgement of the last one. The kernel's time stamps give the
+end, and also the start if tickets fill the window
 (SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst).
 
-A request has to be here whole DEADLINE_S after its beginning. Where there are
-as many connections as the process may have files, one that was silent for that
-long makes room for a new one, or the new one is closed.
+A request has to be complete DEADLINE_S after its beginning. If there are as many
+connections as the process may open files, a new one replaces one that was silent for
+that long; if there is none, the new one is closed.
 
 With --secure-port it speaks TLS 1.3 there, and reads from its standard input how,
 a JSON line each, which it answers (firstflight/testbed/hosts/tls.py):
@@ -79,7 +79,7 @@ class Server(Listener):
             self.do_what_is_due()
 
     def _continue(self, connection: ServedConnection) -> None:
-        """More of the response may leave."""
+        """Release and send the next part of the response."""
         response = connection.sending
         if response is None:
             return
@@ -93,7 +93,7 @@ class Server(Listener):
                     self._continue)
 
     def _sample(self, connection: ServedConnection) -> None:
-        """A sample that was due, or one after a write; the next follows while data is under way."""
+        """Take a sample; schedule the next one while data is under way."""
         trace = connection.trace
         if trace is None:
             return
@@ -109,8 +109,8 @@ class Server(Listener):
     def _service(self, connection: ServedConnection, events: int) -> None:
         connection.heard = time.monotonic()
         try:
-            # epoll reports a time stamp as an error, selectors passes that on
-            # as readable and writable: look here first, whatever it is.
+            # epoll reports a time stamp as an error, which selectors passes on as readable and
+            # writable. So look for time stamps first.
             self._read_acknowledgements(connection)
             if connection.sending is not None and events & selectors.EVENT_WRITE:
                 self._send(connection)
@@ -143,7 +143,7 @@ class Server(Listener):
                      partial(self._expect, connection.responses))
 
     def _through(self, connection: ServedConnection, tls: Tls, data: bytes) -> bytes:
-        """The plain text of what has come; what the handshake answers is sent."""
+        """The plain text of received bytes; answers of the handshake are sent."""
         if tls.done:
             return tls.opened(data)
         try:
@@ -159,7 +159,7 @@ class Server(Listener):
         return tls.opened(b"") if tls.done else b""
 
     def _start(self, connection: ServedConnection, sending: Sending) -> None:
-        """Send this, after what is being sent."""
+        """Send this after what is being sent now."""
         if connection.sending is not None:
             connection.behind.append(sending)
             return
@@ -169,12 +169,12 @@ class Server(Listener):
         self._send(connection)
 
     def _expect(self, responses: int, connection: ServedConnection) -> None:
-        """Close a connection whose next request has begun and is still not here."""
+        """Close a connection whose next request has begun but is not complete."""
         if connection.responses == responses and connection.received and not connection.sending:
             self.close(connection, error=f"no whole request in {self.deadline_s:g} s")
 
     def _answer_next(self, connection: ServedConnection) -> None:
-        """Start the next response if a whole request is here and none is being sent."""
+        """Start the next response if a request is complete and no response is being sent."""
         if connection.sending is not None or not connection.received:
             return
         head, end, rest = connection.received.partition(b"\r\n\r\n")
@@ -228,7 +228,7 @@ class Server(Listener):
             self._answer_next(connection)
 
     def _read_acknowledgements(self, connection: ServedConnection) -> None:
-        """Report every response whose last byte the kernel saw acknowledged."""
+        """Report every response whose last byte was acknowledged, by the kernel's time stamps."""
         for stamp_ns, offset in kernel.acknowledgements(connection.socket):
             connection.note_start(stamp_ns)
             while connection.unacknowledged \

@@ -1,4 +1,4 @@
-"""What the kernel's TCP knows of a connection: TCP_INFO, and samples of it over time."""
+"""Reads the state of a TCP connection from the kernel: TCP_INFO, samples of it, time stamps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ UNLIMITED_RATE = 2**64 - 1
 
 
 class TcpInfo(NamedTuple):
-    """The fields used of struct tcp_info (include/uapi/linux/tcp.h), 0 if a kernel has none.
+    """Fields of struct tcp_info (include/uapi/linux/tcp.h), 0 if a kernel lacks one.
 
-    Windows and counts in segments but for names that end in bytes, times in
-    microseconds.
+    Windows and counts are in segments unless the name ends in bytes; times are in microseconds.
     """
 
     congestion_state: int  # TCP_CA_Open (0) … TCP_CA_Loss (4)
@@ -36,7 +35,7 @@ class TcpInfo(NamedTuple):
     reordering: int  # tcp_reordering at first
     retransmissions: int  # of the whole connection
     pacing_rate: int  # bytes a second
-    most_pacing_rate: int  # SO_MAX_PACING_RATE; UNLIMITED_RATE where nobody has set it
+    most_pacing_rate: int  # SO_MAX_PACING_RATE; UNLIMITED_RATE if it is not set
     unsent_bytes: int
     min_rtt_us: int
     sent_bytes: int
@@ -53,15 +52,15 @@ class TcpInfo(NamedTuple):
         return cls(*_LAYOUT.unpack(raw[:_LAYOUT.size].ljust(_LAYOUT.size, b"\0")))
 
 
-# What a sample holds, in this order; study.trace.window reads it. Times in
-# microseconds but for the first; windows and counts in segments.
+# The values of a sample in order; study.trace.window reads them. Times are in µs except the first;
+# windows and counts are in segments.
 SAMPLE_FIELDS = ("time_ns", "state", "cwnd", "ssthresh", "unacked", "sacked", "lost",
                  "retransmitted", "rtt_us", "rto_us", "total_retransmissions", "app_limited",
                  "notsent_bytes", "mss", "send_window_bytes")
 
 
 def sample_of(info: TcpInfo, time_ns: int) -> tuple[int, ...]:
-    """What is known of a connection at a time, as SAMPLE_FIELDS."""
+    """The state of a connection at a time, in the order of SAMPLE_FIELDS."""
     return (time_ns, info.congestion_state, info.congestion_window, info.slow_start_threshold,
             info.unacknowledged, info.selectively_acknowledged, info.lost,
             info.retransmitted_in_flight, info.rtt_us, info.retransmission_timeout_us,
@@ -71,11 +70,11 @@ def sample_of(info: TcpInfo, time_ns: int) -> tuple[int, ...]:
 
 @dataclass
 class InfoTrace:
-    """The samples of one connection, a new one only where something has changed."""
+    """The samples of one connection; one that equals the last is not stored."""
 
     interval_ns: int
     samples: list[tuple[int, ...]] = field(default_factory=list)
-    due: bool = False  # whether the next sample is in the queue of what is due
+    due: bool = False  # whether the next sample is scheduled
 
     def take(self, connection: socket.socket) -> bool:
         """Take a sample; return whether anything is under way or waiting."""
@@ -91,13 +90,13 @@ _TCP_CONGESTION, _CONTROL_BYTES = 13, 16  # TCP_CA_NAME_MAX
 
 
 def congestion_control(connection: socket.socket) -> str:
-    """The name of the algorithm that a socket has."""
+    """The name of a socket's congestion control."""
     name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, _CONTROL_BYTES)
     return name.split(b"\0")[0].decode("ascii", "replace")
 
 
 def is_pacing_limited(info: TcpInfo) -> bool:
-    """Whether a program limits the rate (SO_MAX_PACING_RATE)."""
+    """Whether a program has limited the rate (SO_MAX_PACING_RATE)."""
     return info.most_pacing_rate != UNLIMITED_RATE
 
 
@@ -106,7 +105,7 @@ def send_buffer_bytes(connection: socket.socket) -> int:
 
 
 def has_fixed_send_buffer(connection: socket.socket) -> bool | None:
-    """Whether a program set SO_SNDBUF, so that the buffer never grows; None of older kernels."""
+    """Whether a program has set SO_SNDBUF, so that the buffer never grows; None on old kernels."""
     try:
         return bool(connection.getsockopt(socket.SOL_SOCKET, _SO_BUF_LOCK) & _SEND_LOCKED)
     except OSError:
@@ -123,18 +122,18 @@ _SCM_TSTAMP_ACK = 2
 _SO_EE_ORIGIN_TIMESTAMPING = 4
 _IP_RECVERR = 11
 
-# Ancillary data for sendmsg(): when is the last byte of this acknowledged?
+# Ancillary data for sendmsg() that requests a time stamp when the last byte is acknowledged.
 ACK_STAMP = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
 
 
 def number_bytes(connection: socket.socket) -> None:
-    """Let time stamps name bytes by their offset from here on."""
+    """Let time stamps identify bytes by their offset from here on."""
     connection.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING,
                           _SOF_SOFTWARE | _SOF_OPT_ID | _SOF_OPT_TSONLY)
 
 
 def acknowledgements(connection: socket.socket) -> Iterator[tuple[int, int]]:
-    """(time ns, offset of the byte) of every acknowledgement that waits to be read."""
+    """(time in ns, offset of the byte) of every acknowledgement in the error queue."""
     while True:
         try:
             _, control, _, _ = connection.recvmsg(0, 256, _MSG_ERRQUEUE)
@@ -146,7 +145,8 @@ def acknowledgements(connection: socket.socket) -> Iterator[tuple[int, int]]:
 
 
 def acknowledgement(control: list[tuple[int, int, bytes]]) -> tuple[int, int | None]:
-    """(time ns, offset of the byte) from an error-queue message, offset None for others."""
+    """(time in ns, offset of the byte) from a message of the error queue; None for other messages.
+    """
     stamp_ns, offset = 0, None
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:

@@ -1,23 +1,22 @@
 """The traffic generator of the load experiments: an open loop of Poisson arrivals.
 
-What to do comes as one JSON line on standard input:
+A task comes as one JSON line on standard input:
 
     {"servers": ["10.0.2.1"], "port": 80, "name": "1", "seed": 7,
      "arrivals_per_s": 47.5, "connections": 1, "sizes": [[1.0, 50000]],
      "start_s": 12.3, "duration_s": 300, "file": "client1.csv"}
 
-An arrival opens `connections` connections at once, to the servers in turn,
-and asks on each for one response, whose size is drawn from `sizes`: points of
-the distribution function, [share, bytes]; one point is a fixed size. Arrivals
-do not wait for anything: an overloaded network has ever more connections
-open. All is drawn from the seed, and nothing from how the network behaves.
+An arrival opens `connections` connections at once, to the servers in turn, and requests one
+response on each. Its size is drawn from `sizes`: points of the distribution function,
+[share, bytes]; one point is a fixed size. Arrivals wait for nothing, so that an overloaded network
+has ever more connections. Everything is drawn from the seed, and nothing depends on how the network
+behaves.
 
-Every connection is recorded, CSV with a header: when it was due, when its
-handshake and its response were done, and how it ended: ok, failed with the
-reason, or open at the end of duration_s on the clock of CLOCK_MONOTONIC that
-starts at start_s.
+Every connection is recorded in a CSV file with a header: when it was due, when its handshake and
+its response were done, and how it ended. It is ok, failed with a reason, or open when duration_s is
+over; CLOCK_MONOTONIC counts, from start_s on.
 
-asyncio's event loop, one process, no thread: `-m testbed.hosts.load_client`.
+One process with asyncio's event loop: `-m firstflight.testbed.hosts.load_client`.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ COLUMNS = ("id", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_byte
 OK, FAILED, OPEN = "ok", "failed", "open"
 READ_BYTES = 1 << 20
 FIRST_PORT = 1024
-EARLY = 0.998  # of a timeout, see ExactSelector
+EARLY = 0.998  # the part of a timeout after which ExactSelector wakes
 _NO_LINGER = struct.pack("=ii", 1, 0)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to generate; the module's first lines describe what the fields are."""
+    """The traffic to generate; the module's docstring describes the fields."""
 
     servers: list[str]
     port: int
@@ -66,10 +65,9 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class LoadConnection:
-    """One connection on its way. Times in s of CLOCK_MONOTONIC.
+    """One open connection. Times are in s of CLOCK_MONOTONIC.
 
-    due_us: when it was to be opened, microseconds from the start; opened_s:
-    when it was.
+    due_us: when it was to be opened, microseconds from the start. opened_s: when it was opened.
     """
 
     socket: socket.socket
@@ -84,12 +82,11 @@ class LoadConnection:
 
 
 class ExactSelector(selectors.EpollSelector):
-    """epoll that waits to the microsecond.
+    """epoll that waits exactly to the microsecond.
 
-    Its own timeout counts in milliseconds, select's in microseconds; but the
-    kernel lets both be late by a thousandth of the timeout
-    (select_estimate_accuracy). So it wakes too early by more than that, and
-    the loop, which finds nothing due, waits again for the short rest.
+    epoll's timeout counts in milliseconds, select's in microseconds, but the kernel lets both be
+    late by a thousandth of the timeout (select_estimate_accuracy). So this one wakes early by more
+    than that. The event loop finds nothing due and waits again for the short rest.
     """
 
     def select(self, timeout: float | None = None) -> list[Any]:
@@ -111,19 +108,20 @@ class Generator:
         self.rows: list[tuple[object, ...]] = []
         self.open: set[LoadConnection] = set()
         self.buffer = bytearray(READ_BYTES)
-        # Chosen here, since the kernel draws them at random: what hashes ports
-        # (fair queues, samples of packets) is then the same in every run.
+        # The kernel would choose ports at random. Chosen here, they are the same in every run, and
+        # so are fair queues and samples of packets, which hash them.
         self.ports = itertools.cycle(range(FIRST_PORT, 1 << 16))
 
     async def run(self) -> None:
-        """Generate until the end; what is open then is recorded as open and reset."""
+        """Generate until the end; connections that are open then are recorded as such, and reset.
+        """
         arrival_s, start_s = 0.0, self.task.start_s
         while True:
             arrival_s += self.random.expovariate(self.task.arrivals_per_s)
             if arrival_s >= self.task.duration_s:
                 break
-            # Whole microseconds are what a wait can be; in the middle between two, so that
-            # the last digits of the clock's reading never decide which one it is.
+            # A wait takes whole microseconds. The middle between two is requested, so that the
+            # last digits of the clock never decide between them.
             due_us = int(arrival_s * 1e6)
             await asyncio.sleep(start_s + (due_us + 0.5) / 1e6 - time.monotonic())
             for _ in range(self.task.connections):
@@ -139,12 +137,13 @@ class Generator:
         connection = LoadConnection(opened, f"{self.task.name}.{next(self.number)}",
                                 due_us, time.monotonic(), size)
         self.open.add(connection)
-        # Woken when all is here, not for every segment.
+        # Wake when all of the response is here, not for every segment.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
         self._bind(opened)
         code = opened.connect_ex((next(self.servers), self.task.port))
         if code == errno.EINPROGRESS:
-            # By its number: asyncio would make words of the socket, which asks for its addresses.
+            # By its number: with the socket itself asyncio would format it, which looks up both
+            # addresses.
             self.loop.add_writer(opened.fileno(), self._connected, connection)
         else:
             self._end(connection, FAILED, os.strerror(code))
@@ -213,7 +212,7 @@ class Generator:
 
 
 def response_bytes(head: bytes) -> int:
-    """Length of headers and body of a response, 0 while its headers are not whole."""
+    """Length of headers and body of a response; 0 while its headers are not complete."""
     headers, end, _ = head.partition(b"\r\n\r\n")
     _, has_length, length = headers.partition(b"Content-Length: ")
     if not end or not has_length:
@@ -222,7 +221,7 @@ def response_bytes(head: bytes) -> int:
 
 
 def size_at(points: list[list[float]], share: float) -> int:
-    """The response size at a share of the distribution: straight lines between its points."""
+    """The response size at a share of the distribution, interpolated between its points."""
     below_share, below_bytes = 0.0, points[0][1]
     for at_share, at_bytes in points:
         if share < at_share:

@@ -1,13 +1,13 @@
 """The HTTP server of the load experiments: one response a connection, thousands at once.
 
-    GET /<bytes>?id=<name>    a body of that many bytes; the name goes into the record
+    GET /<bytes>?id=<name>    a body of that many bytes; the record has the name
 
-For each connection it records what TCP knew of it (tcp_info): the window it
-was accepted with, how many segments left with the first write, and what was
-retransmitted. Commands come as lines on standard input: `stop` lets it write its
-records, CSV with a header, to the file named on its command line.
+For each connection it records TCP's own numbers (tcp_info): the window at accept, how many segments
+left with the first write, and what was retransmitted. Any line on standard input lets it write its
+records, as CSV with a header, to the file on its command line.
 
-asyncio's event loop, one process, no thread: `-m testbed.hosts.load_server FILE [--address A]`.
+One process with asyncio's event loop:
+`-m firstflight.testbed.hosts.load_server FILE [--address A]`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLOSED, OPEN = "closed", "open"
 
 @dataclass(slots=True, eq=False)
 class AnsweredConnection:
-    """One client's connection. first_flight: segments out when the first write returned."""
+    """One client's connection. first_flight: segments in flight after the first write."""
 
     socket: socket.socket
     initial_window: int
@@ -69,7 +69,8 @@ class LoadServer:
             # Read before anything is sent: this is the initial window.
             connection = AnsweredConnection(accepted, TcpInfo.of_socket(accepted).congestion_window)
             self.open[accepted.fileno()] = connection
-            # By its number: asyncio would make words of the socket, which asks for its addresses.
+            # By its number: with the socket itself asyncio would format it, which looks up both
+            # addresses.
             self.loop.add_reader(accepted.fileno(), self._receive, connection)
 
     def _receive(self, connection: AnsweredConnection) -> None:
@@ -85,7 +86,7 @@ class LoadServer:
             self._close(connection, type(error).__name__)
 
     def _answer(self, connection: AnsweredConnection, request: bytes) -> None:
-        """Answer a request; it fits in one segment, so it is here whole or not at all."""
+        """Answer a request, which fits into one segment and so always comes complete."""
         requested = parse_request(request)
         if requested is None:
             self._close(connection, "BadRequest")
@@ -121,14 +122,14 @@ class LoadServer:
         connection.socket.close()
 
     def write(self, path: Path) -> None:
-        """Write all records; connections that never ended are in them as open."""
+        """Write all records; connections that have not ended are recorded as open."""
         for connection in list(self.open.values()):
             self._close(connection, OPEN)
         write_records(path, COLUMNS, self.rows)
 
 
 def parse_request(request: bytes) -> tuple[int, str] | None:
-    """(bytes, id) of `GET /<bytes>?id=<name> HTTP/1.1`, None if it is not one."""
+    """(bytes, id) of a request `GET /<bytes>?id=<name> HTTP/1.1`; None for another one."""
     words = request.partition(b"\r\n")[0].split(b" ")
     if len(words) != 3 or words[0] != b"GET" or not request.endswith(b"\r\n\r\n"):
         return None
@@ -140,7 +141,7 @@ def parse_request(request: bytes) -> tuple[int, str] | None:
 
 @lru_cache(CACHED_RESPONSES)
 def response(size: int) -> memoryview:
-    """Headers and body, in one piece: two writes would be two flights."""
+    """Headers and body together: with two writes the first flight would be another one."""
     return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body_of(size))
 
 
