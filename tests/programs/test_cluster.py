@@ -139,7 +139,7 @@ def _address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "pack", lambda kernel: archive())
+    monkeypatch.setattr(cluster_module, "pack", lambda kernel, named: archive())
 
 
 def results(address: str, *contents: bytes, tools: dict[str, str] = TOOLS) -> list[bytes]:
@@ -171,7 +171,7 @@ def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = tmp_path / "seen"
     seen.mkdir()
-    monkeypatch.setattr(cluster_module, "pack", lambda kernel: archive(
+    monkeypatch.setattr(cluster_module, "pack", lambda kernel, named: archive(
         **{"firstflight/commands/batch.py": STRUCK % str(seen)}))
     with cluster_of(2, tmp_path) as address:
         assert results(address, b"one", b"kills", b"two") == [b"eno", b"sllik", b"owt"]

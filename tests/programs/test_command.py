@@ -176,7 +176,7 @@ def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_result_goes_to_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "measure", lambda content, kernel: content[::-1])
+    monkeypatch.setattr(batch, "measure", lambda content, kernel, kernels: content[::-1])
     streams = io.TextIOWrapper(io.BytesIO(b"abc")), io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdin", streams[0])
     monkeypatch.setattr(sys, "stdout", streams[1])

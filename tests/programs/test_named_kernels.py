@@ -128,4 +128,6 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     assert "(x.o: error: not recognized); mine stays what it was" in failed.stderr.splitlines()[-1]
     assert (kernel.parent / "recipe").read_text() == recipe and kernel.exists()
     assert (tree / "objects" / "kept").exists() and not (building.root / ".build").exists()
+    assert built("--remove", "mine").returncode == 0 == built("--remove", "plain").returncode
+    assert (tree / "objects" / "kept").exists(), "--keep-objects keeps them"
     assert building.built().returncode == 0, "the default kernel is there as before"

@@ -78,6 +78,7 @@ remove_named() {    # NAME
     for kept in "$root"/trees/*; do
         for_commands=''
         [[ ${kept##*/} != commands-* ]] || for_commands=yes
+        [[ ! -e $kept/kept ]] || continue
         cat "$root"/named/*/"$(kind)"/version 2>/dev/null | cut -d . -f 1-2 | grep -qxF "${kept##*-}" ||
             rm -rf "$kept"
     done
@@ -231,6 +232,7 @@ become_tree() {
     echo "$origin" >"$work/origin"
     echo "$source_hash" >"$work/source-digest"
     if [[ -n $named_digest ]]; then echo "digest $named_digest"; else echo default; fi >"$work/spec"
+    touch "$work/kept"      # also when no kernel under a name is left
     tree=$(tree_of "$version")
 }
 
