@@ -88,10 +88,14 @@ _OTHERS: tuple[Quantity, ...] = (
     *_METRICS,
     # What else is measured.
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
+    Quantity("p10_ms", "the 10th percentile", "ms", head="p10"),
+    Quantity("p25_ms", "the 25th percentile", "ms", head="p25"),
     Quantity("p50_ms", "the median completion time", "ms", head="p50"),
+    Quantity("p75_ms", "the 75th percentile", "ms", head="p75"),
     Quantity("p90_ms", "the 90th percentile", "ms", head="p90"),
     Quantity("p95_ms", "the 95th percentile", "ms", head="p95"),
     Quantity("p99_ms", "the 99th percentile", "ms", head="p99"),
+    Quantity("p999_ms", "the 99.9th percentile", "ms", head="p99.9"),
     Quantity("hit_mean_ms", "the mean of transfers with a retransmission", "ms"),
     Quantity("retransmission_percent", "the retransmission rate", "%", head="retransmitted"),
     # What distinguishes trials besides, runs and queues.

@@ -14,7 +14,7 @@ from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, NOT_REPRODUCED
                                          UNDECIDED)
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Finding, Rounded, Statement, Table
-from firstflight.findings.quantities import quantity
+from firstflight.findings.quantities import of_column
 from firstflight.runs.kinds import RunData
 from firstflight.study.compare import ALIKE_PERCENT, Expected, judge
 from firstflight.study.load import analysis, charts, tables
@@ -229,7 +229,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
              else f" in any of {len(gains)} cells")
     does, is_not_shown, does_not = VERBS[claim.expects]
     does = does if count else is_not_shown if UNDECIDED in results else does_not
-    return (f"{quantity(claim.quantity).what} {does} with IW"
+    return (f"{of_column(claim.quantity).what} {does} with IW"
             f" {experiment} instead of {base}{where}: {', '.join(changes)}."
             + (f" {claim.why}" if claim.why else ""))
 

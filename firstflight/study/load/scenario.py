@@ -291,18 +291,20 @@ def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -
         schema.one_of(window, known, f"{where}: windows")
 
 
+# The quantities of a claim: on a part of a mix, and on whole runs.
+OF_GROUPS = ("mean_ms", *map(percentile_column, PERCENTILES))
+OF_RUNS = tuple(column.name for column in fields(LoadRecord)
+                if str(column.type) in ("float | None", "int | None"))
+
+
 def _check_claim(claim: LoadClaim, figure: LoadFigure, sweeps: Sequence[LoadSweep],
                  where: str) -> None:
     parts = [f"{part.partition('*')[0]} in {window}" for window in figure.windows
              if "+" in window for part in window.split("+")]
     for compared in claim.compares:
         schema.one_of(compared, (*figure.windows, *parts), f"{where}: compares")
-    if any(" in " in compared for compared in claim.compares):
-        quantities = ["mean_ms", *map(percentile_column, PERCENTILES)]
-    else:
-        quantities = [column.name for column in fields(LoadRecord)
-                      if str(column.type) in ("float | None", "int | None")]
-    schema.one_of(claim.quantity, quantities, f"{where}: quantity")
+    schema.one_of(claim.quantity, OF_GROUPS if any(
+        " in " in compared for compared in claim.compares) else OF_RUNS, f"{where}: quantity")
 
 
 # The deck's tables -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from firstflight.runs.kinds import Overrides, RunData
 from firstflight.study.load import analysis, charts, findings, tables
 from firstflight.study.load.analysis import Runs
 from firstflight.study.load.record import LoadRecord
-from firstflight.study.load.scenario import LoadClaim
+from firstflight.study.load.scenario import OF_GROUPS, OF_RUNS, LoadClaim
 from firstflight.study.load.study import KIND
 from tests.golden import stored_load
 from tests.golden.stored_load import GOLDEN, RUN
@@ -54,6 +54,16 @@ def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
     assert f"from {gain.base.value:.3f} ±" in full.found and "cells" not in full.found
     nowhere = findings.statement(runs, replace(CLAIM, where=(("load", (0.7,)),)))
     assert (nowhere.found, nowhere.outcome) == ("no run measured it.", NOT_MEASURED)
+
+
+def test_a_claim_may_be_on_every_number_of_a_run() -> None:
+    records = [replace(record, **{name: 2.0 + record.trial.repeat for name in OF_RUNS})
+               for record in stored_load.run().records if isinstance(record, LoadRecord)]
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
+    assert {*OF_GROUPS} <= {*OF_RUNS}
+    for name in OF_RUNS:
+        found = findings.statement(runs, replace(CLAIM, quantity=name)).found
+        assert " with IW 10 instead of 3" in found, name
 
 
 def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
