@@ -133,7 +133,8 @@ def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
 
 
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
-    """Of all objects but the document, in ms: without a connection, without a byte, receiving."""
+    """Mean times in ms of all objects but the document: until a connection, until the first byte,
+    and until the last one."""
     rows = [(each.start_ms - each.named_ms - parse, each.first_byte_ms - each.start_ms,
              each.end_ms - each.first_byte_ms)
             for each, parse in list(zip(objects, parse_ms))[1:]]

@@ -295,11 +295,11 @@ def _waterfall(scenario: PageScenario, figure: PageFigure, those: Sequence[Setti
 
 def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]]) -> str:
     """What a waterfall shows, in words: where the objects spend their time."""
-    named = [f"with {window} segments {format_brief(part[0])} ms without a connection,"
-             f" {format_brief(part[1])} ms without a byte and {format_brief(part[2])} ms while it"
-             " comes"
+    named = [f"with {window} segments an object waits {format_brief(part[0])} ms for a connection"
+             f" and {format_brief(part[1])} ms for its first byte, and takes"
+             f" {format_brief(part[2])} ms to arrive"
              for window, part in zip(windows, parts)]
-    return f"On average an object spends {'; '.join(named)}."
+    return f"On average, {'; '.join(named)}."
 
 
 def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
