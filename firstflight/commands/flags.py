@@ -139,6 +139,8 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --iw 10,20..40:10
 ./run.sh --rwnd 10,100
 ./run.sh --cc cubic,bbr
+./run.sh --kernel default,mine --size 5MB
+./run.sh --module-parameter none,tcp_cubic.hystart=0 --size 5MB
 ./run.sh --mss 1200
 ./run.sh --size 15kB,1MB
 ./run.sh --kept 1 --size 30kB
