@@ -73,7 +73,7 @@ def measure(content: bytes, kernel: Path, kernels: Path | None = None) -> bytes:
 
 @contextmanager
 def free_processor() -> Iterator[int | None]:
-    """A processor that no other batch of this machine's has, None where all are taken.
+    """A processor that no other batch on this machine uses; None if all are taken.
 
     Each batch is a process of its own: two guests on one processor would take twice as long.
     """

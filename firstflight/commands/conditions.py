@@ -36,7 +36,7 @@ _NUMBERS = (int, float, int | None, float | None)
 
 
 class UndeterminedError(FirstFlightError):
-    """A condition that has no answer: nobody may take it for one that does not hold."""
+    """A condition without an answer. It must not be read as one that does not hold."""
 
     exit_status = VERDICT
 
@@ -51,7 +51,7 @@ class Condition:
     right: ast.expr
 
     def check(self, study: Study) -> None:
-        """Raises UsageError where a study will not measure what is asked for."""
+        """Refuse a condition on what the study does not measure. Raises UsageError."""
         hints = {**hints_of(study.kind.record), **hints_of(trial_class(study.kind.record))}
         known = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
         windows = sorted({trial.initcwnd for trial in study.trials if hasattr(trial, "initcwnd")})

@@ -1,4 +1,4 @@
-"""The engines of a command line, before any is there: what it may name, and which would run."""
+"""Which engine a command line may name, and which one would run; none is started here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vtime.console import EngineCannot, EngineError
 
 
 def congestion_controls() -> list[str]:
-    """Those of the guest's kernel, by its configuration and the sources that are added to it."""
+    """Those that the guest's kernel has, read from its configuration and from our added sources."""
     guest = files.PROJECT / "vtime" / "kernel"
     config = (guest / "kernel.config").read_text(encoding="utf-8")
     added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
@@ -27,7 +27,7 @@ def congestion_controls() -> list[str]:
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """What an engine raises as the errors that users read."""
+    """Turn an engine's errors into errors that a user reads in one line."""
     try:
         yield
     except EngineCannot as error:
@@ -37,8 +37,10 @@ def engine_errors() -> Iterator[None]:
 
 
 def planned(arguments: argparse.Namespace) -> tuple[str, int]:
-    """The engine that would run trials and its guests, also where run.sh has to build its
-    kernel first. Raises EngineCannot."""
+    """The engine that would run the trials, and how many guests it would have.
+
+    It needs no kernel: run.sh may still have to build it. Raises EngineCannot.
+    """
     if arguments.engine == HOST or platform.machine() != "x86_64":
         return HOST, 1
     return UML, memory.guests(arguments.jobs)

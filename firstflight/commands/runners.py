@@ -24,16 +24,17 @@ from vtime.uml import KernelMissing, built_kernel, made_from, named_kernel, reci
 
 
 def check_rights(arguments: argparse.Namespace) -> None:
-    """Raises CannotError where its engine is one that this user may not run."""
+    """Refuse an engine that this user may not run. Raises CannotError."""
     with engine_errors():
         if not arguments.dry_run:
             engine.check_rights(arguments.engine)
 
 
 def check_kernels(arguments: argparse.Namespace) -> None:
-    """Raises CannotError where there is no kernel of a name that a flag has.
+    """Refuse a flag that names a kernel which is not there. Raises CannotError.
 
-    What a file names is skipped, and the reason says how to build it.
+    A scenario file may name such a kernel: its trials are skipped, and the reason says how to
+    build it.
     """
     with engine_errors():
         for name in {*(arguments.kernel or ())} - {default("kernel")}:
@@ -57,7 +58,7 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
 
 
 def named_kernels(study: Study) -> dict[str, Path]:
-    """The kernels under names of its trials, as far as they are there."""
+    """The named kernels that its trials use, without those that are not there."""
     found: dict[str, Path] = {}
     for name in {kernel_of(trial) for trial in study.trials} - {default("kernel")}:
         with suppress(KernelMissing):
@@ -68,7 +69,7 @@ def named_kernels(study: Study) -> dict[str, Path]:
 @contextmanager
 def rounds(study: Study, arguments: argparse.Namespace
            ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Any]]]:
-    """A function that measures trials of a study and gives their records, round after round.
+    """A function that measures trials of a study and returns their records; it may be called often.
 
     Nothing is stored. Raises CannotError, FirstFlightError.
     """

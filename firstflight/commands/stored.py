@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
-    """Names, --scenario, --run and --results; of_scenarios, of_run: their help."""
+    """Add NAME, --scenario, --run, --results; of_scenarios, of_run: the help of NAME, --run."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("names", nargs="*", metavar="NAME", type=nonempty, default=[],
                       help=of_scenarios)
@@ -33,15 +33,15 @@ def add_results(parser: Parser) -> None:
                         metavar="DIR", help="where results are (default results)")
 
 
-# What code raises that meets values of a row which no scenario has together.
+# What our code raises when it meets values that no scenario has together in a row.
 UNFIT = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
 
 
 @contextmanager
 def of_stranger(folder: Path) -> Iterator[None]:
-    """A stored run may be a stranger's, each of its values right and their sum nonsense.
+    """A stranger's run may have valid values that together make no sense.
 
-    Raises FirstFlightError of what cannot be rendered.
+    Raises FirstFlightError if it cannot be rendered.
     """
     try:
         yield

@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refining(study: Study) -> Refining:
-    """What is measured is kept; a first answer comes early."""
+    """How users are measured: equal trials once, in an order that gives a fair first answer."""
     from firstflight.runs.measuring import Refining
     from firstflight.study.fetches.scenario.users import content, order
     from firstflight.study.users.findings import first_answer

@@ -70,7 +70,7 @@ def stored_facts(folder: Path) -> Mapping[str, object]:
 
 
 class Stopped(BaseException):
-    """Whoever started the command, or its time limit, ends the report. status: of the exit."""
+    """A signal or the time limit ends the report. status: the exit status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -109,7 +109,7 @@ def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | No
 
 
 def _give_back_memory() -> None:
-    """Large arrays go back to the machine as soon as they are not needed, where libc can do that.
+    """Have libc return large arrays to the machine as soon as they are freed, where it can.
 
     By itself glibc keeps what is smaller than the largest one that has been freed (mallopt(3)).
     """

@@ -217,7 +217,7 @@ class Terminal(vtime.Watcher):
 # The command line --------------------------------------------------------------------
 
 def read(argv: Sequence[str]) -> int:
-    """Whether it can be run at all. Raises UsageError, CannotError."""
+    """Check that it can be run at all. Raises UsageError, CannotError."""
     flags, words = divided(argv)
     check_request(parsed(flags, words))
     return OK
@@ -284,14 +284,14 @@ def check_readable(arguments: argparse.Namespace) -> None:
 
 
 def check_request(arguments: argparse.Namespace) -> None:
-    """Raises UsageError where a named path or variable is not there."""
+    """Refuse a named path or variable that is not there. Raises UsageError."""
     check_readable(arguments)
     environment_of(arguments)
     check_repeat(arguments)
 
 
 def check_repeat(arguments: argparse.Namespace) -> None:
-    """Raises UsageError where a flag does not go with --repeat, or needs it."""
+    """Refuse a flag that does not go with --repeat, or that needs it. Raises UsageError."""
     if arguments.jobs and not arguments.repeat:
         raise UsageError("--jobs: one run has one machine; write --repeat 10 --jobs 2")
     if len(arguments.kernel) > 1 and (arguments.repeat or arguments.write_back):

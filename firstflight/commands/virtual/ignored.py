@@ -1,4 +1,4 @@
-"""What Mininet ignores of a script's links, without a word: by the script's text."""
+"""What Mininet silently ignores of a script's links, read from the script's text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _options_of(node: ast.expr) -> dict[str, object]:
 
 
 def _literal(node: ast.expr) -> object:
-    """A number or a text; of a name its last part; None where neither is written there."""
+    """A number or a text; the last part of a name; None for anything else."""
     if isinstance(node, ast.Constant):
         return node.value
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(

@@ -22,7 +22,7 @@ RUN = "run_"  # begins the names of the folders of several runs in a command's
 
 def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result, seed: int,
              script_hints: Sequence[str], kernel: Path) -> dict[str, object]:
-    """What command.json has of a run."""
+    """What command.json says of a run."""
     return {"command": list(words), "folder": str(Path.cwd()), "seed": seed,
             "status": result.status, "virtual_s": round(result.clock_s, 9),
             "wall_s": round(result.wall_s, 3), "files": result.file_count,

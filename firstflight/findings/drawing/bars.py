@@ -193,7 +193,7 @@ def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
 
 
 def _compared(chart: Chart, triangles: bool = False) -> list[str]:
-    """What its bars compare, and its triangles; [] where nothing is to be said of it."""
+    """What its bars and triangles compare; [] if there is nothing to say."""
     alone = ("; triangles: the same responses under both windows. Between them: the weeks"
              if triangles else "")
     return [f"Bars: {chart.compared}{alone}"] if chart.compared else []

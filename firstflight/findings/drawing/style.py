@@ -145,7 +145,7 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
 
 
 def legend(owner: Axes | Figure, handles: Sequence[Artist], **look: object) -> None:
-    """The handles with their labels, as these stand.
+    """The handles with their labels, which stay as they are.
 
     matplotlib leaves out what has a label that begins with an underscore, so they come later.
     """
@@ -160,7 +160,7 @@ def _line_inches(size: float) -> float:
 
 def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHES,
            bold: bool = False) -> list[str]:
-    """The text in lines that are no wider, by what its letters take on average and some more.
+    """The text in lines of at most this width, estimated from the average letter and some spare.
 
     The lines are about as long as each other: the last one is no single word. A number stays with
     its unit, unless both are too long for a line.
@@ -209,7 +209,7 @@ def literal(text: str) -> str:
 
 def name_y(axes: Axes, name: str, inches: float, size: float = MEDIUM, colour: str = INK,
            right: bool = False) -> None:
-    """The name of the axis along y, so far from the axes; matplotlib need not search a place."""
+    """Name the y axis at this distance, so that matplotlib need not search for a place."""
     axes.set_ylabel(literal(name), fontsize=size, color=colour)
     part = inches / (axes.get_position().width * WIDTH_INCHES)
     axes.yaxis.set_label_coords(1 + part if right else -part, 0.5)
@@ -233,7 +233,7 @@ def name_ticks(axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
 
 
 def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:
-    """Those of the values that lie between the ends, as plain numbers."""
+    """Ticks at those values that lie between the ends, as plain numbers."""
     axis.set_major_locator(FixedLocator([value for value in values
                                          if ends[0] <= value <= ends[1]]))
     axis.set_minor_locator(NullLocator())
@@ -241,7 +241,7 @@ def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:
 
 
 def plain_ticks(axis: Axis, most: int, whole: bool = False) -> None:
-    """So many ticks of matplotlib's own choice on an even axis; whole: at whole numbers only."""
+    """Let matplotlib choose so many ticks on a linear axis; whole: at whole numbers only."""
     steps = [1, 2, 3, 4, 5, 10] if whole else [1, 2, 5, 10]
     axis.set_major_locator(MaxNLocator(most, steps=steps, integer=whole))
     _label_ticks(axis)

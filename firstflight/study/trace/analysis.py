@@ -1,4 +1,4 @@
-"""Reads a run's traces: each trace's view, what figures show of it, restarts."""
+"""Reads a run's traces: the view of each, what figures show of it, and its restarts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def row_of(title: str, view: View, flagged: bool) -> TraceRow:
 
 
 def _acknowledged(view: View) -> Points:
-    """The segments that are acknowledged, a point for each time that there are more."""
+    """The acknowledged segments over time: a point whenever their number grows."""
     acknowledged = [(0.0, 0.0)]
     last = max(segment.end for segment in view.sends)
     for group in view.groups:

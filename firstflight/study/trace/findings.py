@@ -59,7 +59,7 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
 
 
 def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
-    """How many traces have which verdict, a line for each that did not pass, the rules' samples."""
+    """The traces by verdict, those that did not pass, and how many samples the rules judged."""
     counted = Counter("failed" if not record.ok else record.verdict for record in records)
     checked, wrong = _judged_samples(records)
     restarts = sum(record.restarts or 0 for record in records if record.verdict == PASS)
@@ -80,7 +80,7 @@ def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
 
 
 def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) -> str:
-    """Names a curve among those of its figure: by its TCP, and what else differs."""
+    """The name of a curve within its figure: its TCP, and what else differs."""
     title = _title(scenario, figure, trial.trace, trial.tcp)
     alike = {(curve.trace, curve.tcp) for curve in figure.curves
              if _title(scenario, figure, curve.trace, curve.tcp) == title}
@@ -91,7 +91,7 @@ def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) ->
 
 
 def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
-    """A curve's title by those in the file, which may be the same."""
+    """A curve's title as the file has it; two curves may share one."""
     sweep = scenario.sweep(trace)
     title, of_trace = sweep.tcp(tcp).title, sweep.title
     several = len({curve.trace for curve in figure.curves}) > 1
@@ -167,7 +167,7 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
 
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
-    """The result, and what else the sentence has."""
+    """The result, and the rest of the sentence."""
     first, second = numbers[0], numbers[-1]
     if claim.published is None:
         if claim.relation == "equal":
@@ -275,7 +275,7 @@ def _warm_cell(record: TraceRecord | None) -> Cell:
 
 
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
-    """Each initial window against the next smaller one, in words with figures."""
+    """Compare each initial window with the next smaller one, in sentences with numbers."""
     windows = windows_of(measured)
     requested = ("When is a larger initial window faster on a kept connection"
              f" ({curve.trace}, {curve.tcp})?")

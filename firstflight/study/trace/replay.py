@@ -18,7 +18,7 @@ TICK_NS = 1_000_000  # jiffies at HZ = 1000
 
 @dataclass(frozen=True)
 class Restart:
-    """The first segments after more than an RTO without any, nothing being outstanding.
+    """The first segments after a silence of more than an RTO with nothing outstanding.
 
     time_ns: of the first of them. idle, rto: in ticks (ms). before, after:
     (cwnd, ssthresh) as TCP_INFO has them; rule: as the TCP's rule has them,
@@ -62,7 +62,7 @@ class Replay:
 
 @dataclass
 class SendGroup:
-    """What TCP did at one moment: took an acknowledgement, or a write, and sent for it.
+    """One moment of TCP: the acknowledgement or write that it took, and what it then sent.
 
     sends: data, and the FIN, which takes a place in the window like a byte.
     """
@@ -142,11 +142,11 @@ class _Replayer:
         return (time_ns - self.tick_start_ns) // TICK_NS
 
     def _before(self, time_ns: int) -> WindowSample:
-        """The newest sample from before something that the application wrote."""
+        """The newest sample before a write of the application."""
         return self.samples[max(bisect_left(self.times, time_ns) - 1, 0)]
 
     def _after(self, time_ns: int) -> WindowSample:
-        """The first sample with what an acknowledgement or a write has brought.
+        """The first sample after an acknowledgement or a write took effect.
 
         There is one: a group is taken for a sample that comes after it.
         """

@@ -28,7 +28,7 @@ from firstflight.study.trace.window import INFINITE
 
 @dataclass
 class Outstanding:
-    """What every TCP keeps of what it has sent: byte offsets, and the ends of its packets."""
+    """What every TCP remembers of what it sent: byte offsets, and where its packets end."""
 
     last_send: int
     una: int = 1

@@ -41,7 +41,7 @@ def _listed(kind: type[object]) -> Reader:
 
 @dataclass(frozen=True)
 class Write:
-    """What the application hands to TCP: bytes at a time, or every so often until another.
+    """What the application writes: bytes at one time, or repeatedly until another time.
 
     Times in seconds after the request arrived. `until_s` itself is not one of
     the times. The size is in bytes or in segments.
@@ -236,7 +236,7 @@ class TraceSweep(grammar.Sweep[TraceTrial]):
         return next(tcp for tcp in self.tcps if tcp.name == name)
 
     def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
-        """Nothing of them is drawn. They share what is long: a schedule may have many writes."""
+        """Nothing in them is random. They share long values: a schedule may have many writes."""
         paths = " ".join(self.writing.paths(self.mss))
         think_times = {think_s: " ".join(map(format_lossless, self.writing.thinks_s(think_s)))
                        for think_s in self.think_s}
@@ -305,7 +305,7 @@ class TraceFigure(grammar.Figure):
 
 @dataclass(frozen=True)
 class TraceClaim(grammar.Claim):
-    """A sentence of the source and the test that it is put to.
+    """A sentence of the source, and how it is tested.
 
     metric, at_s: what is compared (study.trace.view), and when.
     first, second: the curves. relation: how the first stands to the second;

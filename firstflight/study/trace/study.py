@@ -24,7 +24,7 @@ GUEST_SEGMENT_S = 0.0003
 
 
 class TraceKind(Kind):
-    """All captures are kept: the findings are read off them."""
+    """Keep all captures: the findings are read from them."""
 
     record = TraceRecord
     all_captures = True

@@ -1,4 +1,4 @@
-"""Judges traces: what was requested, beside what the packets and TCP_INFO show."""
+"""Judges traces: compares the request with what the packets and TCP_INFO show."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class View:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a claim compares: how it is read off a view, and its words.
+    """What a claim compares: how it is read from a view, and its words.
 
     value: (view, from when on or at which time, s) → value. past: what the
     number is, in a sentence. at_a_time: it is of one moment, which the
