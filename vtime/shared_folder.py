@@ -102,20 +102,20 @@ def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()
 class GrowingFile:
     """Reads a file while the other side appends to it, and frees the disk of what was read.
 
-    place: the offset of the next bytes to read. keeps: whether the disk cannot be freed, as on a
-    file system without holes (EOPNOTSUPP).
+    place: the offset of the next bytes to read. is_unfreeable: whether the file system cannot free
+    what was read, since it has no holes (EOPNOTSUPP).
     """
 
     def __init__(self, file: BinaryIO) -> None:
         """file: open for reading and writing."""
-        self.file, self.place, self.freed, self.keeps = file, 0, 0, False
+        self.file, self.place, self.freed, self.is_unfreeable = file, 0, 0, False
 
     def read(self, most_bytes: int) -> bytes:
         piece = os.pread(self.file.fileno(), most_bytes, self.place)
         self.place += len(piece)
         whole = self.place // PAGE_BYTES * PAGE_BYTES
         if whole - self.freed >= FREED_BYTES:
-            self.keeps = _libc.fallocate(
+            self.is_unfreeable = _libc.fallocate(
                 self.file.fileno(), _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_long(self.freed),
                 ctypes.c_long(whole - self.freed)) != 0
             self.freed = whole

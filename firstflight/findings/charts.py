@@ -172,7 +172,7 @@ class LineChart(Chart):
 class TraceRow:
     """One connection. Times in seconds after the request, the rest in segments.
 
-    sent, again: data sent for the first time, and retransmitted. acked: the acknowledged sequence
+    sent, retransmitted: data sent for the first time, and again. acked: the acknowledged sequence
     number, with a step at each point. window, ssthresh, in_flight: steps; ssthresh only where it is
     finite. rtt_ms: smoothed. absent: why there is nothing to draw, "" if there is. flagged: whether
     its verdict failed.
@@ -180,7 +180,7 @@ class TraceRow:
 
     title: str
     sent: Points = ()
-    again: Points = ()
+    retransmitted: Points = ()
     acked: Points = ()
     window: Points = ()
     ssthresh: Points = ()
@@ -247,7 +247,7 @@ class Square:
     """One square with its number, in the unit of the chart's scale.
 
     percent: the improvement in percent of the baseline; unsure: whether its 95 % interval includes
-    zero. n: fetches; left_out: those that do not count. is_near: whether it is near the published
+    zero. n: fetches; excluded: those that do not count. is_near: whether it is near the published
     value.
     """
 
@@ -255,7 +255,7 @@ class Square:
     percent: float = 0.0
     unsure: bool = False
     n: int = 0
-    left_out: int = 0
+    excluded: int = 0
     is_near: bool = False
 
 
@@ -377,7 +377,7 @@ class PageBar:
     first_screen_ms: float | None = None
     percent: float | None = None
     n: int = 0
-    left_out: int = 0
+    excluded: int = 0
     unsure: bool = False
 
 

@@ -61,15 +61,15 @@ class Column:
 class Table:
     """Columns and rows of cells.
 
-    left_out: how many further rows are not shown. wraps: on a page, the heads and the first column
-    are long and take several lines.
+    hidden_rows: how many further rows are not shown. wraps: on a page, the heads and the first
+    column are long and take several lines.
     """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
-    left_out: int = 0
+    hidden_rows: int = 0
     wraps: bool = False
 
     def without_empty(self, unknown: bool = True) -> Table:
@@ -83,7 +83,7 @@ class Table:
     def first(self, most: int) -> Table:
         """The table with its first rows only."""
         return replace(self, rows=self.rows[:most],
-                       left_out=self.left_out + max(0, len(self.rows) - most))
+                       hidden_rows=self.hidden_rows + max(0, len(self.rows) - most))
 
     def column(self, name: str, group: str = "") -> list[Cell]:
         """The cells of a column. Raises KeyError where there is none."""
@@ -95,14 +95,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a source claims (says), what was measured (found), and the outcome.
+    """A sentence of a source, what was measured of it, and the outcome.
 
-    outcome: one of findings.claims; "" where nothing was published: then `says` is the question and
-    `found` the answer. numbers: those in `found` that a text may quote.
+    outcome: one of findings.claims; "" where nothing was published: then `text` is the question and
+    `measured` the answer. numbers: those in `measured` that a text may quote.
     """
 
-    says: str
-    found: str
+    text: str
+    measured: str
     outcome: str = ""
     numbers: tuple[Rounded, ...] = ()
 

@@ -183,10 +183,10 @@ class Kind(ABC):
         """Whether a scenario's trials are all among others, for its figures."""
         return set(trials) <= set(measured)
 
-    def ask(self, study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
-        """The trials that would show the reasons of what was measured (all records so far).
+    def what_if_trials(self, study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
+        """The trials that would show why windows differ; those measured already are among them.
 
-        Those that are measured already are among them.
+        measured: all records so far.
         """
         return ()
 

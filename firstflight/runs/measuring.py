@@ -210,8 +210,8 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         if requested.refining and not (run.resumed or requested.fresh):
             _take_earlier(run, study, requested, requested.refining)
         _measure_missing(run, study, measurer, requested)
-        asked = _measure_reasons(run, study, measurer, requested)
-        run.order([*study.trials, *asked])
+        what_ifs = _measure_reasons(run, study, measurer, requested)
+        run.order([*study.trials, *what_ifs])
         run.finish()
         return RunData(run.folder, run.facts, run.records())
     except BaseException as error:
@@ -247,22 +247,22 @@ def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: R
 
 def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
                      ) -> list[AnyTrial]:
-    """Measure the trials that show reasons, round after round; all of them, in their order.
+    """Measure the trials that show reasons, round after round; return all of them, in their order.
 
-    A round sees what was requested and what the rounds before it asked, in that order, whatever
-    is measured besides: a run that was interrupted asks the same again, and measures the rest.
+    A round starts from what was requested and what the rounds before it added, in that order, and
+    from nothing else: a run that was interrupted adds the same trials, and measures the rest.
     """
-    asked: dict[AnyTrial, None] = {}
+    what_ifs: dict[AnyTrial, None] = {}
     for _ in range(MOST_ROUNDS if requested.reasons and measurer.exact else 0):
         measured = {record.trial: record for record in run.records()}
-        more = study.kind.ask(study, [measured[trial] for trial in (*study.trials, *asked)
-                                      if trial in measured])
+        more = study.kind.what_if_trials(study, [
+            measured[trial] for trial in (*study.trials, *what_ifs) if trial in measured])
         if not more:
             break
-        asked |= dict.fromkeys(more)
+        what_ifs |= dict.fromkeys(more)
         if missing := [trial for trial in more if trial not in measured]:
             _append(run, study, measurer, missing)
-    return list(asked)
+    return list(what_ifs)
 
 
 def _append(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTrial]) -> None:

@@ -75,7 +75,7 @@ def tested(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
 def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
     """The result of a published claim, or its numbers. Raises LookupError if there is none."""
     of_it = [statement for finding in findings for statement in finding.statements
-             if statement.says.startswith(test.claim)
+             if statement.text.startswith(test.claim)
              and (statement.outcome if test.relation in claims.OUTCOMES else statement.numbers)]
     if not of_it:
         raise LookupError(f"{test.figure} has no claim that begins like {test.claim!r}")

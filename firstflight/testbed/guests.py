@@ -108,8 +108,8 @@ class UmlEngine:
         If a guest dies or hangs, its current trial fails. If it is killed or its programs end, no
         trial fails. Its other trials go to a new guest. Raises EngineError if guests do not start.
         """
-        batches, left_out = self._placed(trials)
-        yield from left_out
+        batches, skipped = self._placed(trials)
+        yield from skipped
         yield from self._guests(batches, sysctls, folder)
 
     def _guests(self, batches: list[list[Job]], sysctls: dict[str, str],
@@ -176,11 +176,11 @@ class UmlEngine:
                                    f" --kernel {name} …)") from error
             if recipe:
                 self.facts.setdefault("kernels", {})[name] = recipe
-        left_out = {place: why for place in placed
+        skipped = {place: why for place in placed
                     if (why := missing.get(place.kernel) or missing.get(place.system))}
-        return ([batch for place, group in placed.items() if place not in left_out
+        return ([batch for place, group in placed.items() if place not in skipped
                  for batch in shared_out(group, self.jobs)],
-                [ObservedTrial(trial["id"], {"skipped": why}) for place, why in left_out.items()
+                [ObservedTrial(trial["id"], {"skipped": why}) for place, why in skipped.items()
                  for trial in placed[place]])
 
     def _missing_systems(self, names: Collection[str]) -> dict[str, str]:

@@ -96,11 +96,11 @@ class JobFolder:
             remove_within(self.path, written)
         return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
 
-    def kept(self) -> set[str]:
+    def unfreed_names(self) -> set[str]:
         """Names of growing files whose read parts the disk cannot free."""
         growing = {self.lines_path.name: self.lines,
                    **{f"{side}.pcap": file for side, file in self.captures.items()}}
-        return {name for name, file in growing.items() if file.keeps}
+        return {name for name, file in growing.items() if file.is_unfreeable}
 
     def check_storage(self) -> None:
         """Raises StorageError if the folder is full or the worker could not write."""
@@ -186,7 +186,7 @@ class WorkerProcess:
         now = time.monotonic()
         if now - self.looked > ROOM_S:
             self.looked = now
-            if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.kept()):
+            if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.unfreed_names()):
                 raise EngineError(f"the worker wrote more than {MOST_HELD_BYTES >> 30} GB or"
                                   f" {MOST_NAMES} files into its folder")
         if not observed and not self.job.is_behind:

@@ -246,7 +246,7 @@ def _lines(make: Make, facts: dict[str, Any]) -> list[str]:
     connections = seen(capture)
     lines += [f"{each.ends.client[1]}: {each.state} first flight {each.to_server.first_flight}"
               f" retransmitted {dict(each.retransmitted)}" for each in connections[:3]]
-    lines += [f"drops: {each.says} {each.found}" for each
+    lines += [f"drops: {each.text} {each.measured}" for each
               in drop_statements(capture, directions, NamespaceNames())]
     return lines + [f"command: {words}" for words in lines_about_commands(
         capture, NamespaceNames(), connections)]

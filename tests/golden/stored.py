@@ -39,7 +39,7 @@ class Packet:
     def to_client(self) -> bool:
         return int.from_bytes(self.frame[34:36], "big") in SERVER_PORTS
 
-    def again(self, later_ns: int, identification: int) -> Packet:
+    def retransmitted(self, later_ns: int, identification: int) -> Packet:
         """The same packet sent once more, as a new one on the wire."""
         frame = self.frame[:18] + struct.pack(">H", identification) + self.frame[20:]
         return Packet(self.time_ns + later_ns, frame, self.wire_bytes)
@@ -108,6 +108,6 @@ def nth_data(packets: list[Packet], number: int) -> Packet:
 
 def sent_again(trial: Stored, number: int, later_ms: float) -> Stored:
     """As if the server had sent a segment of data twice."""
-    copies = [[*packets, nth_data(packets, number).again(round(later_ms * 1e6), 65000)]
+    copies = [[*packets, nth_data(packets, number).retransmitted(round(later_ms * 1e6), 65000)]
               for packets in (read(trial.client), read(trial.server))]
     return trial.captured(*copies)

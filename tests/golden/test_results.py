@@ -149,7 +149,7 @@ def test_what_the_published_set_up_claims_is_what_was_found(reports: dict[str, R
     report = reports["zhao2019_as_published"]
     (causes,) = (finding for finding in report.findings if finding.name == "causes")
     count, of = causes.bars["reproduced"], sum(causes.bars.values())
-    constants = re.match(r"(\d+) of (\d+) ", causes.statements[0].found)
+    constants = re.match(r"(\d+) of (\d+) ", causes.statements[0].measured)
     assert constants is not None and of + int(constants[1]) == int(constants[2])
     assert f"{count} of the {of} times" in report.claim
     assert f"{constants[1]} numbers are a constant" in report.claim

@@ -133,7 +133,7 @@ def told(ended: Ended) -> str:
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
     lines += [*facts["hints"], *lines_about_commands(capture, spaces, seen, 1000),
               report_capture(capture, facts, "", 0).report.answer.sentence]
-    lines += [f"{each.says} {each.found}" for each in drop_statements(capture, found, spaces)]
+    lines += [f"{each.text} {each.measured}" for each in drop_statements(capture, found, spaces)]
     lines += {cause for each in seen for cause in each.retransmitted}
     return "\n".join(lines)
 

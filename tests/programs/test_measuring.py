@@ -95,13 +95,13 @@ class Stopping(Engine):
 
 def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: Path) -> None:
     """Wherever it was stopped: the second round follows from all that the first one asked."""
-    def ask(requested: Study, seen: Sequence[Record]) -> list[Trial]:
+    def what_if_trials(requested: Study, seen: Sequence[Record]) -> list[Trial]:
         known = [record.trial.rtt_ms for record in seen]
         assert known[:3] == [3.0, 1.0, 2.0]
         more = [sum(known) + place for place in range(2)]
         return [Trial("small", rtt_ms, 1) for rtt_ms in more] if len(known) < 7 else []
 
-    requested = study(3.0, 1.0, 2.0, kind=changed(KIND, ask=ask))
+    requested = study(3.0, 1.0, 2.0, kind=changed(KIND, what_if_trials=what_if_trials))
     found = {}
     for stopped_after in range(8):
         options = MeasureOptions(tmp_path / str(stopped_after), 1, False, False, {}, quiet=True)

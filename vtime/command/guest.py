@@ -465,7 +465,7 @@ class CommandGuest:
         unread_bytes = os.fstat(self.frames.file.fileno()).st_size - self.frames.place
         room = self.request.most_bytes + self.request.capture_bytes + SLACK_BYTES
         if unread_bytes > room or holds_more(self.shared, MOST_NAMES, room,
-                                             {FRAMES} if self.frames.keeps else ()):
+                                             {FRAMES} if self.frames.is_unfreeable else ()):
             raise EngineError("the guest wrote more into its folder than --limit and --capture"
                               " allow, and was ended")
 

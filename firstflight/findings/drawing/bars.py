@@ -279,9 +279,9 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
 def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
     """The rows of a table below: n, and what is left out where something is."""
     changes = [bar.difference for bar in bars]
-    left_out = [str(change.excluded.total or "") for change in changes]
+    excluded = [str(change.excluded.total or "") for change in changes]
     return [("n", [str(change.n) for change in changes], style.FAINT),
-            *([("excluded", left_out, style.ALARM)] if any(left_out) else [])]
+            *([("excluded", excluded, style.ALARM)] if any(excluded) else [])]
 
 
 def improved(change: Difference) -> str:

@@ -80,8 +80,8 @@ def _window_top(chart: TraceChart) -> float:
 def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
     axes.plot(*_columns(row.sent), ".", color=DATA, markersize=2.2, zorder=3)
     axes.step(*_columns(row.acked), where="post", color=ACKED, linewidth=0.9, zorder=2)
-    if row.again:
-        axes.plot(*_columns(row.again), **_retransmitted_marks())
+    if row.retransmitted:
+        axes.plot(*_columns(row.retransmitted), **_retransmitted_marks())
     room = 0.06 * max(ends[1] - ends[0], 1)
     axes.set_ylim(max(ends[0] - room, 0), ends[1] + room)
     _whole_axis(axes, "segment")
@@ -156,7 +156,7 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
         *([Line2D([], [], **_retransmitted_marks(), label="retransmitted")]
-          if any(row.again for row in chart.rows) else []),
+          if any(row.retransmitted for row in chart.rows) else []),
         Line2D([], [], color=ACKED, label="acknowledged"),
         Line2D([], [], color=WINDOW, linewidth=1.6, label="congestion window"),
         *([Line2D([], [], color=SSTHRESH, linestyle=DASHES, label="ssthresh")]

@@ -23,10 +23,10 @@ def draw_groups(chart: GroupChart) -> Figure:
     windows = range(len(chart.windows))
     rows = [(f"IW {name}", [_written(group[window], window == 0) for _, group in chart.groups],
              style.INK) for window, name in zip(windows, chart.windows)]
-    left_out = [sum(change.excluded.total for change in group if change)
+    excluded = [sum(change.excluded.total for change in group if change)
                 for _, group in chart.groups]
-    rows += [("excluded", [str(count or "") for count in left_out], style.ALARM)
-             ] if any(left_out) else []
+    rows += [("excluded", [str(count or "") for count in excluded], style.ALARM)
+             ] if any(excluded) else []
     below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
     frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below,
                         _legend_of_groups(chart))

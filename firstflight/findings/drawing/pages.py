@@ -21,9 +21,9 @@ def draw_pages(chart: PageChart) -> Figure:
     windows = range(len(chart.windows))
     rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
             for window, name in zip(windows, chart.windows)]
-    left_out = [sum(bar.left_out for bar in group if bar) for _, group in chart.groups]
-    rows += [("excluded", [str(number or "") for number in left_out], style.ALARM)
-             ] if any(left_out) else []
+    excluded = [sum(bar.excluded for bar in group if bar) for _, group in chart.groups]
+    rows += [("excluded", [str(number or "") for number in excluded], style.ALARM)
+             ] if any(excluded) else []
     below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
     frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below, _page_legend(chart))
     axes = frame.axes(bars.LEFT_INCHES, below,

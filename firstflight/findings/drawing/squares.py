@@ -141,7 +141,7 @@ def _look_of(chart: SquareChart) -> Look:
     """The chart's look, with room for the labels of its rows. Several maps of windows are small."""
     look = LOOKS[chart.scale]
     if chart.scale == "window" and len(chart.maps) > 1:
-        look = replace(look, write=_left_out_texts, high=0.14, narrowest=0.1, widest=0.2, gap=0.1)
+        look = replace(look, write=_excluded_texts, high=0.14, narrowest=0.1, widest=0.2, gap=0.1)
     label = LABEL_INCHES * max(map(len, chart.rows)) + 0.15
     if chart.scale in ("improved", "window"):
         more = max(0.0, label - look.name)
@@ -171,13 +171,13 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
     unit = f" {chart.unit}" if chart.unit and wide >= needed else ""
     before, behind = ("(", ")") if square.unsure else ("", "")
     percent = format_number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
-    higher = 0.14 if square.left_out else 0.0
+    higher = 0.14 if square.excluded else 0.0
     word = "excluded" if wide >= NARROWEST_INCHES else "excl."
-    left_out = [(f"{square.left_out} {word}", -0.36, style.SMALL, style.ALARM)]
+    excluded = [(f"{square.excluded} {word}", -0.36, style.SMALL, style.ALARM)]
     value = f"{before}{format_brief(square.value)}{unit}{behind}"
     return [(value, 0.16 + higher, style.MEDIUM, ""),
             (f"{percent} %", higher - 0.18, style.SMALL, ""),
-            *(left_out if square.left_out else [])]
+            *(excluded if square.excluded else [])]
 
 
 def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
@@ -188,12 +188,12 @@ def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> lis
     """The window; one for which not all records count is marked."""
     if square is None:
         return [("–", 0.0, style.MEDIUM, style.FAINT)]
-    return [(f"{square.value:.0f}{'*' if square.left_out else ''}", 0.0, style.SMALL, "")]
+    return [(f"{square.value:.0f}{'*' if square.excluded else ''}", 0.0, style.SMALL, "")]
 
 
-def _left_out_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
+def _excluded_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
     """No number, but a mark where not all records count: the legend has the colours."""
-    return [("*", -0.15, style.SMALL, "")] if square is not None and square.left_out else []
+    return [("*", -0.15, style.SMALL, "")] if square is not None and square.excluded else []
 
 
 def _level_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:

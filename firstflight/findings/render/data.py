@@ -106,10 +106,10 @@ def _json(report: Report) -> str:
 def _finding(finding: Finding) -> dict[str, Json]:
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
             "missing": finding.missing, "published": finding.published,
-            "statements": [{"says": statement.says, "found": statement.found,
+            "statements": [{"says": statement.text, "found": statement.measured,
                             "word": statement.outcome} for statement in finding.statements],
             "tables": [{
-                "title": table.title, "notes": table.notes, "left_out": table.left_out,
+                "title": table.title, "notes": table.notes, "left_out": table.hidden_rows,
                 "columns": [{"name": column.name, "unit": column.unit, "group": column.group}
                             for column in table.columns],
                 "rows": [[_value(cell) for cell in row] for row in table.rows]}

@@ -106,8 +106,8 @@ def section(scenario: str, finding: Finding) -> list[str]:
 
 def _statement(statement: Statement) -> str:
     if not statement.outcome:
-        return f"- {escaped(statement.says)} {escaped(statement.found)}"
-    return (f"- “{escaped(statement.says)}” Here: {escaped(statement.found)}"
+        return f"- {escaped(statement.text)} {escaped(statement.measured)}"
+    return (f"- “{escaped(statement.text)}” Here: {escaped(statement.measured)}"
             f" **{escaped(in_full(statement.outcome))}**")
 
 
@@ -118,7 +118,7 @@ def _table(table: Table, known: str) -> list[str]:
     lines = [_row(map(head, table.columns)), f"|{rule}|",
              *(_row(written(cell, column) for cell, column in zip(row, table.columns))
                for row in table.rows)]
-    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes]
+    notes = [*([f"{shortened(table)}."] if table.hidden_rows else []), *table.notes]
     return [*title, "\n".join(lines), *map(escaped, notes)]
 
 

@@ -61,8 +61,8 @@ def _finding(finding: Finding, width: int) -> str:
 def statement_text(statement: Statement) -> str:
     """Such as "“The claim” Here: what was measured → the result"."""
     if not statement.outcome:
-        return f"{statement.says} {statement.found}"
-    return f"“{statement.says}” Here: {statement.found} → {in_full(statement.outcome)}"
+        return f"{statement.text} {statement.measured}"
+    return f"“{statement.text}” Here: {statement.measured} → {in_full(statement.outcome)}"
 
 
 def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> str:
@@ -89,7 +89,7 @@ def table_text(table: Table, width: int) -> str:
             break
         shown = others
     hidden = [head(column) for place, column in enumerate(table.columns) if place not in shown]
-    notes = [*([f"{shortened(table)}."] if table.left_out else []), *table.notes,
+    notes = [*([f"{shortened(table)}."] if table.hidden_rows else []), *table.notes,
              *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
 
@@ -211,8 +211,8 @@ def _failures(report: Report) -> list[str]:
         first.setdefault((why[0], why[1]), trial)
     counts = Counter((verdict, reason) for _, verdict, reason in failures.rows)
     shown = counts.most_common(MOST_FAILURES)
-    more = len(failures.rows) + failures.left_out - sum(count for _, count in shown)
-    return [f"{len(failures.rows) + failures.left_out} of {report.count} trials do not count:",
+    more = len(failures.rows) + failures.hidden_rows - sum(count for _, count in shown)
+    return [f"{len(failures.rows) + failures.hidden_rows} of {report.count} trials do not count:",
             *(f"- {verdict}{f', {count} trials' if count > 1 else ''}: {reason}"
               f" ({'first ' if count > 1 else ''}{first[verdict, reason]})"
               for (verdict, reason), count in shown),

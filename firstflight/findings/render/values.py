@@ -75,7 +75,7 @@ def head(column: Column) -> str:
 def shortened(table: Table) -> str:
     """That a table shows its first rows only; "" where it shows all."""
     shown = len(table.rows)
-    return f"The first {shown} of {shown + table.left_out} rows" if table.left_out else ""
+    return f"The first {shown} of {shown + table.hidden_rows} rows" if table.hidden_rows else ""
 
 
 def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
@@ -141,11 +141,11 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
     finding = findings.get(parts[0])
     if finding is not None and len(parts) == 3 and parts[2] == "result":
         for statement in finding.statements:
-            if statement.outcome and statement.says.startswith(parts[1]):
+            if statement.outcome and statement.text.startswith(parts[1]):
                 return statement.outcome
     if finding is not None and len(parts) == 3 and parts[2].isdecimal():
         for statement in finding.statements:
-            if statement.says.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
+            if statement.text.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
                 quotable = statement.numbers[int(parts[2]) - 1]
                 return format_number(bare(quotable), quotable.digits)
     if finding is not None and len(parts) in (3, 4):

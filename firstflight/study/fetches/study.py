@@ -158,7 +158,7 @@ class FetchKind(Kind):
 
         return settings_of(trials) <= settings_of(measured)
 
-    def ask(self, study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
+    def what_if_trials(self, study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
         """What-if trials for the reasons of the answer; a drawn population and users have none."""
         scenario = study.scenario
         if not scenario.is_grid:

@@ -41,9 +41,9 @@ def _parameters(sweep: Sweep, with_flags: bool) -> dict[str, object]:
 
     with_flags: keys that have a flag are written even at their default.
     """
-    left_out = {row.key for name, row in PARAMETERS.items()
+    unwritten = {row.key for name, row in PARAMETERS.items()
                 if not (row.required or row.follows or with_flags and row.quantity.flag)
                 and sweep.lists.get(name) == row.quantity.defaults}
     return {key: ["same" if value is None else value for value in values]
             if isinstance(values, tuple) else values
-            for key, values in schema.values_of(sweep).items() if key not in left_out}
+            for key, values in schema.values_of(sweep).items() if key not in unwritten}

@@ -32,12 +32,12 @@ def setting_of(trial: PageTrial) -> PageTrial:
 class WindowTimes:
     """The pages of one setting under one window that count.
 
-    left_out: how many do not.
+    excluded: how many do not.
     """
 
     window: int
     records: tuple[PageRecord, ...]
-    left_out: int = 0
+    excluded: int = 0
 
     def mean(self, column: str) -> float | None:
         """Over the repeats; None where one of them has no value."""

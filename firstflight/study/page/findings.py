@@ -110,12 +110,12 @@ def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
 def _times(scenario: PageScenario, figure: PageFigure, those: Sequence[Setting]) -> Finding:
     names = analysis.labels(those, titles_of(scenario))
     windows = tuple(dict.fromkeys(window for each in those for window in each.windows))
-    left_out = sum(times.left_out for each in those for times in each.windows.values())
+    excluded = sum(times.excluded for each in those for times in each.windows.values())
     chart = PageChart(
         figure.title, context_of(scenario, [each.trial for each in those]),
         "Below each bar: its time, or how much earlier the page is there than with the first"
         " window; in parentheses where the interval of that holds zero.",
-        f"{left_out} excluded" if left_out else "", windows=windows,
+        f"{excluded} excluded" if excluded else "", windows=windows,
         groups=tuple((name, tuple(_bar(each, window) for window in windows))
                      for each, name in zip(those, names)))
     said = sentence(those, names)
@@ -130,7 +130,7 @@ def _bar(setting: Setting, window: int) -> PageBar | None:
     saved = None if times is next(iter(setting.windows.values())) else setting.saved(window)
     return PageBar(times.page, times.mean("document_ms") or 0.0, times.mean("first_screen_ms"),
                    None if saved is None else saved.percent.value, len(times.records),
-                   times.left_out, saved is not None and saved.absolute.interval is not None
+                   times.excluded, saved is not None and saved.absolute.interval is not None
                    and not saved.absolute.sign)
 
 

@@ -76,23 +76,23 @@ def read(content: bytes, where: str) -> SavedPage:
     if not isinstance(raw, list):
         raise UsageError(f"{where}: is not a HAR file: it has no log.entries")
     page: Mapping[str, object] = next(iter(_tables(log.get("pages"))), {})
-    left_out: Counter[str] = Counter()
+    excluded: Counter[str] = Counter()
     entries = [entry for item in raw
-               if (entry := _entry(item, page.get("id"), left_out)) is not None]
+               if (entry := _entry(item, page.get("id"), excluded)) is not None]
     if not entries:
-        why = NO_SIZES if left_out[_WITHOUT_SIZE] else "it has no entry that was fetched"
+        why = NO_SIZES if excluded[_WITHOUT_SIZE] else "it has no entry that was fetched"
         raise UsageError(f"{where}: {why}")
     entries.sort(key=lambda entry: entry.start_ms)
     document = next((place for place, entry in enumerate(entries) if not entry.is_redirect), 0)
     if document:
-        left_out["that led to the document (redirects)"] += document
+        excluded["that led to the document (redirects)"] += document
     entries = entries[document:]
     hosts = _hosts(entries)
     if (count := len(set(hosts.values()))) > MOST_HOSTS:
         raise UsageError(f"{where}: a page of {count} hosts; at most {MOST_HOSTS} fit")
     screen_ms = _screen_ms(page, entries)
     http, http_note = _http(entries)
-    note = " ".join(filter(None, (_note(left_out), WITHOUT_TLS if any(
+    note = " ".join(filter(None, (_note(excluded), WITHOUT_TLS if any(
         host.startswith("https:") for host in hosts) else "")))
     return SavedPage(_objects(entries, hosts, screen_ms), note, http, http_note)
 
@@ -149,21 +149,21 @@ def _named_at(namer: _Entry, start_ms: float) -> int:
     return round(share * namer.size_bytes)
 
 
-def _note(left_out: Mapping[str, int]) -> str:
-    parts = [f"{count} {why}" for why, count in left_out.items() if count]
-    return f"Of the HAR's entries are left out: {join_words(parts)}." if parts else ""
+def _note(excluded: Mapping[str, int]) -> str:
+    parts = [f"{count} {why}" for why, count in excluded.items() if count]
+    return f"Entries of the HAR that are excluded: {join_words(parts)}." if parts else ""
 
 
 # One entry -----------------------------------------------------------------------------
 
-def _entry(item: object, page_id: object, left_out: Counter[str]) -> _Entry | None:
+def _entry(item: object, page_id: object, excluded: Counter[str]) -> _Entry | None:
     """None for what is no object of the page, which is counted with its reason."""
     request, response = _table(item, "request"), _table(item, "response")
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
     url = request.get("url")
-    why = _why_left_out(entry, response, url, page_id)
+    why = _why_excluded(entry, response, url, page_id)
     if why or not isinstance(url, str):
-        left_out[why] += 1
+        excluded[why] += 1
         return None
     size, status = _size(response), _number(response.get("status"))
     start_ms = _time_ms(entry.get("startedDateTime"))
@@ -176,7 +176,7 @@ def _entry(item: object, page_id: object, left_out: Counter[str]) -> _Entry | No
                   _version(request, response))
 
 
-def _why_left_out(entry: Mapping[str, object], response: Mapping[str, object], url: object,
+def _why_excluded(entry: Mapping[str, object], response: Mapping[str, object], url: object,
                   page_id: object) -> str:
     """Why an entry is no object of the page, "" where it is one."""
     if not isinstance(url, str) or (

@@ -59,7 +59,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
         made.append(_cells(every, cells.raw.file, context))
     sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
             + "".join(f" {name[0].upper()}{name[1:]}: {count}." for name, count in groups)
-            + (f" {constants.says} {constants.found}" if constants else "")]
+            + (f" {constants.text} {constants.measured}" if constants else "")]
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
     return made, sentences, tiles
@@ -107,7 +107,7 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
                    statements=(constants,) if constants else (), bars=words,
                    chart=StepChart(
                        title, (context,), steps=steps, most=total,
-                       foot=f"{constants.says} {constants.found}" if constants else "",
+                       foot=f"{constants.text} {constants.measured}" if constants else "",
                        axis=f"published numbers that agree, of {total}; {_bounds(setup)}"))
 
 
@@ -186,7 +186,7 @@ def _statements(scenario: Scenario, figure: Figure,
     clean, last = (judge_bars(
         level.bar_figures[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
-    return tuple(Statement(after.says, f"{after.found}; clean: {before.found}", after.outcome)
+    return tuple(Statement(after.text, f"{after.measured}; clean: {before.measured}", after.outcome)
                  for before, after in zip(clean, last))
 
 

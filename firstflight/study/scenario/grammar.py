@@ -192,7 +192,7 @@ def as_read(claim: Claim, statement: Statement) -> Statement:
     if not claim.abstract_only or statement.outcome != REPRODUCED:
         return statement
     return replace(statement, outcome=DIRECTION,
-                   found=f"{statement.found} Only the abstract of the source was read.")
+                   measured=f"{statement.measured} Only the abstract of the source was read.")
 
 
 def claims_on(figure: Figure, claims: Sequence[C]) -> tuple[C, ...]:

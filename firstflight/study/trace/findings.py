@@ -314,11 +314,11 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
     """A row for each curve, and a column for each of WARM_COLUMNS."""
     titles = [f"{sweep.tcp(curve.tcp).title}, {sweep.title}" for curve in figure.curves
               for sweep in [scenario.sweep(curve.trace)]]
-    left_out = sum(not record.counts for record in records)
+    excluded = sum(not record.counts for record in records)
     return LineChart(
         figure.title, context_of(scenario, (record.trial for record in records)),
         "At the right: the window when the response begins.",
-        f"{left_out} excluded" if left_out else "",
+        f"{excluded} excluded" if excluded else "",
         columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
                                        by_time is measured[-1], _warm_top(label, measured))
                             for by_time, title in zip(measured, titles))

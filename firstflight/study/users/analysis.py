@@ -35,7 +35,7 @@ class Measured:
     """The users that count under every window.
 
     total_ms, retransmitted, queue_drops: for each window of shape (n,). weight, group: of shape
-    (n,). segments: of the response, shape (n,). left_out: how many users lack a record that counts
+    (n,). segments: of the response, shape (n,). excluded: how many users lack a record that counts
     under some window.
     """
 
@@ -45,7 +45,7 @@ class Measured:
     weight: Numbers
     group: NDArray[numpy.intp]
     segments: Numbers
-    left_out: int
+    excluded: int
 
     def only(self, group: int) -> Measured:
         """The users of one group."""
@@ -119,7 +119,7 @@ def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> 
         group=numpy.array([users.group[sample] for sample in whole], dtype=numpy.intp),
         segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
                               for rows in whole.values()], dtype=float),
-        left_out=len(users.rtt_ms) - len(whole))
+        excluded=len(users.rtt_ms) - len(whole))
 
 
 def recommend(users: Measured, baseline: int) -> Recommendation:

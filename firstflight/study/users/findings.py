@@ -141,8 +141,8 @@ def _doubts(users: UserSample) -> list[str]:
 
 def _exclusion(measured: Measured) -> str:
     """A sentence on how many users of the sample do not count; "" where all do."""
-    return (f"{measured.left_out} of the sample excluded: a trial of theirs does not count."
-            if measured.left_out else "")
+    return (f"{measured.excluded} of the sample excluded: a trial of theirs does not count."
+            if measured.excluded else "")
 
 
 def _assumed(scenario: Scenario, users: UserSample) -> str:
@@ -253,9 +253,9 @@ def _chart(scenario: Scenario, users: UserSample, advised: dict[str, Recommendat
     return LineChart(
         scenario.head.title, (scenario.head.source,),
         f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",
-        (f"{measured.left_out} user{'' if measured.left_out == 1 else 's'} excluded: a verdict"
+        (f"{measured.excluded} user{'' if measured.excluded == 1 else 's'} excluded: a verdict"
          " failed"
-         if measured.left_out else ""),
+         if measured.excluded else ""),
         columns=((Plot("initial window (segments)",
                        f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
                        zero=True),),

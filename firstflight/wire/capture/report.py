@@ -278,7 +278,7 @@ def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
     kept.sort(key=lambda number: (connections[number].state not in _FAILED,
                                   -connections[number].main.bytes))
     shown = replace(_with_columns(table, lambda column: column.name in _OF_CONNECTIONS),
-                    left_out=len(connections) - len(kept))
+                    hidden_rows=len(connections) - len(kept))
     rows = tuple(shown.rows[number] for number in kept)
     if rows:
         yield Finding("connections", "TCP connections",

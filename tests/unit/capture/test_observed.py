@@ -135,7 +135,7 @@ def test_small_connections_stand_in_the_file_alone() -> None:
                Packet(1, 60, 0, 0, RST | ACK, 1, ends=(9, 80))]
     made_of = of(made([*of_port(7, 400), *of_port(8, 60_000), *refused]))
     (shown,) = next(each for each in made_of.report.findings if each.name == "connections").tables
-    assert [row[0] for row in shown.rows] == [3, 2] and shown.left_out == 1
+    assert [row[0] for row in shown.rows] == [3, 2] and shown.hidden_rows == 1
     assert len(made_of.connections.rows) == 3
 
 
@@ -143,7 +143,7 @@ def test_drops_outside_of_queues_have_their_reason_and_names_of_namespaces_are_u
     capture = made(HANDSHAKE)
     spaces = ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]
     capture.dropped = [(0, "NO_SOCKET", 9), (0, "IP_OUTNOROUTES", 2)]
-    assert [f"{each.says} {each.found}" for each in drop_statements(
+    assert [f"{each.text} {each.measured}" for each in drop_statements(
         capture, found(capture), NamespaceNames(spaces))] == [
             "Dropped at client: 2 packets, since there was no route (IP_OUTNOROUTES)."]
     assert of(capture, namespaces=spaces).links.rows[0][1] == "client"

@@ -108,7 +108,7 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
             Finding("b", "B", bars={"reproduced": 1}))
     made = report([*failed[::-1], record(2), lost, record(3)], findings=bars, emulated_s=90.0,
                   wall_s=7200.0)
-    assert made.failures is not None and made.failures.left_out == 2
+    assert made.failures is not None and made.failures.hidden_rows == 2
     assert made.failures.rows[:2] == (("t1", "failed transfer", "curl 28"),
                                       ("t1000", FAIL, "RTT: observed 2, expected 1"))
     assert [column.name for column in made.failures.columns] == ["trial", "verdict", "reason"]

@@ -24,11 +24,11 @@ def words(mark: str = "", alarm: str = "") -> dict[str, Any]:
             "foot": f"64 trials{mark}", "alarm": alarm}
 
 
-def bar(label: str, absolute: float, percent: float, n: int = 16, left_out: int = 0,
+def bar(label: str, absolute: float, percent: float, n: int = 16, excluded: int = 0,
         **more: Any) -> Bar:
     """more: of the bar."""
     return Bar(label, change(Estimate(absolute), Estimate(percent), n=n,
-                             excluded=Excluded(left_out)), **more)
+                             excluded=Excluded(excluded)), **more)
 
 
 def changed(of: Bar, **parts: Any) -> Bar:
@@ -100,7 +100,7 @@ def line_chart(mark: str = "", **more: Any) -> LineChart:
 def trace_chart(mark: str = "") -> TraceChart:
     """A connection that retransmits, one whose window nothing uses, one that failed."""
     steps = ((0.0, 2.0), (1.0, 4.0), (2.0, 8.0))
-    rows = (TraceRow(f"Linux{mark}", sent=((0.1, 1.0), (1.0, 4.0)), again=((1.5, 2.0),),
+    rows = (TraceRow(f"Linux{mark}", sent=((0.1, 1.0), (1.0, 4.0)), retransmitted=((1.5, 2.0),),
                      acked=((0.0, 0.0), (1.0, 3.0)), window=steps, ssthresh=steps[1:],
                      in_flight=((0.0, 2.0), (2.0, 8.0)), rtt_ms=((0.0, 100.0), (2.0, 300.0))),
             TraceRow(f"grows unused{mark}", sent=((0.1, 1.0),), acked=((0.0, 0.0), (1.0, 1.0)),
@@ -162,7 +162,7 @@ def level_chart(mark: str = "", **more: Any) -> SquareChart:
 def window_chart(mark: str = "") -> SquareChart:
     return square_chart(mark, scale="window", windows=(3, 10, 40), maps=(
         SquareMap(f"size 9000 bytes{mark}", (f"20{mark}", f"5000{mark}"), (
-            (Square(3), Square(10, left_out=2)), (None, Square(40)))),))
+            (Square(3), Square(10, excluded=2)), (None, Square(40)))),))
 
 
 def published_chart(mark: str = "") -> SquareChart:

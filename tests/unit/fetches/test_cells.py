@@ -136,7 +136,7 @@ def test_windows_stand_side_by_side(stored: list[Record]) -> None:
 
 def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) -> None:
     table = trials_table(many(stored, 5))
-    assert table.title == "Every cell" and len(table.rows) == 128 and table.left_out == 0
+    assert table.title == "Every cell" and len(table.rows) == 128 and table.hidden_rows == 0
     assert names(table, "requested") == ["RTT", "BW", "IW", "size"]
     assert table.column("n", "observed") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
     failed = [replace(record, verdict="fail", total_ms=1e6)
@@ -152,7 +152,7 @@ def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) ->
 def test_more_rows_than_a_page_holds_are_named(stored: list[Record]) -> None:
     table = trials_table([replace(stored[0], trial=replace(stored[0].trial, response_bytes=size))
                           for size in range(1, 1200)])
-    assert (len(table.rows), table.left_out) == (500, 699)
+    assert (len(table.rows), table.hidden_rows) == (500, 699)
 
 
 def test_a_population_is_shown_by_the_papers_buckets(stored: list[Record]) -> None:
@@ -223,7 +223,7 @@ def test_more_comparisons_than_a_reader_takes_in_are_those_with_the_largest_effe
     cells = [one for queue in range(30, 60) for one in (
         cell(10, 200.0, queue_packets=queue), cell(20, 200.0 - queue, queue_packets=queue))]
     table = answered(*cells).table
-    assert table is not None and (len(table.rows), table.left_out) == (answer.MOST_ROWS, 10)
+    assert table is not None and (len(table.rows), table.hidden_rows) == (answer.MOST_ROWS, 10)
     assert min(row[0] for row in table.rows) == 40  # of the queues; equal columns are left out
 
 

@@ -203,11 +203,11 @@ def test_a_zero_that_has_a_word_is_called_by_it(claim: Claim) -> None:
     bars = (bucket(1000, 400, "0"), bucket(1000, 600, "50"))
     buffers = panel(*bars, figure=replace(FIGURE, by="send_buffer_bytes"))
     (found,) = judge_bars(buffers, [claim], exact=True).statements
-    assert 'bar "not set"' in found.found and "bar 0" not in found.found
+    assert 'bar "not set"' in found.measured and "bar 0" not in found.measured
     assert "(at not set)" in figure_sentence(buffers)
     (found,) = judge_bars(panel(*bars, figure=replace(FIGURE, by="loss_percent")), [claim],
                            exact=True).statements
-    assert "bar 0" in found.found
+    assert "bar 0" in found.measured
 
 
 def test_bars_that_change_nothing_are_said_to() -> None:

@@ -346,7 +346,7 @@ def test_one_segment_after_a_handshake_that_was_repeated_is_by_right(sent: int,
     """Any SYN-ACK but the first is a repetition; else the kernel set another window."""
     of_server = stored.read(good.server)
     syn_ack = next(packet for packet in of_server if packet.to_client)
-    again = [syn_ack.again(1000 * number, 65000 + number) for number in range(1, sent)]
+    again = [syn_ack.retransmitted(1000 * number, 65000 + number) for number in range(1, sent)]
     trial = good.captured(*([*stored.read(side), *again] for side in (good.client, good.server)))
     assert trial.requested(initcwnd=5).judge().limited_by == (
         "congestion window" if sent == 1 else "repeated handshake")

@@ -75,9 +75,9 @@ def test_the_smallest_within_two_percent_of_the_fastest(times_ms: dict[int, floa
     assert windows(told) == [[[window] * 2] * 2] * 2
     enough = "8 of 8 cells (100 %)" if window <= 10 else "0 of 8 cells (0 %)"
     assert f"10 segments is enough in {enough}; " in told.sentence
-    left_out = sum(each is None for each in times_ms.values())
-    assert {square.left_out for each in told.chart.maps for row in each.rows
-            for square in row} == {left_out}
+    excluded = sum(each is None for each in times_ms.values())
+    assert {square.excluded for each in told.chart.maps for row in each.rows
+            for square in row} == {excluded}
 
 
 def test_a_map_for_each_size_and_a_row_for_each_cell(tmp_path: Path) -> None:
@@ -328,14 +328,14 @@ def changed(some: list[Record], chain_bytes: int, **changes: Any) -> list[Record
 def test_what_is_said_is_tested_on_every_trial(tmp_path: Path) -> None:
     some = sent_records(CLIFFS)
     statement = steps.test_claim(CLAIM, "handshake_round_trips", some)
-    assert statement.outcome == REPRODUCED and statement.found == (
+    assert statement.outcome == REPRODUCED and statement.measured == (
         "in 16 of 45 trials the number of segments of a server's handshake is larger than an"
         " initial window: 16 of these have more round trips than 1, and 0 of the others.")
     report = CLIFFS.report(RunData(tmp_path, {"virtual_time": True}, some))
     (told,) = (each for finding in report.findings if finding.name == "rounds"
                for each in finding.statements)
-    assert told.found.startswith(
-        statement.found) and told.outcome == DIRECTION  # its abstract alone was read
+    assert told.measured.startswith(
+        statement.measured) and told.outcome == DIRECTION  # its abstract alone was read
 
 
 @pytest.mark.parametrize(("chain_bytes", "changes", "word", "words"), [
@@ -348,7 +348,7 @@ def test_a_tampered_trial_changes_the_word(chain_bytes: int, changes: Any, word:
                                            words: str) -> None:
     statement = steps.test_claim(CLAIM, "handshake_round_trips",
                              changed(sent_records(CLIFFS), chain_bytes, **changes))
-    assert statement.outcome == word and words in statement.found
+    assert statement.outcome == word and words in statement.measured
 
 
 @pytest.mark.parametrize(("flights", "word", "words"), [
@@ -360,7 +360,7 @@ def test_no_trial_may_pass_a_column_of_its_own(flights: tuple[int | None, ...], 
     some = [replace(GOOD, trial=replace(GOOD.trial, initcwnd=10), flight_segments=flight)
             for flight in flights]
     statement = steps.test_claim(claim, "flight_segments", some)
-    assert statement.outcome == word and words in statement.found
+    assert statement.outcome == word and words in statement.measured
 
 
 def test_more_where_nothing_is_more_cannot_be_told() -> None:
@@ -369,8 +369,8 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
                  for flight, trips in ((1, 2), (90, 1))]
     assert steps.test_claim(CLAIM, "handshake_round_trips", backwards).outcome == NOT_REPRODUCED
     alone = steps.test_claim(CLAIM, "handshake_round_trips", [replace(like, flight_segments=90)])
-    assert alone.outcome == NOT_MEASURED and alone.found.startswith("undetermined: ")
-    assert alone.found.endswith("is larger than an initial window in 1 of 1 trials.")
+    assert alone.outcome == NOT_MEASURED and alone.measured.startswith("undetermined: ")
+    assert alone.measured.endswith("is larger than an initial window in 1 of 1 trials.")
 
 
 # Kept captures as timelines -----------------------------------------------------------

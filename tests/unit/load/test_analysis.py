@@ -169,7 +169,7 @@ def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="p99_ms",
                       expects="less")
     statement = findings.statement(Runs.of_figure(figure, records, RUN), claim)
-    assert statement.found == "no run measured it."
+    assert statement.measured == "no run measured it."
 
 
 # Words -------------------------------------------------------------------------------
@@ -187,8 +187,8 @@ def test_a_group_beside_runs_of_its_own_takes_less_or_more(mean_ms: float, words
     statement = findings._against_own(distribution("IW 3 in the mix", mean_ms),
                                       distribution("IW 3", 1000))
     assert statement is not None
-    assert statement.says == "IW 3 in the mix against everybody with IW 3:"
-    assert statement.found == words
+    assert statement.text == "IW 3 in the mix against everybody with IW 3:"
+    assert statement.measured == words
 
 
 # Of one run --------------------------------------------------------------------------

@@ -51,9 +51,9 @@ def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
     gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
                          "retransmission_percent")
     assert gain is not None and full.outcome == DIRECTION
-    assert f"from {gain.base.value:.3f} ±" in full.found and "cells" not in full.found
+    assert f"from {gain.base.value:.3f} ±" in full.measured and "cells" not in full.measured
     nowhere = findings.statement(runs, replace(CLAIM, where=(("load", (0.7,)),)))
-    assert (nowhere.found, nowhere.outcome) == ("no run measured it.", NOT_MEASURED)
+    assert (nowhere.measured, nowhere.outcome) == ("no run measured it.", NOT_MEASURED)
 
 
 def test_a_claim_may_be_on_every_number_of_a_run() -> None:
@@ -62,7 +62,7 @@ def test_a_claim_may_be_on_every_number_of_a_run() -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     assert {*OF_GROUPS} <= {*OF_RUNS}
     for name in OF_RUNS:
-        found = findings.statement(runs, replace(CLAIM, quantity=name)).found
+        found = findings.statement(runs, replace(CLAIM, quantity=name)).measured
         assert " with IW 10 instead of 3" in found, name
 
 
@@ -70,7 +70,7 @@ def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["mix"], records, RUN)
     claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
                     quantity="mean_ms", expects="alike")
-    sentence = findings.statement(runs, claim).found
+    sentence = findings.statement(runs, claim).measured
     assert sentence.startswith("the mean completion time ")
     for group in analysis.groups_of_mix(runs, "3+10"):
         assert f"{group.mean.value:.0f}" in sentence
@@ -149,7 +149,7 @@ def told(expects: Any, *saved: tuple[float, ...], **published: float) -> tuple[s
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
                       expects=expects, **published)  # type: ignore[arg-type]
     said = findings.statement(Runs.of_figure(GAIN, records, RUN), claim)
-    return said.outcome, said.found
+    return said.outcome, said.measured
 
 
 @pytest.mark.parametrize("saved, less, more, alike", [
@@ -210,7 +210,7 @@ def test_of_a_rate_the_published_number_is_in_points() -> None:
     near, far = (findings.statement(runs, replace(claim, published=points))
                  for points in (2.93, 1.28))
     assert (near.outcome, far.outcome) == (REPRODUCED, DIRECTION)
-    assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.found
+    assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.measured
 
 
 def test_of_an_abstract_nothing_is_reproduced() -> None:
@@ -264,9 +264,9 @@ def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found:
         records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
     runs = Runs.of_figure(GAIN, records, RUN)
     mean, tail = findings._gain_answers(runs, analysis.points(runs))
-    assert mean.found == "in no cell, by its 95 % interval."
-    assert tail.says == "Where a larger window than 3 makes the 99th percentile longer:"
-    assert tail.found == found
+    assert mean.measured == "in no cell, by its 95 % interval."
+    assert tail.text == "Where a larger window than 3 makes the 99th percentile longer:"
+    assert tail.measured == found
 
 
 def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
@@ -278,7 +278,7 @@ def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
         runs._read[record.trial.id] = replace(own, retransmitted_bytes=own.host * 0)
     found = analysis.hits(runs)
     assert [(each.own, each.same, each.same_count) for each in found] == [(None, None, 0)] * 2
-    assert findings._hit_answer(runs, found).found == "nothing was hit."
+    assert findings._hit_answer(runs, found).measured == "nothing was hit."
 
 
 def test_a_table_that_was_never_published_is_told_with_its_file() -> None:

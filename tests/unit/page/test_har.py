@@ -28,7 +28,7 @@ OBJECTS = (
 def test_a_page_of_chrome_is_read() -> None:
     page = har.read(saved.har(), "here")
     assert page.objects == OBJECTS
-    assert page.note == ("Of the HAR's entries are left out: 1 from the cache and 1 of another page"
+    assert page.note == ("Entries of the HAR that are excluded: 1 from the cache and 1 of another page"
                          " or kind. Measured without TLS, whose handshake takes each connection"
                          " another round trip.")
     plain = har.read(saved.har().replace(b"https:", b"http:"), "here")
@@ -50,7 +50,7 @@ def test_what_a_browser_saves_besides_is_an_object_or_told() -> None:
         PageObject(15_000, 2, 40_000, host=1)]
     assert {each.host for each in page.objects} == {0}  # they shared a connection
     assert page.note == (
-        "Of the HAR's entries are left out: 1 from the cache, 1 of another page or kind, 2 that"
+        "Entries of the HAR that are excluded: 1 from the cache, 1 of another page or kind, 2 that"
         " failed, 2 of a WebSocket, 2 that nothing was requested for (data:, blob:) and 1 that led"
         " to the document (redirects). Measured without TLS, whose handshake takes each connection"
         " another round trip.")

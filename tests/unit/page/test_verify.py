@@ -49,7 +49,7 @@ def later(number: int, by_ns: int, to_client: bool = True
 
 def forged(number: int) -> Callable[[list[Packet]], list[Packet]]:
     """A segment of data twice, the second with another identification."""
-    return lambda packets: [*packets, data(packets)[number].again(3000, 64999)]
+    return lambda packets: [*packets, data(packets)[number].retransmitted(3000, 64999)]
 
 
 @pytest.mark.parametrize("name", stored_page.NAMES)

@@ -112,7 +112,7 @@ def test_a_map_has_a_square_for_every_cell() -> None:
     assert isinstance(chart, SquareChart) and len(chart.maps) == 1
     assert (chart.maps[0].columns, chart.rows) == (("20", "50", "100"), ("56 kbit/s", "1 Mbit/s"))
     square = chart.maps[0].rows[1][2]
-    assert square is not None and (square.n, square.left_out) == (2, 0)
+    assert square is not None and (square.n, square.excluded) == (2, 0)
     assert square.value == pytest.approx(76.304)
     assert told.tables[0].rows[1][3] == f"{square.value:.1f} ms {square.percent:.0f} %"
 

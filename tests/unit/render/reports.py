@@ -55,7 +55,7 @@ def report(**changes: Any) -> Report:
         sentences=("All of it is so, to 0.1 ms.",),
         trials=Table("Every trial", (Column("RTT", "ms", "requested", is_filter=True),
                                      Column("total", "ms", "measured")),
-                     ((20, 129.5), (50, 213.2)), ("n: note",), left_out=126),
+                     ((20, 129.5), (50, 213.2)), ("n: note",), hidden_rows=126),
         checks=Table("Checks", (Column("check", is_text=True), Column("passed")), (("RTT", 125),)),
         failures=Table("Trials that do not count", (
             Column("trial", is_text=True), Column("verdict", is_text=True),
@@ -75,7 +75,7 @@ def hostile() -> Report:
     table = Table(HOSTILE, tuple(Column(HOSTILE, HOSTILE, f"{HOSTILE}{place}", is_text=True,
                                         is_filter=True, is_outcome=place == 1) for place
                                  in range(2)),
-                  ((HOSTILE, HOSTILE),), (HOSTILE,), left_out=1)
+                  ((HOSTILE, HOSTILE),), (HOSTILE,), hidden_rows=1)
     finding = Finding("fig", HOSTILE, (replace(table, title=f"1 {HOSTILE}"),), (
         Statement(HOSTILE, HOSTILE, HOSTILE), Statement(HOSTILE, HOSTILE)), HOSTILE,
         chart=Chart("", ()), published=HOSTILE)
@@ -93,7 +93,7 @@ def sparse() -> Report:
     undecided = Finding("fig9", "Cells of every sort", (
         Table("", (Column("saved", "ms", "improvement"), Column("note", is_text=True)), (
             (None, ""), (Estimate(1.5, (1.0, 2.0), 3), "x"), (Interval(1.0, 2.0), None),
-            (Estimate(2.5), 7), (Rounded(Estimate(0.25, (0.0, 0.5)), 1), "")), left_out=3),), (
+            (Estimate(2.5), 7), (Rounded(Estimate(0.25, (0.0, 0.5)), 1), "")), hidden_rows=3),), (
                 Statement("Faster.", "4 ± 6 ms", UNDECIDED),), bars={REPRODUCED: 3, UNDECIDED: 1})
     held_out = Finding("fig10", "Held out", bars={REPRODUCED: 1, DIRECTION: 6}, held_out=True)
     gone = replace(FINDINGS[2], statements=(

@@ -20,7 +20,7 @@ from tests.unit.render.reports import BY_RTT, FINDINGS, HOSTILE, SEEN, hostile, 
 def test_nothing_else_is_wider_than_the_terminal() -> None:
     long = " ".join(["word"] * 60)
     finding = replace(FINDINGS[1], statements=tuple(
-        replace(each, found=long) for each in FINDINGS[1].statements),
+        replace(each, measured=long) for each in FINDINGS[1].statements),
         tables=(replace(BY_RTT, notes=(long, long)),))
     lines = text(report(claim=long, summary=(f"  {long}",), findings=(finding,))).splitlines()
     assert 100 < max(map(len, lines)) <= WIDTH

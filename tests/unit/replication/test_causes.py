@@ -197,8 +197,8 @@ def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
     real = analysis.counts([item for item in items if not item.constant])
     assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}
     assert real[-1] == analysis.counts(items)[-1] - 32
-    assert causes.statements[0].found.startswith("32 of 128 are what their script wrote down")
-    assert causes.statements[0].found.endswith("32 agree with the constant, 2200 ms.")
+    assert causes.statements[0].measured.startswith("32 of 128 are what their script wrote down")
+    assert causes.statements[0].measured.endswith("32 agree with the constant, 2200 ms.")
     assert tile.value == f"{real[-1]} of 96" and sentences[0].startswith("Of 96 published numbers")
     cells = next(each for each in told if each.name == "cells").tables[0]
     assert cells.column("as they measured it").count("a constant") == 32

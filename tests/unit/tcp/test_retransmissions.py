@@ -43,7 +43,7 @@ def test_a_timer_explains_nothing_before_its_time() -> None:
                      and packet.frame[38:42] == first.frame[38:42]
                      and packet.payload_bytes and packet.to_client)
         packets.remove(again)
-        moved.append([*packets, first.again(later_ns, 65000)])
+        moved.append([*packets, first.retransmitted(later_ns, 65000)])
     assert unexplained(early.captured(*moved))
 
 
@@ -55,7 +55,7 @@ def test_a_repeated_handshake_that_nothing_explains(good: Stored, flags: int,
     copies = []
     for packets in (stored.read(good.client), stored.read(good.server)):
         first = next(packet for packet in packets if packet.frame[47] == flags)
-        copies.append([*packets, first.again(later_ms * 1_000_000, 65000)])
+        copies.append([*packets, first.retransmitted(later_ms * 1_000_000, 65000)])
     assert unexplained(good.captured(*copies))
 
 

@@ -205,7 +205,7 @@ def records(times: Times) -> list[TraceRecord]:
 
 
 def said(times: Times) -> str:
-    return findings._warm_answer(CURVE, findings.by_think_time(records(times), CURVE)).found
+    return findings._warm_answer(CURVE, findings.by_think_time(records(times), CURVE)).measured
 
 
 @pytest.mark.parametrize(("times", "words"), [
@@ -288,8 +288,8 @@ def test_points_are_segments_by_their_ends_and_what_is_sent_again_stands_apart()
     assert view is not None
     row = row_of("A title", view, flagged=True)
     assert (row.title, row.flagged, row.absent) == ("A title", True, "")
-    assert (len(row.sent), len(row.again)) == (47, 9) and len(view.sends) == 56
-    assert {number for _, number in row.again} <= {number for _, number in row.sent}
+    assert (len(row.sent), len(row.retransmitted)) == (47, 9) and len(view.sends) == 56
+    assert {number for _, number in row.retransmitted} <= {number for _, number in row.sent}
     numbers = [number for _, number in row.sent]
     assert numbers == sorted(numbers) and numbers[0] == 1 and numbers[-1] == (
         max(segment.end for segment in view.sends) - 1) / view.trial.mss

@@ -193,14 +193,14 @@ def test_groups_have_a_choice_of_their_own() -> None:
     assert means["192.0.2.0/24", 32] == pytest.approx((400 + 2 * 600) / 3)
     assert any("ip route add 192.0.2.0/24" in str(row[1]) for row in commands.rows)
     assert tiles[0].value == "10 segments"
-    assert "the bottleneck's queue holds 100 packets" in findings[0].statements[3].found
+    assert "the bottleneck's queue holds 100 packets" in findings[0].statements[3].measured
 
 
 def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> None:
     made, users, records = scenario()
     records[0] = replace(records[0], verdict="fail")
     measured = analysis.measured(users, records)
-    assert measured.left_out == 1 and len(measured.weight) == 2
+    assert measured.excluded == 1 and len(measured.weight) == 2
     findings, _ = users_findings(made, users, records)
     assert findings[0].tables[1].notes == ("No user of these groups counts under every window:"
                                            " near.",)
@@ -305,7 +305,7 @@ def test_shares_are_by_weight() -> None:
 def test_one_group_alone() -> None:
     other = measured().only(1)
     assert other.total_ms[32].tolist() == [310, 300] and other.weight.tolist() == [2, 1]
-    assert other.segments.tolist() == [20, 30] and other.left_out == 0
+    assert other.segments.tolist() == [20, 30] and other.excluded == 0
     with pytest.raises(ValueError, match="no user counts under every window"):
         recommend(measured().only(7), 10)
 

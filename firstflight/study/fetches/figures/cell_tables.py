@@ -133,7 +133,7 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
          ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
                                  if reason.label)))
         for change in shown)).without_empty()
-    return replace(table, left_out=len(changes) - len(shown))
+    return replace(table, hidden_rows=len(changes) - len(shown))
 
 
 def _flights(cell: CellSetting) -> str:

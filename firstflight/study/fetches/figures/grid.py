@@ -189,13 +189,13 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
 class SufficientWindow:
     """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best.
 
-    means: of the metric, by window; left_out: records that do not count; sign: −1 where more is
+    means: of the metric, by window; excluded: records that do not count; sign: −1 where more is
     better.
     """
 
     window: int
     means: Mapping[int, float]
-    left_out: int
+    excluded: int
     sign: int = 1
 
     def improved_percent(self, baseline: int) -> float | None:
@@ -214,7 +214,7 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
 
     def square(cell: SufficientWindow) -> Square:
         return Square(cell.window, cell.improved_percent(figure.baseline_initcwnd) or 0.0,
-                      left_out=cell.left_out)
+                      excluded=cell.excluded)
 
     maps, tables = [], []
     for words, cells in grid.combinations():
@@ -236,11 +236,11 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
 def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
                       windows: Sequence[int]) -> SufficientWindow | None:
     """The sufficient window of a cell; None where no record of it counts."""
-    means, left_out = {}, 0
+    means, excluded = {}, 0
     for window in windows:
         records = cells[cell, window]
         values = [value for _, value in counting(records, figure.metric)[0]]
-        left_out += len(records) - len(values)
+        excluded += len(records) - len(values)
         if values:
             means[window] = sum(values) / len(values)
     if not means:
@@ -249,7 +249,7 @@ def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
     best = min(sign * mean for mean in means.values())
     bound = best + WITHIN_PERCENT / 100 * abs(best)
     return SufficientWindow(min(window for window, mean in means.items() if sign * mean <= bound),
-                            means, left_out, sign)
+                            means, excluded, sign)
 
 
 def _all_cells(figure: Figure, varied: Sequence[str],

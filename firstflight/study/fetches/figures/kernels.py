@@ -102,4 +102,4 @@ def kernels_table(changes: Sequence[WindowChange], most: int) -> Table:
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          mean(change.base.counting, "retransmissions"),
          mean(change.experiment.counting, "retransmissions"))
-        for change in shown)).without_empty(), left_out=len(changes) - len(shown))
+        for change in shown)).without_empty(), hidden_rows=len(changes) - len(shown))

@@ -98,7 +98,7 @@ def _statements(judged: Sequence[BarFigure]) -> list[str]:
             f" {listed(Counter(statement.outcome for statement in statements))}")
     for outcome, words in ((NOT_REPRODUCED, "not reproduced"),
                            (UNDECIDED, "too few data to decide")):
-        these = [f"“{statement.says}” ({statement.found})" for statement in statements
+        these = [f"“{statement.text}” ({statement.measured})" for statement in statements
                  if statement.outcome == outcome]
         text += f"; {words}: {'; '.join(these)}" if these else ""
     return [f"{text}."]
