@@ -16,16 +16,16 @@ from firstflight.base import errors
 from firstflight.base.command_line import interrupt_on, run_main
 from firstflight.commands.flags import QUESTIONS, parse
 
-# run.sh puts it before the flags where something has to be installed first: what is wrong with them
-# is reported before that, as far as it can be known without what is missing.
+# run.sh puts this before the flags where something has to be installed first: mistakes in them are
+# reported before that, as far as they can be found without the packages that are missing.
 READ_ONLY = "--only-read-flags"
-# Commands with flags of their own, by the word that selects them, the first that is there: modules
-# that have read() and run() of the whole command line. What stands behind -- is somebody's command;
-# --report is of one that ran with --capture.
+# Commands with flags of their own, by the word that selects them; the first word found decides.
+# Their modules have read() and run(), which take the whole command line. What stands behind -- is
+# somebody's command; --report reads what such a command left with --capture.
 PROGRAMS = {"--": "firstflight.commands.virtual.command",
             "--report": "firstflight.commands.virtual.captured"}
-# The flags of run.sh that run no trial (commands.without_trials.COMMANDS), the first that is given;
-# next come QUESTIONS, or a run.
+# The flags of run.sh that run no trial (commands.without_trials.COMMANDS). The first one given is
+# run, before QUESTIONS and before any scenario.
 WITHOUT_TRIALS = ("list", "new", "check", "probe", "compare")
 
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     interrupt_on(signal.SIGTERM, signal.SIGHUP)
     reads_only = list(argv[:1]) == [READ_ONLY]
     argv = argv[reads_only:]
-    flags = {word if word.startswith("--=") else word.partition("=")[0] for word in argv}
+    flags = {word.partition("=")[0] for word in argv if not word.startswith("--=")}  # no "--"
     if program := next((name for flag, name in PROGRAMS.items() if flag in flags), ""):
         module = import_module(program)
         status: int = (module.read if reads_only else module.run)(argv)

@@ -137,7 +137,7 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            kept = stated.with_stated(stored_report(folder), ())  # which are of today's file
+            kept = stated.with_sentences(stored_report(folder), ())  # which are of today's file
             print(files.write(path, data.dumps(kept)))
             return
         except FirstFlightError as error:
@@ -162,7 +162,7 @@ def kept_reports(findings: Path) -> dict[str, Report]:
             title = f"{head.title}: --sample {sample}" if sample else head.title
             kept = replace(data.read(findings / f"{name}.json"), name=name, title=title,
                            claim=head.claim, source=head.source, opening=head.result)
-            reports[name] = stated.with_stated(kept, head.sentences)
+            reports[name] = stated.with_sentences(kept, head.sentences)
     return reports
 
 

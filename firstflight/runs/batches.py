@@ -1,10 +1,9 @@
-"""Many machines: trials in batches, judged where they are measured, and their rows sent back.
+"""Batches of trials for many machines, which judge what they measure and send the rows back.
 
-A batch is JSON. A result is a line of JSON for the machine, and for each trial a line and the
-packets and files of which the line gives the sizes; both are compressed. Every row that comes
-back has to be that of a trial of the batch; beyond that a machine is trusted. How a batch gets
-to a machine is the cluster's matter (runs/cluster); what a machine does with it is
-commands/batch.py's.
+A batch is JSON. A result begins with a line of JSON about the machine. For each trial there follow
+a line of JSON, and the packets and files whose sizes that line gives. Both are compressed. Every
+row has to be of a trial of the batch; beyond that, a machine is trusted. runs/cluster sends batches
+to machines; on a machine, commands/batch.py measures them.
 """
 
 from __future__ import annotations
@@ -24,19 +23,23 @@ from firstflight.runs.kinds import AnyTrial, Kind, Study
 from firstflight.runs.measuring import Engine, JudgedTrial, is_known, judge
 from firstflight.runs.results.records import RowReader, RowWriter, columns_of, trial_class
 
-# Wall seconds of one batch, roughly: beside them booting a guest is little, and no more than
-# these are lost when a machine dies.
+# Rough wall seconds of a batch: long compared with booting a guest, and a machine that dies loses
+# no more than these.
 BATCH_S = 25.0
 SHORTEST_S = 2.0
-SHARES = 4  # batches for each guest, at least, so that all end at about the same time
+SHARES = 4  # batches for each guest at least, so that all guests end at about the same time
 
-# What run.json has of the engine that measured. Which kernel it is, the one who sent it knows.
+# What a machine reports of its engine, for run.json. The sender knows which kernel it sent.
 ENGINE_FACTS = ("confined", "kernel", "kernels", "systems", "sysctls")
 
 
 @dataclass(frozen=True)
 class TrialBatch:
-    """Trials that one guest measures one after another; captured: whose packets are wanted."""
+    """Trials that one guest measures one after another.
+
+    captured: the ids of trials whose packets are kept. known_kernel: whether the model of TCP was
+    checked against the default kernel.
+    """
 
     study: Study
     trials: Sequence[AnyTrial]
@@ -44,14 +47,14 @@ class TrialBatch:
     known_kernel: bool = True
 
     def payload(self) -> bytes:
-        """The batch as a machine reads it (measure)."""
+        """The batch as a machine receives it: the argument of measure()."""
         return gzip.compress(json.dumps({
             "kind": self.study.head.kind, "sysctls": self.study.head.sysctls,
             "captured": self.captured, "known_kernel": self.known_kernel,
             "trials": list(map(named_values, self.trials))}).encode())
 
     def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
-        """What a machine made of it, and what it reported of its engine and of itself.
+        """Read the result of a machine: the judged trials, and its facts on engine and machine.
 
         Raises ValueError if that is not a result of these trials.
         """
@@ -65,8 +68,8 @@ class TrialBatch:
                 record = rows.record(reply["row"])
                 if record.trial != trial:
                     raise ValueError(f"it has another trial than {trial.id}")
-                captures, files = (take_all(stream, reply["captures"]),
-                                   take_all(stream, reply["files"]))
+                captures, files = (read_parts(stream, reply["captures"]),
+                                   read_parts(stream, reply["files"]))
                 judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError(f"its bytes are damaged: {error}") from error
@@ -77,25 +80,25 @@ class TrialBatch:
         return judged, facts
 
 
-def take_bytes(stream: io.BytesIO, size: int) -> bytes:
-    """So many bytes. Raises ValueError if there are fewer."""
+def read_exactly(stream: io.BytesIO, size: int) -> bytes:
+    """The next `size` bytes. Raises ValueError if there are fewer."""
     content = stream.read(size)
     if len(content) != size:
         raise ValueError("its bytes end too early")
     return content
 
 
-def take_all(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]:
-    """The contents that follow one another, by name. Raises ValueError as `take`."""
-    return {name: take_bytes(stream, size) for name, size in sizes.items()}
+def read_parts(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]:
+    """The next parts of a stream, by name; sizes: in bytes. Raises ValueError if one is cut off."""
+    return {name: read_exactly(stream, size) for name, size in sizes.items()}
 
 
 def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
-            guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
-    """The trials in batches of about one length, those of one network together."""
+                 guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
+    """Deal trials into batches of about equal length; trials on the same network stay together."""
     whole_s = sum(map(study.kind.guest_s, trials))
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
-    rounds = math.ceil(whole_s / longest_s / guests)  # each guest gets so many: all end together
+    rounds = math.ceil(whole_s / longest_s / guests)  # batches of each guest: all end together
     longest_s = whole_s / rounds / guests
     batch: list[AnyTrial] = []
     batch_s = 0.0
@@ -110,7 +113,7 @@ def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
 
 
 def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:
-    """The trials in the order in which one guest is given them (testbed.job.shared_out)."""
+    """The trials in the order in which a single guest gets them (testbed.job.shared_out)."""
     shapes: dict[str, list[AnyTrial]] = {}
     for trial in trials:
         job = trial.job()
@@ -121,7 +124,7 @@ def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:
 
 
 def named_values(trial: AnyTrial) -> dict[str, object]:
-    """A trial by the names of its fields, without those that have their default."""
+    """The values of a trial by the names of its fields, without defaults."""
     return {field.name: value for field in fields(trial)
             if (value := getattr(trial, field.name)) != field.default}
 
@@ -130,10 +133,10 @@ def named_values(trial: AnyTrial) -> dict[str, object]:
 
 def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
              machine: Mapping[str, object], folder: Path) -> bytes:
-    """The result of a batch, by an engine of this machine's (TrialBatch.read).
+    """Measure a batch with an engine of this machine; return the result (TrialBatch.read).
 
-    machine: what this one is (runs.results.provenance). folder: for the engine's own
-    files. Raises ValueError if the payload is no batch, and what the engine raises.
+    machine: facts on this machine (runs.results.provenance). folder: for the engine's files.
+    Raises ValueError if the payload is no batch, and what the engine raises.
     """
     try:
         requested = json.loads(gzip.decompress(payload))

@@ -1,4 +1,4 @@
-"""Which trials' packets are kept: a few, across the whole range of networks and sizes."""
+"""Chooses the trials whose packets are kept: a few, over the whole range of networks and sizes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from operator import attrgetter
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.results.records import requested_fields
 
-CAPTURES_KEPT = 8  # trials or a few more, unless all are requested
-MOST_LOOKED_AT = 500  # cells; of a population of thousands an even share will do
-# What differs between two trials of one cell: the windows that are compared.
+CAPTURES_KEPT = 8  # trials, or one more, unless all are requested
+MOST_CELLS = 500  # to choose from; of a population of thousands, an even share
+# The parameters in which the trials of a cell differ: the windows that are compared.
 WITHIN_A_CELL = ("initcwnd", "window", "clients")
 NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
 
 Cell = tuple[object, ...]  # the values that its trials have in common
 
 
-def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
-    """The ids of some trials, of each chosen cell the first and the last window.
+def choose_captured(trials: Sequence[AnyTrial]) -> set[str]:
+    """The ids of the trials to keep packets of: the first and last window of each chosen cell.
 
-    The next cell is the one with most of the ends of quantities that none
-    has yet, and of several the one that is farthest from those chosen. It
-    depends on all trials, not on which are missing: a resumed run keeps the
-    same.
+    Cells are chosen one by one. The next one has the most smallest and largest values of
+    parameters that no chosen cell has; among equals it is the one farthest from those chosen.
+    The choice depends on all trials and not on which are missing, so that a resumed run keeps the
+    same packets.
     """
     if not trials:
         return set()
@@ -37,7 +37,7 @@ def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
         cell = cell_of(trial)
         first.setdefault(cell, trial)
         last[cell] = trial
-    places = _places(names, evenly(list(first), MOST_LOOKED_AT))
+    places = _places(names, evenly(list(first), MOST_CELLS))
     chosen: set[str] = set()
     ends: set[tuple[str, float]] = set()
     distance = dict.fromkeys(places, 0.0)
@@ -53,16 +53,17 @@ def sample_of(trials: Sequence[AnyTrial]) -> set[str]:
 
 
 def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
-    """No more than so many of the cells, evenly spread from the first on."""
+    """At most `most` of the cells, evenly spread from the first on."""
     return cells[::max(1, math.ceil(len(cells) / most))]
 
 
 def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+    """The parameters of which a cell has the smallest (0.0) or largest (1.0) value."""
     return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
 
 
 def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
-    """Where cells lie on each quantity that differs: its values in order, spread from 0 to 1."""
+    """The rank of each cell by each parameter that differs, from 0.0 to 1.0."""
     places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
     for name, column in zip(names, zip(*cells)):
         values = set(column)

@@ -1,4 +1,4 @@
-"""What earlier runs of a scenario have measured, for one whose lists have grown."""
+"""Reuses what earlier runs of a scenario measured, when its lists have grown since."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from firstflight.runs.kinds import AnyTrial, Study
 from firstflight.runs.results.record_file import changes
 from firstflight.runs.results.records import Record, read_records
 
-MOST_RUNS = 20  # that are looked at
+MOST_RUNS = 20  # stored runs that are read
 
 
 def records(study: Study, run: runs.Run, missing: Sequence[AnyTrial],
             content: Callable[[Any], Hashable]) -> Iterator[tuple[Record, Path, str]]:
-    """The record of each trial that an earlier run has, of the trial as this run names it.
+    """For each trial that an earlier run measured: its record, that run's folder, its id there.
 
-    content: equal for trials that have the same outcome. With the run's folder, and the trial's
-    id there. Of runs on the same kernel by the same version, and only records that count.
+    The record has the trial as this run names it. content: the key of a trial's outcome; trials
+    with equal keys have the same outcome. Only runs on the same kernel by the same versions are
+    used, and only records that count.
     """
     wanted = {content(trial) for trial in missing}
     found: dict[Hashable, tuple[Record, Path]] = {}
@@ -39,7 +40,7 @@ def records(study: Study, run: runs.Run, missing: Sequence[AnyTrial],
 
 
 def _is_alike(folder: Path, study: Study, facts: Mapping[str, Any]) -> bool:
-    """Whether a run measured as this one does, and its file is as it was measured."""
+    """Whether a stored run was measured like this one, and its trials.csv was not changed."""
     stored = runs.read_facts(folder)
     asked = stored.get("asked")
     with suppress(FirstFlightError):

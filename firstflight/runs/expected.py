@@ -11,16 +11,16 @@ from firstflight.base import files
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import Study
 
-MOST_RUNS = 20  # stored ones that are looked at
+MOST_RUNS = 20  # stored runs that are read
 KEPT = files.PROJECT / "docs" / "results"  # reports of whole scenarios (findings/render/data.py)
 
 
 def expected_time(study: Study, engine: str, jobs: int, results: Path) -> str:
-    """How long measuring will take, in words: what the last such run took, or unknown.
+    """How long measuring will take, in words, or that it is unknown.
 
-    That is of the same engine and scenario, or of the same question, and of the number of trials
-    that is nearest, at least half as many. Without one it is the run of docs/results, of a whole
-    scenario.
+    It follows from the stored run of this scenario or question on the same engine whose number of
+    trials is nearest, and at least half of what is requested. Without such a run, a whole scenario
+    takes the time of its run in docs/results.
     """
     count, took, named = len(study.trials), [], study.head.name in scenario_file.names()
     for folder in runs.newest_first(results / study.head.name)[:MOST_RUNS]:
@@ -29,8 +29,8 @@ def expected_time(study: Study, engine: str, jobs: int, results: Path) -> str:
         if isinstance(rows, int) and 2 * rows >= count > 0 and (
                 facts.get("state"), facts.get("engine")) == (runs.COMPLETE, engine) and (
                     named or facts.get("scenario_file") == study.head.text):
-            each_s = facts.get("wall_s", 0) * min(facts.get("jobs", 1), rows) / rows
-            took.append((abs(rows - count), each_s * count / min(jobs, count)))
+            trial_s = facts.get("wall_s", 0) * min(facts.get("jobs", 1), rows) / rows
+            took.append((abs(rows - count), trial_s * count / min(jobs, count)))
     if took:
         return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
     if named and study.whole:

@@ -1,7 +1,7 @@
-"""The contract of a kind of study: what every kind gives, and the one Study that it makes.
+"""The interface of a kind of study, and the Study that it makes of a scenario.
 
-A kind is one folder of study/, whose file study.py has its Kind. Measuring, resuming, rendering and
-drawing know a Study only. study/registry.py names the kinds.
+A kind is one folder of study/, and the file study.py in it has its Kind. Measuring, resuming,
+rendering and drawing use a Study and know no kind. study/registry.py lists the kinds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AnyTrial(Protocol):
-    """What is requested, as plain data; `job` is how a worker reads it."""
+    """What is requested, as plain data. job(): the same as JSON, for the worker."""
 
     @property
     def id(self) -> str: ...
@@ -38,12 +38,11 @@ class AnyTrial(Protocol):
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line has in place of the scenario.
+    """What the command line sets in place of the scenario.
 
-    lists: values by the name of the quantity; client: the fetching program.
-    sysctls: as NAME=VALUE, of a question of one's own only.
-    sample: "full" for the large sample of a scenario that draws its responses.
-    own_server: the flags of a server of one's own, by their names.
+    lists: values by the name of the quantity. client: the program that fetches. sysctls: as
+    NAME=VALUE, for a question by flags only. sample: "full" for the large sample of a scenario
+    that draws its responses. own_server: the flags of the user's own server, by their names.
     many: more than 100,000 trials are allowed (scenario_file.check_count).
     """
 
@@ -57,7 +56,7 @@ class Overrides:
 
     @property
     def given(self) -> dict[str, str]:
-        """The flag of each thing that is given, by its name."""
+        """The flag of everything that is set, by its name."""
         others = {"sysctl": self.sysctls, "repeat": self.repeat is not None,
                   "client": self.client is not None, "sample": self.sample,
                   "server-command": self.own_server}
@@ -65,7 +64,10 @@ class Overrides:
                 **{name: f"--{name}" for name, is_given in others.items() if is_given}}
 
     def checked(self) -> dict[str, tuple[Any, ...]]:
-        """The lists, each value in its range and once. Raises UsageError that names the flag."""
+        """The lists without duplicates, each value in its range.
+
+        Raises UsageError that names the flag.
+        """
         checked = {}
         for name, values in self.lists.items():
             flag = FLAGS[name].flag
@@ -74,13 +76,13 @@ class Overrides:
             checked[name] = tuple(dict.fromkeys(FLAGS[name].check(value, flag) for value in values))
         return checked
 
-
     def replacing(self, known: Sequence[str], why_not: Callable[[str, str], str],
                   one_value: str) -> dict[str, Any]:
-        """What replaces a sweep's values of `known`, by name; an RTT and a bandwidth is one value.
+        """The values that replace those of a sweep, by name; RTT and bandwidth are one value each.
 
-        why_not: the message for what does not go with the scenario, by its name and its flag;
-        one_value: behind the flag of several. Raises UsageError.
+        known: names that may be replaced. why_not: takes another name and its flag, and returns
+        the message. one_value: the message, behind the flag, where several values are given.
+        Raises UsageError.
         """
         for name, flag in self.given.items():
             if name not in known:
@@ -98,16 +100,16 @@ NOTHING = Overrides({}, many=True)  # the scenario as it stands
 
 
 def is_what_if(trial: AnyTrial) -> bool:
-    """Whether a trial was measured to find a reason, besides those that were requested."""
+    """Whether a trial was added to find a reason, and not requested."""
     return bool(getattr(trial, "what_if", ""))
 
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as it was measured: what its report is made of.
+    """A run as it was measured: what its report is built from.
 
-    folder: of the run; facts: run.json; measured: all of its records. changed: what somebody did
-    to its records since they were measured, "" for nothing.
+    folder: of the run; facts: run.json; measured: all of its records. changed: how its records
+    were edited since they were measured, in words; "" where they were not.
     """
 
     folder: Path
@@ -117,25 +119,24 @@ class RunData:
 
     @cached_property
     def records(self) -> Sequence[Any]:
-        """The records of the trials that were requested: every mean, count and condition is of
-        these."""
+        """The records of the requested trials. Means, counts and conditions use only these."""
         return [record for record in self.measured if not is_what_if(record.trial)]
 
     @cached_property
     def what_ifs(self) -> Sequence[Any]:
-        """Those of the trials that were measured besides, to find the reason of a difference."""
+        """The records of the trials that were added to find the reason of a difference."""
         return [record for record in self.measured if is_what_if(record.trial)]
 
     @property
     def exact(self) -> bool:
-        """Whether it was in virtual time, where computing takes none."""
+        """Whether the run was in virtual time, where computing takes no time."""
         return self.facts.get("virtual_time") is True
 
 
 class Kind(ABC):
-    """What a kind of study does with its scenarios; a scenario has a `head`.
+    """What a kind of study does with its scenarios, each of which has a `head`.
 
-    all_captures: every trial's packets are kept.
+    all_captures: whether the packets of every trial are kept.
     """
 
     all_captures: bool = False
@@ -147,40 +148,42 @@ class Kind(ABC):
 
     @abstractmethod
     def read(self, file: ScenarioFile, overrides: Overrides) -> Any:
-        """The scenario of a file, with what of the overrides chooses it. Raises UsageError."""
+        """The scenario of a file; overrides: some of them select a part of it.
+
+        Raises UsageError.
+        """
 
     @abstractmethod
     def expand(self, scenario: Any, overrides: Overrides, seed: int) -> Sequence[AnyTrial]:
-        """Its trials, with the other overrides in place of what the file has. Raises UsageError.
+        """The trials of a scenario, with overrides in place of the file's values.
 
-        seed: of the run.
+        seed: of the run. Raises UsageError.
         """
 
     @abstractmethod
     def judge(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
               known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-        """The record of a trial, and what of its files is kept, by name.
+        """The record of a trial with its verdict, and the files to keep, by name.
 
-        exact: measured in virtual time. sysctls: the head's. known_kernel: the TCP is one that the
-        model of TCP was checked against. What the model predicts of another one is recorded, and
-        is no part of the verdict. It takes nothing else of the study, so that another machine can
-        do it, which has the trial only.
+        exact: measured in virtual time. sysctls: the head's. known_kernel: whether the model of
+        TCP was checked against this kernel; otherwise its prediction is recorded, and is no part
+        of the verdict. Nothing else of the study is needed, so that another machine can judge.
         """
 
     @abstractmethod
     def report(self, study: Study, run: RunData) -> Report:
-        """All that a run of a study shows. Raises FirstFlightError if a file is missing."""
+        """The report of a run of a study. Raises FirstFlightError if a file is missing."""
 
     @abstractmethod
     def guest_s(self, trial: Any) -> float:
-        """Wall seconds of a trial in a guest, roughly: so that batches take about as long."""
+        """Rough wall seconds of a trial in a guest, so that batches take about equally long."""
 
     @abstractmethod
     def checks(self) -> Sequence[Check[Any, Any]]:
-        """The table that its verdicts rest on."""
+        """The checks behind the verdicts of this kind."""
 
     def has_all_cells(self, trials: Sequence[Any], measured: Sequence[Any]) -> bool:
-        """Whether a scenario's trials are all among others, for its figures."""
+        """Whether the trials that were measured are enough for the scenario's figures."""
         return set(trials) <= set(measured)
 
     def what_if_trials(self, study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
@@ -191,11 +194,14 @@ class Kind(ABC):
         return ()
 
     def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
-        """A scenario with what the command line has in place of it. Raises UsageError."""
+        """The study of a scenario's file, with the command line's overrides. Raises UsageError."""
         return self.study_of(self.read(file, overrides), overrides, seed)
 
     def study_of(self, scenario: Any, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
-        """The same of a scenario that was made, not read. Raises UsageError."""
+        """The study of a scenario that is read already, or was built from flags.
+
+        Raises UsageError.
+        """
         trials = tuple(self.expand(scenario, overrides, seed))
         whole = overrides.given.keys() <= {"sample"} or self.has_all_cells(
             self.expand(scenario, NOTHING, seed), trials)
@@ -206,7 +212,7 @@ class Kind(ABC):
 class Study:
     """One scenario, ready to be measured and rendered.
 
-    trials: what to measure; whole: whether these are all that the figures need.
+    trials: what to measure. whole: whether these are all the trials that the figures need.
     """
 
     kind: Kind
@@ -216,7 +222,7 @@ class Study:
 
     @property
     def head(self) -> Head:
-        """Title, claim, source, text, sysctls."""
+        """Title, claim, source, text and sysctls of the scenario."""
         head: Head = self.scenario.head
         return head
 

@@ -1,4 +1,4 @@
-"""Measuring a study: trials to an engine, observations judged, records appended one by one."""
+"""Measures a study: an engine runs the trials, each is judged, and its record is appended."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from firstflight.base.errors import FirstFlightError, mark_resumable
 from firstflight.net.segments import capture_file
 from firstflight.parameters import default
 from firstflight.runs import earlier, runs
-from firstflight.runs.captured import sample_of
+from firstflight.runs.captured import choose_captured
 from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study
 from firstflight.runs.results.records import Record
 from firstflight.runs.runs import Run
 from firstflight.testbed.messages import Job, ObservedTrial
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
-SEAL_INTERVAL_S = 5.0  # between two notes of what trials.csv holds
-FIRST_ANSWER_S = 10.0  # of measuring; each further one after twice the time
-MOST_ROUNDS = 3  # of further trials that show reasons; each starts from what the last one showed
+SEAL_INTERVAL_S = 5.0  # between two seals of trials.csv in run.json
+FIRST_ANSWER_S = 10.0  # from the start to the first answer; each later one takes twice as long
+MOST_ROUNDS = 3  # of trials that show reasons; each round starts from what the last one showed
 
 
 class Engine(Protocol):
-    """What runs trials here (testbed.engine).
+    """What runs trials on this machine (testbed.engine).
 
-    build: what identifies its kernel, before it runs. exact: its clock is virtual, so
-    times are to be exact. known_kernel: its TCP is one that the model of TCP was checked against.
-    jobs: how many workers it runs side by side. facts: what its kernel reports of itself, once
-    trials run.
+    build: identifies its kernel, before it runs. exact: its clock is virtual, so times have to be
+    exact. known_kernel: the model of TCP was checked against its kernel. jobs: how many workers
+    run side by side. facts: what its kernel reports, once trials run.
     """
 
     name: str
@@ -43,25 +42,26 @@ class Engine(Protocol):
     facts: dict[str, object]
 
     def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        """What the kernels under these names were built from, as far as they are there."""
+        """What each of these named kernels was built from; kernels that are missing have no entry.
+        """
         ...
 
     def is_known(self, kernel: str) -> bool:
-        """`known_kernel` of the kernel of that name."""
+        """Whether the model of TCP was checked against the kernel of that name."""
         ...
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:
-        """One observation per trial. folder: for the engine's own files while it runs."""
+        """Yield one observation for each trial. folder: for the engine's files while it runs."""
         ...
 
 
 @dataclass(frozen=True)
 class JudgedTrial:
-    """A trial as it goes into a run.
+    """A judged trial with what the run keeps of it.
 
-    captures: its packets at each side, where they were requested; files: what is kept beside
-    them, by name; emulated_s: how long it took on its network.
+    captures: its packets at each side, where they were requested. files: other files, by name.
+    emulated_s: how long it took on its network.
     """
 
     record: Record
@@ -71,9 +71,10 @@ class JudgedTrial:
 
 
 class Measurer(Protocol):
-    """Who measures and judges: this machine (OneMachine), or many (runs.cluster).
+    """What measures and judges: this machine (OneMachine), or many (runs.cluster).
 
-    name, build, exact, jobs, facts: as in Engine. doing: who measures, for the progress line.
+    name, build, exact, jobs, facts: as in Engine. doing: which machines measure, for the progress
+    line.
     """
 
     name: str
@@ -91,12 +92,12 @@ class Measurer(Protocol):
 
     def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
-        """Each trial once, as it is measured; the packets of those `captured` (ids) with it."""
+        """Yield each trial once it is judged; captured: the ids of those whose packets are kept."""
         ...
 
 
 class OneMachine:
-    """An engine of this machine's; what it observes is judged here."""
+    """Measures with an engine of this machine, and judges what it observes."""
 
     doing = ""
 
@@ -124,21 +125,22 @@ class OneMachine:
 
 
 def kernel_of(trial: AnyTrial) -> str:
-    """The name of its kernel; a kind without this parameter has the default one."""
+    """The name of a trial's kernel; kinds without this parameter use the default kernel."""
     name: str = getattr(trial, "kernel", default("kernel"))
     return name
 
 
 def is_known(engine: Engine, trial: AnyTrial, is_default_known: bool) -> bool:
-    """Whether the TCP of a trial's kernel is one that the model of TCP was checked against."""
+    """Whether the model of TCP was checked against a trial's kernel."""
     name = kernel_of(trial)
     return is_default_known if name == default("kernel") else engine.is_known(name)
 
 
 def build_of(study: Study, measurer: Measurer) -> str:
-    """What identifies the kernels of a study: of the default one, and of each under a name.
+    """The builds of a study's kernels: the default one, then each named one.
 
-    One that is not there is another one, too: its trials are skipped.
+    A named kernel that is missing is "none", so that a run in which its trials were skipped is not
+    resumed once it is there.
     """
     names = {kernel_of(trial) for trial in study.trials} - {default("kernel")}
     recipes = measurer.recipes(names) if names else {}
@@ -149,7 +151,7 @@ def build_of(study: Study, measurer: Measurer) -> str:
 
 def judge(kind: Kind, trial: AnyTrial, observed: ObservedTrial, exact: bool,
           sysctls: Mapping[str, str], with_captures: bool, known_kernel: bool) -> JudgedTrial:
-    """A trial as an engine observed it, judged."""
+    """Judge a trial by what an engine observed of it."""
     record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
     captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
                 if with_captures else {})
@@ -158,11 +160,11 @@ def judge(kind: Kind, trial: AnyTrial, observed: ObservedTrial, exact: bool,
 
 @dataclass(frozen=True)
 class Refining:
-    """A long measurement that answers from the beginning on.
+    """How a long measurement gives an early answer.
 
-    content: equal for trials with the same outcome: what an earlier run has is not measured again.
-    order: what to measure first, a key by which trials are sorted. answer: of the records so far,
-    "" for none yet.
+    content: the key of a trial's outcome. Trials with equal keys have the same outcome, so that
+    what an earlier run measured is not measured again. order: the key by which trials are sorted,
+    the most important first. answer: takes the records so far; "" while there is none.
     """
 
     content: Callable[[Any], Hashable]
@@ -172,10 +174,10 @@ class Refining:
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """How a study is to be measured: where results go, with which seed, what is kept.
+    """How to measure a study: where results go, which seed, and what is kept.
 
-    facts: what else run.json is to hold. quiet: without progress. reasons: whether trials are added
-    that show the reasons of what was measured.
+    facts: further entries of run.json. quiet: no progress line. reasons: whether trials are added
+    that show why windows differ.
     """
 
     results: Path
@@ -189,10 +191,9 @@ class MeasureOptions:
 
 
 def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
-    """Measure what has no record yet; return the whole run.
+    """Measure the trials that have no record yet; return the whole run.
 
-    Raises FirstFlightError if something cannot be written: that is never
-    the fault of a trial, which has no record then.
+    Raises FirstFlightError if something cannot be written; the trial then has no record.
     """
     request = runs.request(study, measurer.name, build_of(study, measurer), requested.seed)
     run = runs.open_run(requested.results, study, request, requested.fresh)
@@ -223,16 +224,16 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
 
 
 def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: Refining) -> None:
-    """Append what earlier runs have measured, with the packets that this run is to keep."""
+    """Append what earlier runs have measured, with the packets that this run keeps."""
     captured, file, taken = _captured(study, requested), run.open_records(), 0
     try:
         for record, folder, there in earlier.records(study, run, run.missing(study.trials),
                                                      refining.content):
-            packets = {side: read_kept(path) for side in ("client", "server")
-                       if (path := capture_of(folder, there, side)).is_file()}
+            packets = {side: read_trial_file(path) for side in ("client", "server")
+                       if (path := capture_path(folder, there, side)).is_file()}
             if record.trial.id in captured and not packets:
                 continue
-            keep_recorded(run.folder, JudgedTrial(
+            save_trial_files(run.folder, JudgedTrial(
                 record, packets if record.trial.id in captured else {}, {}, 0.0))
             file.append(record)
             run.measured.add(record.trial)
@@ -278,12 +279,13 @@ def _append(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTria
 
 def _captured(study: Study, requested: MeasureOptions) -> set[str]:
     """The ids of the trials whose packets are kept."""
-    return ({trial.id for trial in study.trials}
-            if requested.keep_captures or study.kind.all_captures else sample_of(study.trials))
+    if requested.keep_captures or study.kind.all_captures:
+        return {trial.id for trial in study.trials}
+    return choose_captured(study.trials)
 
 
 def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
-    """Append the record of each trial as it comes, and add up what run.json has of them."""
+    """Append the record of each trial as it comes, and add up the times in run.json."""
     started, emulated_s = time.monotonic(), 0.0
     missing, refining = run.missing(study.trials), requested.refining
     if refining:
@@ -294,7 +296,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
         with Progress(len(study.trials), len(run.measured), study.head.name,
                       requested.quiet) as progress:
             for judged in measurer.judged(study, missing, captured, run.work_folder):
-                keep_recorded(run.folder, judged)
+                save_trial_files(run.folder, judged)
                 file.append(judged.record)
                 if file.rows == 1 and not study.whole:
                     run.point_partial()
@@ -317,35 +319,35 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
 
 
 def initial_facts(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:
-    """What run.json holds of a run before it starts."""
+    """The entries of run.json before the first trial."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **requested.facts}
 
 
-def keep_recorded(folder: Path, judged: JudgedTrial) -> None:
-    """Keep what was recorded of a trial: files, and its packets for Wireshark to open."""
+def save_trial_files(folder: Path, judged: JudgedTrial) -> None:
+    """Save the files of a trial, and its packets as captures that Wireshark opens."""
     trial_id = judged.record.trial.id
-    for side, packets in judged.captures.items():
-        if packets:
-            files.save(folder, str(capture_of(folder, trial_id, side).relative_to(folder)),
-                       capture_file(packets))
-    for name, content in judged.files.items():
-        files.save(folder, str(file_of(folder, trial_id, name).relative_to(folder)), content)
+    contents = {capture_path(folder, trial_id, side): capture_file(packets)
+                for side, packets in judged.captures.items() if packets}
+    contents |= {trial_file_path(folder, trial_id, name): content
+                 for name, content in judged.files.items()}
+    for path, content in contents.items():
+        files.save(folder, str(path.relative_to(folder)), content)
 
 
-def capture_of(folder: Path, trial_id: str, side: str) -> Path:
-    """Where the packets of a trial at one side are, if they were kept. Raises FirstFlightError."""
+def capture_path(folder: Path, trial_id: str, side: str) -> Path:
+    """The path of a trial's capture at one side, kept or not. Raises FirstFlightError."""
     return files.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
 
 
-def file_of(folder: Path, trial_id: str, name: str) -> Path:
-    """Where a file that was recorded of a trial is. Raises FirstFlightError."""
+def trial_file_path(folder: Path, trial_id: str, name: str) -> Path:
+    """The path of a file of a trial. Raises FirstFlightError."""
     return files.inside(folder / FILES, f"{trial_id}-{name}")
 
 
-def read_kept(path: Path) -> bytes:
-    """A file that was kept of a trial. Raises FirstFlightError if it cannot be read."""
+def read_trial_file(path: Path) -> bytes:
+    """The content of a file of a trial. Raises FirstFlightError if it cannot be read."""
     try:
         return files.content(path)
     except OSError as error:

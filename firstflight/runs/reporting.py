@@ -1,4 +1,4 @@
-"""What the report of every kind has: verified trials, failures, checks, provenance, settings."""
+"""The parts of a report that every kind has: verified trials, failures, checks, provenance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import Record
 
-MOST_ROWS = 500  # of one table; a browser sorts them at once, and a person reads no more
+MOST_ROWS = 500  # of one table; a browser sorts them without delay, and nobody reads more
 
 
 def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
@@ -24,7 +24,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
               tiles: Sequence[Tile] = (), answer: Answer = Answer(),
               timelines: tuple[Timeline, ...] = (), trials: Table | None = None,
               causes: Table | None = None) -> Report:
-    """The report of a run, with what else of a Report its kind has."""
+    """The report of a run. Keywords: the fields of Report that its kind adds."""
     head, records = study.head, run.records
     path = f"{head.name}/{run.folder.resolve().name}"
     is_whole = run.facts.get("state") == runs.COMPLETE and not run.facts.get("partial")
@@ -44,12 +44,12 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
         timelines=timelines, trials=trials, causes=causes)
     if not is_whole:
         return report
-    report = stated.with_stated(report, head.sentences)
+    report = stated.with_sentences(report, head.sentences)
     return replace(report, sentences=(*report.sentences, *stated.contradicted(report)))
 
 
 def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:
-    """The numbers that a reader of any run wants first."""
+    """The numbers at the top of the page of every run."""
     if not run.records:
         return ()
     counting = sum(record.counts for record in run.records)
@@ -97,10 +97,9 @@ def settings(facts: Mapping[str, object]) -> Table | None:
 # Provenance --------------------------------------------------------------------------
 
 def provenance(facts: Mapping[str, object], scenario: str, path: str, text_now: str) -> list[Fact]:
-    """What run.json holds, in a reader's order, without what it lacks.
+    """The entries of run.json, in the order of the page; missing ones are left out.
 
-    path: of the run's folder, as seen from where results are; text_now: the
-    scenario's file as it is today.
+    path: the run's folder, relative to the results folder. text_now: the scenario's file today.
     """
     machine, tools, project = (mapping(facts.get(key)) for key in
                                ("machine", "tools", "project"))
@@ -134,13 +133,13 @@ def provenance(facts: Mapping[str, object], scenario: str, path: str, text_now: 
 
 
 def command(facts: Mapping[str, object], scenario: str) -> str:
-    """The command line that repeats this, without where its files went."""
+    """The command that repeats the run, without the flags that say where its files go."""
     given = facts.get("arguments")
     arguments = [str(word) for word in given] if isinstance(given, list) else []
     kept = [word for place, word in enumerate(arguments)
             if not word.startswith(("--results", "--figures"))
             and not (place and arguments[place - 1] in ("--results", "--figures"))]
-    # It stands there by its name or as a file of one's own, or a default chose it; or flags did.
+    # The scenario is added where the flags do not name it: a default chose it.
     if (not kept or scenario in scenario_file.names()) and not any(
             Path(word.removeprefix("--scenario=")).stem == scenario for word in kept):
         kept = ["--scenario", scenario, *kept]

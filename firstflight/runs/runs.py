@@ -1,8 +1,8 @@
 """Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv and run.json.
 
-A run that was interrupted is resumed by the next one with the same request;
-nothing is ever overwritten. `latest` is a link to the newest whole run,
-`latest-partial` to the newest one of a part or of values of one's own.
+A run that was interrupted is resumed by the next one with the same request; nothing is ever
+overwritten. `latest` is a link to the newest run of a whole scenario, `latest-partial` to the
+newest run of a part of one, or with other values.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 class Run:
     """One run folder, locked by the process that measures into it.
 
-    facts: the content of run.json. kind: of its records. measured: the trials
-    that it held when it was opened.
+    facts: the content of run.json. kind: the class of its records. measured: the trials that had
+    records when it was opened.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class Run:
 
     @property
     def work_folder(self) -> Path:
-        """Where engines put what is theirs; gone when the run is closed."""
+        """The folder of the engine's own files; it is removed when the run is closed."""
         return self.folder / WORK
 
     def missing(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
@@ -61,11 +61,11 @@ class Run:
         return [trial for trial in trials if trial not in self.measured]
 
     def records(self) -> list[Record]:
-        """What it holds now. Raises RecordsError."""
+        """The records so far. Raises RecordsError."""
         return read_records(self.folder / TRIALS_CSV, self.kind)
 
     def holds_records(self) -> bool:
-        """Whether a trial was measured, before it was opened or since then."""
+        """Whether the run has any record, from before it was opened or since."""
         with suppress(RecordsError):
             return whole_lines(self.folder / TRIALS_CSV).count(b"\n") > 1
         return False
@@ -74,24 +74,24 @@ class Run:
         return RecordFile(self.folder / TRIALS_CSV, self.kind)
 
     def point_partial(self) -> None:
-        """Let `latest-partial` name this run: not before it holds something."""
+        """Let `latest-partial` point to this run; to be called once it has a record."""
         files.link(self.folder.parent / LATEST_PARTIAL, self.folder.name)
 
     def seal(self, records: RecordFile) -> None:
-        """Note in run.json what trials.csv holds, so that changes of it are noticed."""
+        """Write the seal of trials.csv into run.json, so that later changes are noticed."""
         self.facts["trials"] = records.seal()
         self.save()
 
     def save(self) -> None:
-        """Write run.json: it is whole at any moment."""
+        """Write run.json atomically."""
         files.save(self.folder, RUN_JSON,
                    json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
 
     def order(self, trials: Iterable[AnyTrial]) -> None:
         """Put the rows of trials.csv in the order of the trials, and seal them anew.
 
-        Both seals stand in run.json while the file is replaced: whatever stops that, the run
-        is resumed. Raises RecordsError.
+        While the file is replaced, run.json has the seals before and after. So the run can be
+        resumed wherever it is stopped. Raises RecordsError.
         """
         path = self.folder / TRIALS_CSV
         if not path.exists():
@@ -105,7 +105,7 @@ class Run:
         self.save()
 
     def finish(self) -> None:
-        """Complete: of a whole scenario it is the one that `latest` names."""
+        """Mark the run as complete; `latest` points to it if it is of a whole scenario."""
         self.facts["state"] = COMPLETE
         self.facts["finished_at"] = now_text()
         self.save()
@@ -118,11 +118,11 @@ class Run:
 
 
 def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: bool) -> Run:
-    """The newest unfinished run of exactly what is requested, or a new one.
+    """The newest unfinished run with exactly this request, or a new one.
 
-    A run that another process is still measuring is left alone. Where the
-    newest unfinished one is not resumed, a line has the reason. Raises FirstFlightError
-    where the scenario's name is none of a folder, or where nothing can be written.
+    A run that another process is still measuring is left alone. Where the newest unfinished run is
+    not resumed, a line is printed with the reason. Raises FirstFlightError where the scenario's
+    name cannot name a folder, or where nothing can be written.
     """
     home = files.inside(results, study.head.name)
     with files.Folder(results) as place:
@@ -140,7 +140,7 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
 
 
 def remove_work_of_killed(home: Path) -> None:
-    """Remove what engines of runs that were killed have left in the folders of a scenario."""
+    """Remove what the engines of killed runs left in the run folders of a scenario."""
     for folder in newest_first(home):
         with suppress(OSError):  # it may be another user's
             if (folder / WORK).is_dir() and (lock := _try_lock(folder)) is not None:
@@ -149,13 +149,12 @@ def remove_work_of_killed(home: Path) -> None:
 
 
 def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]:
-    """All that a run's results follow from, by the words that name it in a message.
+    """What the results of a run depend on, by the words that name it in a message.
 
-    Of the trials every value that is not its default, with all digits: a
-    column that a later version adds does not change what was requested. Neither
-    the version of the project nor that of the tools splits a run: run.json
-    has with which it was begun and resumed. Raises UsageError if two
-    trials have one name, which is that of their files.
+    The digest of the trials covers every value that is not its default, with all digits; so a
+    column that a later version adds does not change it. The versions of the project and of the
+    tools are not part of a request: run.json has those with which a run was begun and resumed.
+    Raises UsageError if two trials have the same name, since files are named after it.
     """
     names = Counter(trial.id for trial in study.trials)
     name, count = names.most_common(1)[0] if names else ("", 0)
@@ -168,7 +167,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
 
 
 def _values_of(trials: Sequence[AnyTrial], kind: type[Any]) -> list[str]:
-    """Every value of every trial; repr() of a float has all digits that it has."""
+    """Every value of every trial, as text; repr() of a float has all of its digits."""
     defaults = {column.name: column.default for column in fields(kind)}
     return sorted(repr([(name, value) for name, default in defaults.items()
                         if (value := getattr(trial, name)) != default]) for trial in trials)
@@ -179,7 +178,7 @@ def _digest(lines: Sequence[str]) -> str:
 
 
 def newest_first(home: Path) -> list[Path]:
-    """The run folders of one scenario; their names begin with the time."""
+    """The run folders of one scenario, the newest first; their names begin with the time."""
     return sorted((folder for folder in home.glob("*-*") if (folder / RUN_JSON).is_file()
                    and not folder.is_symlink()), reverse=True)
 
@@ -192,7 +191,7 @@ def whole_runs(name: str, results: Path) -> list[Path]:
 
 
 def newest_whole(name: str, results: Path) -> Path:
-    """The newest of `whole`. Raises FirstFlightError that names the command where there is none."""
+    """The newest of whole_runs. Where there is none, raises FirstFlightError with the command."""
     folders = whole_runs(name, results)
     if not folders:
         raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
@@ -201,9 +200,9 @@ def newest_whole(name: str, results: Path) -> Path:
 
 
 def load_run(folder: Path, study: Study) -> RunData:
-    """A stored run. Raises FirstFlightError if it is not whole, or another scenario's.
+    """A stored run. Raises FirstFlightError if it cannot be read, or is another scenario's.
 
-    Where its trials.csv was changed since it was measured, a line reports it.
+    If its trials.csv was changed since it was measured, a line is printed.
     """
     records = read_records(folder / TRIALS_CSV, study.kind.record)
     name = study.head.name
@@ -216,7 +215,7 @@ def load_run(folder: Path, study: Study) -> RunData:
                            f" but run.json says {name!r}")
     for number, record in enumerate(records, start=2):
         try:
-            files.inside(folder, record.trial.job()["id"])  # which names files of the run
+            files.inside(folder, record.trial.job()["id"])  # files are named after it
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is not a trial: {error}"
                                ) from error
@@ -241,7 +240,7 @@ def scenario_of(folder: Path) -> str:
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """The content of a folder's run.json, {} where it cannot be read."""
+    """The content of a folder's run.json; {} where it cannot be read."""
     try:
         return read_facts_file(folder / RUN_JSON, RUN)
     except RecordsError:
@@ -253,7 +252,7 @@ def now_text() -> str:
 
 
 def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
-    """An unfinished run; why it is not resumed, "" if that needs no message."""
+    """The unfinished run in a folder, or why it is not resumed; "" if that needs no message."""
     stored = read_facts(folder)
     if stored.get("state") != RUNNING:
         return ""
@@ -278,13 +277,13 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
 
 
 def _count_doubled(records: Sequence[Record]) -> str:
-    """Says how many trials stand there twice, which no run measures; "" for none."""
+    """How many trials have two rows, in words, since no run measures one twice; "" for none."""
     count = len(records) - len({record.trial for record in records})
-    return f"{TRIALS_CSV} was changed: {count} of its rows are doubled" if count else ""
+    return f"{TRIALS_CSV} was changed: {count} of its rows are duplicates" if count else ""
 
 
 def _difference(before: object, now: Mapping[str, str]) -> str:
-    """In which words two requests differ, "" if they are the same."""
+    """How a request differs from an earlier one, in words; "" if they are equal."""
     if not isinstance(before, dict):
         return "an earlier version began it"
     other = [name for name, value in now.items() if before.get(name) != value]
@@ -310,7 +309,7 @@ def _create(home: Path, requested: Mapping[str, str], kind: type[Record]) -> Run
 
 
 def _new_folder(home: Path, engine: str) -> Path:
-    """A folder named by the time, of its own even where two runs begin in one millisecond."""
+    """Make a folder named after the time; a run that begins in the same millisecond waits."""
     while True:
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
         if files.new_folder(home / f"{stamp}-{engine}"):
@@ -318,6 +317,7 @@ def _new_folder(home: Path, engine: str) -> Path:
 
 
 def _try_lock(folder: Path) -> int | None:
+    """Lock a folder; return its descriptor, None where another process has the lock."""
     descriptor = files.open_folder(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Scenario files: TOML, read once; what a scenario of every kind has at its head."""
+"""Reads scenario files (TOML), and the head that scenarios of every kind have."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from firstflight.runs.sysctls import sysctls_of
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls", "sentence")
 OWN_SERVER = "own_server"  # the table that names a command
-MOST_LEVELS = 20  # of tables and lists; no key has more than four
-# A key of many parts between dots: a TOML reader takes the square of their number. Parts stand at
-# the beginning of a line, and in a table within one line.
+MOST_LEVELS = 20  # of nested tables and lists; no scenario needs more than four
+# A key of many parts with dots between them: reading one takes a TOML reader time that grows with
+# the square of their number. Keys stand at the beginning of a line, or in a table on one line.
 _PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?:^|[{{,])[ \t]*\[{{0,2}}[ \t]*{_PART}"
                        rf"(?:[ \t]*\.[ \t]*{_PART}){{{MOST_LEVELS}}}", re.MULTILINE | re.ASCII)
 MOST_BYTES = 16 << 20  # of a file; half a million users take as many
-MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of it
+MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of these
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A scenario's file as it was read: its text, and what stands in it.
+    """A scenario's file: its text, and the tables and values in it (raw).
 
-    path: as the user named it, "" for one of scenarios/.
+    path: as the user typed it; "" for a file of scenarios/.
     """
 
     name: str
@@ -49,12 +49,12 @@ class ScenarioFile:
 
     @property
     def names_command(self) -> bool:
-        """Whether it names a program to be run, which a stranger's file may not."""
+        """Whether the file names a program to run, which a stranger's file must not do."""
         return OWN_SERVER in self.raw
 
     @property
     def claim(self) -> str:
-        """The first line, a comment: the claim in one sentence. Raises UsageError."""
+        """The claim in one sentence: the first line, a comment. Raises UsageError."""
         first = self.text.partition("\n")[0].strip()
         if not first.startswith("#") or not first.lstrip("# "):
             raise UsageError(f"{self.where}: line 1: has to be a comment, the claim in one"
@@ -62,13 +62,13 @@ class ScenarioFile:
         return first.lstrip("# ")
 
     def sampled(self, one_in: int) -> ScenarioFile:
-        """A scenario of its own: one in so many cells, evenly spread. Its kind reads the key."""
+        """A scenario with one in `one_in` cells, evenly spread; its kind reads the key one_in."""
         first, _, rest = self.text.partition("\n")
         return ScenarioFile(f"{self.name}_1in{one_in}", f"{first}\n\none_in = {one_in}\n{rest}",
                             {**self.raw, "one_in": one_in}, f"{self.where}, one in {one_in}")
 
     def head(self) -> Head:
-        """What every scenario has, whatever its kind. Raises UsageError."""
+        """The head of the scenario. Raises UsageError."""
         given = {name: value for name, value in self.raw.items() if name in (
             "kind", "title", "source", "note", "about", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
@@ -76,22 +76,21 @@ class ScenarioFile:
                            sentences=self._sentences())
 
     def _sentences(self) -> tuple[sentences.Sentence, ...]:
-        """Those of a whole scenario; one in so many cells does not speak for them."""
+        """The [[sentence]]s; none for a sample of the cells, which cannot test them."""
         read = sentences.read(self.raw, self.where)
         return () if "one_in" in self.raw else read
 
 
 @dataclass(frozen=True)
 class Head:
-    """title: one line; source: who published it, where; note: for its readers; kind: of study
-    (study.registry.KINDS).
+    """What scenarios of every kind have.
 
-    about: what is measured, what was published, and what of it is expected to agree, for who reads
-    the answer first. result: what was measured, in words; its numbers are quotes of findings
-    (findings/render/values.py).
-
-    claim: in one sentence. text: the whole file. sysctls: by name, what
-    differs from testbed.network.kernel.TCP_SYSCTLS. sentences: with their tests on the findings.
+    title: one line. source: who published it, and where. note: a remark for its readers. kind: a
+    key of study.registry.KINDS. about: what is measured, what was published, and what of that
+    should agree; it stands before the answer. result: what was measured, in words; its numbers are
+    quotes of findings (findings/render/values.py). claim: in one sentence. text: the whole file.
+    sysctls: those that differ from testbed.network.kernel.TCP_SYSCTLS, by name. sentences: with
+    their tests on the findings.
     """
 
     title: str
@@ -108,7 +107,7 @@ class Head:
 
 
 def check_own_name(name: str) -> None:
-    """Raises UsageError where --name is no name for a folder of results of one's own."""
+    """Raises UsageError where --name cannot name a folder of results."""
     if not re.fullmatch(r"[a-z0-9_]{1,100}", name):
         raise UsageError(f"--name: {name!r} becomes a folder of results: a-z, 0-9 and _ only, at"
                          " most 100 of them")
@@ -118,12 +117,12 @@ def check_own_name(name: str) -> None:
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
-    """The scenarios that there are, sorted."""
+    """The names of all scenarios, sorted."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
-    """The scenario of a name, or a file of one's own by its path, read. Raises UsageError."""
+    """Read a scenario by its name, or the user's own file by its path. Raises UsageError."""
     if name.endswith(".toml"):
         return _own(Path(name), folder)
     path, known = folder / f"{name}.toml", names(folder)
@@ -133,7 +132,7 @@ def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
 
 
 def _unknown(name: str, known: list[str], folder: Path) -> str:
-    """What is wrong with a name that is no scenario's, and what is meant, as far as one can see."""
+    """The message for a name that no scenario has, with what may be meant."""
     if name in REMOVED:
         return f"{name}: {REMOVED[name]}"
     if os.path.isdir(name):
@@ -150,7 +149,7 @@ def _unknown(name: str, known: list[str], folder: Path) -> str:
 
 
 def of_run(name: str, text: str) -> ScenarioFile:
-    """The scenario of a stored run: the file of its name, or the text that the run kept.
+    """The scenario of a stored run: the file of that name, else the text that the run kept.
 
     Raises UsageError.
     """
@@ -160,7 +159,7 @@ def of_run(name: str, text: str) -> ScenarioFile:
 
 
 def _own(path: Path, folder: Path) -> ScenarioFile:
-    """A file of one's own; its name is that of its results. Raises UsageError."""
+    """Read the user's own file; its results are named after it. Raises UsageError."""
     if not re.fullmatch(r"[a-z0-9_]{1,100}", path.stem):
         raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only, at"
                          " most 100 of them")
@@ -176,7 +175,10 @@ def _own(path: Path, folder: Path) -> ScenarioFile:
 
 
 def read(path: Path, named: str = "") -> ScenarioFile:
-    """A scenario's file; named: in messages, if it is not one of scenarios/. Raises UsageError."""
+    """Read a scenario's file. named: its path in messages, if it is not one of scenarios/.
+
+    Raises UsageError.
+    """
     try:
         return parsed(path.stem, files.content(path, MOST_BYTES).decode("utf-8"),
                       named)
@@ -186,10 +188,10 @@ def read(path: Path, named: str = "") -> ScenarioFile:
 
 
 def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
-    """A scenario's text. Raises UsageError."""
+    """Read a scenario from its text. Raises UsageError."""
     if sys.version_info >= (3, 11):
         import tomllib
-    else:  # a package that run.sh installs, once it has read its flags
+    else:  # a package that run.sh installs after it has read the flags
         import tomli as tomllib
     where = named or f"scenarios/{name}.toml"
     try:
@@ -198,7 +200,7 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
         raw = tomllib.loads(text)
         if _is_deeper(raw, MOST_LEVELS):
             raise RecursionError
-    except ValueError as error:  # also for a number of thousands of digits
+    except ValueError as error:  # a number of thousands of digits raises it, too
         raise UsageError(f"{where}: {toml_fault(error, text)}") from error
     except RecursionError:
         raise UsageError(f"{where}: has tables or lists more than {MOST_LEVELS} deep in each"
@@ -207,16 +209,16 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Whether tables and lists stand in each other deeper than this."""
+    """Whether tables and lists are nested deeper than `levels`."""
     inner = (value.values() if isinstance(value, dict) else
              value if isinstance(value, list) else ())
     return levels < 0 or any(_is_deeper(part, levels - 1) for part in inner)
 
 
 def check_count(count: int, what: str = "trials", many: bool = False) -> None:
-    """Raises UsageError for more trials than one run takes; many: for more than MOST_TRIALS only.
+    """Raises UsageError for more than MANY_TRIALS; many: for more than MOST_TRIALS only.
 
-    To be called before the trials are made: a slip can request billions.
+    Call it before the trials are made, since a slip can request billions.
     """
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are requested, at most {MOST_TRIALS} fit in one run")
@@ -226,7 +228,7 @@ def check_count(count: int, what: str = "trials", many: bool = False) -> None:
 
 
 def toml_fault(error: Exception, text: str) -> str:
-    """What is wrong in a TOML file, with the line in front."""
+    """What is wrong in a TOML file, in words that begin with the line."""
     message = str(error)
     if "at end of document" in message:
         return f"line {text.count(chr(10)) + 1}: {message.partition(' (at')[0]} (end of file)"

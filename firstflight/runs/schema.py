@@ -1,6 +1,6 @@
-"""Dataclasses read from TOML tables: the class is the list of keys, with types, ranges, defaults.
+"""Reads TOML tables as dataclasses, whose fields are the keys, with types, ranges and defaults.
 
-A field's annotation and its `key(...)` are what a table may hold:
+The annotation of a field and its `key(...)` say what a table may have:
 
     str, bool                  a string, true or false
     Literal["a", "b"]          one of these words
@@ -8,8 +8,8 @@ A field's annotation and its `key(...)` are what a table may hold:
     tuple[int, ...]            a list of such values, none twice
     T | None                   as T, and may be missing
 
-Every fault is one line that names file, table and key. A class may have a
-method `check(where)` for what one field cannot express; it raises UsageError.
+Every mistake is reported in one line that names file, table and key. A class may have a method
+`check(where)` for rules about several fields; it raises UsageError.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _KEY = "firstflight.runs.schema"
 
 def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
         reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
-    """A field that is not read by its annotation alone.
+    """A field that its annotation alone does not describe.
 
-    default: where the table lacks it; without one the key is required.
-    quantity: whose range a number has, if not the field's; quantity_in: the
-    field above that names it. reader: reads the value in place of the
-    annotation. name: of the key, if not the field's. absent: no key at all:
-    the value is given by who reads the table.
+    default: the value where the table lacks the key, which is required without one. quantity: the
+    quantity whose range a number has, if it is not named like the field; quantity_in: a field
+    above that names it. reader: reads the value, in place of the annotation. name: the key, if it
+    is not named like the field. absent: tables do not have the key; the caller of read() gives the
+    value.
     """
     return field(default=default, metadata={_KEY: {
         "quantity": quantity, "quantity_in": quantity_in, "reader": reader, "name": name,
@@ -46,7 +46,7 @@ def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
 
 @dataclass(frozen=True)
 class Item:
-    """A key of a field that has several, its name in that field, and what reads its value."""
+    """One key of a field that holds several: its name in the field, its key, and its reader."""
 
     name: str
     key: str
@@ -54,12 +54,12 @@ class Item:
 
 
 def several(*items: Item) -> Any:
-    """A field that holds, by name, what a table has of these keys; it may lack any of them."""
+    """A field that holds the values of several keys, by name; a table may lack any of them."""
     return field(default_factory=dict, metadata={_KEY: {"items": items}})
 
 
 def items_of(attribute: Field[Any]) -> tuple[Item, ...]:
-    """The keys of a field that has several, () of another one."""
+    """The keys of a field made by several(); () for other fields."""
     return _option(attribute, "items") or ()
 
 
@@ -70,7 +70,7 @@ def keys_of(kind: type[object]) -> tuple[str, ...]:
 
 
 def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
-    """A table as an instance of the dataclass; given: fields that stand elsewhere.
+    """Read a table as an instance of the dataclass. given: fields whose values are not in it.
 
     Raises UsageError that begins with `where`.
     """
@@ -99,9 +99,9 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
 
 
 def values_of(instance: Any, with_defaults: bool = False) -> dict[str, object]:
-    """What a table has of an instance, by key: read's reverse.
+    """The table of an instance, by key: the reverse of read().
 
-    with_defaults: also what is at its default, unless that is None or empty.
+    Defaults are left out. with_defaults: they are not, unless they are None or "".
     """
     values: dict[str, object] = {}
     for attribute in fields(instance):
@@ -117,10 +117,10 @@ def values_of(instance: Any, with_defaults: bool = False) -> dict[str, object]:
 def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str, *,
                 called: str = "name", defaults: Mapping[str, object] | None = None,
                 **given: object) -> tuple[T, ...]:
-    """The [[name]] tables of a document.
+    """Read the [[name]] tables of a document.
 
-    called: the key that distinguishes two of them. defaults: keys that each has
-    unless it has its own. Raises UsageError.
+    called: the key that distinguishes them. defaults: values for keys that a table lacks. given:
+    as in read(). Raises UsageError.
     """
     return tuple(read(kind, {**(defaults or {}), **table}, place, **given)
                  for table, place in tables(raw, name, where, called=called,
@@ -129,7 +129,7 @@ def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str,
 
 def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "name",
            known: Sequence[str]) -> list[tuple[dict[str, object], str]]:
-    """The [[name]] tables, each with the words that name it in a message. Raises UsageError."""
+    """The [[name]] tables, each with its place as messages name it. Raises UsageError."""
     named: list[tuple[dict[str, object], str]] = []
     words: set[object] = set()
     for number, table in enumerate(as_tables(raw, name, where), start=1):
@@ -146,7 +146,7 @@ def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "n
 
 
 def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str, Any]]:
-    """The [[name]] tables of a document as they stand, [] where it has none. Raises UsageError."""
+    """The [[name]] tables of a document, unchecked; [] where it has none. Raises UsageError."""
     tables_read = raw.get(name, [])
     if not isinstance(tables_read, list) or not all(
             isinstance(inner, dict) for inner in tables_read):
@@ -155,7 +155,7 @@ def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str
 
 
 def table(raw: Mapping[str, object], name: str, where: str) -> dict[str, Any]:
-    """The [name] table of a document, {} where it has none. Raises UsageError."""
+    """The [name] table of a document; {} where it has none. Raises UsageError."""
     inner = raw.get(name, {})
     if not isinstance(inner, dict):
         raise UsageError(f"{where}: {name} has to be a table, [{name}]")
@@ -163,6 +163,7 @@ def table(raw: Mapping[str, object], name: str, where: str) -> dict[str, Any]:
 
 
 def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
+    """Raises UsageError where a table has a key that is not known."""
     for name in table:
         if name not in known:
             raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
@@ -184,19 +185,19 @@ def flag(value: object, where: str) -> bool:
 
 
 def file_name(value: object, where: str) -> str:
-    """A name that becomes a part of file names."""
+    """Read a name that becomes part of file names."""
     if not re.fullmatch(r"[a-z0-9_]{1,60}", text(value, where)):
         raise UsageError(f"{where} becomes a file name: a-z, 0-9 and _ only, at most 60 of them")
     return str(value)
 
 
 def number(quantity: str) -> Reader:
-    """A value of a quantity, in its range; of some it is a word."""
+    """A reader of a quantity's values in its range; some quantities are words."""
     return QUANTITIES[quantity].check
 
 
 def word(known: Sequence[str]) -> Reader:
-    """One of some words, or the like of strings."""
+    """A reader of one of some words."""
     return lambda value, where: one_of(value, known, where)
 
 
@@ -208,13 +209,13 @@ def one_of(value: object, known: Sequence[str], where: str) -> str:
 
 
 def none_for(name: str, reader: Reader) -> Reader:
-    """A value, or a word that stands for none."""
+    """A reader of a value, or of the word `name`, which means None."""
     return lambda value, where: None if value == name else reader(value, where)
 
 
 def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
-    """A list of values, none of them twice if distinct; empty: it may have none."""
+    """A reader of a list of values. distinct: no value twice. empty: the list may be empty."""
     def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
@@ -226,13 +227,13 @@ def values(read_item: Reader, what: str = "numbers", empty: bool = False,
 
 
 def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
-    """A list of values, or a single value without brackets."""
+    """A reader of a list of values, or of a single value without brackets."""
     several = values(read_item, what)
     return lambda value, where: several(value if isinstance(value, list) else [value], where)
 
 
 def _of_hint(hint: object, quantity: str) -> Reader:
-    """What reads a value of an annotation."""
+    """A reader for an annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _of_hint(arguments[0], quantity)  # T | None

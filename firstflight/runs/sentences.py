@@ -1,6 +1,6 @@
-"""[[sentence]]s of a scenario's file: what it states in its own words, and the tests of that.
+"""Reads the [[sentence]]s of a scenario's file: what it states in words, with tests.
 
-All tests of a sentence have to hold in every row that they name:
+Every test of a sentence has to hold in every row that it selects:
 
     [[sentence]]
     says = "From ten segments on, the larger chain never has the earlier first byte"
@@ -9,7 +9,7 @@ All tests of a sentence have to hold in every row that they name:
     columns = ["first byte: IW10, ms", "first byte: IW2*"]
     is = "never falls"
 
-runs/stated.py tests them on the findings of a run. Nothing of them is evaluated as code.
+runs/stated.py runs the tests on the findings of a run. Nothing in them is evaluated as code.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ def _within(value: object, where: str) -> float:
 class Test:
     """One relation in the tables of a figure.
 
-    columns: their heads as in quotes, all that begin like one with * behind it. relation: of
-    findings.relations. than: a number or a column, for those of two. minus: a column whose cells
-    are subtracted. rows, without: only, or all but, the rows with one of these values in a column.
-    each: columns whose values split the rows into groups, in each of which they are ordered. at:
-    the rows of the highest, by the column `by`, or their first cell. within: how far apart is still
-    equal, or no rise. table: how its title begins; against: that of another one of the finding,
-    whose cells at the same place are subtracted. measured: compare measured values without their
-    intervals. claim: how a statement on the figure begins, in place of columns; then the relation
-    is its result, or that of its numbers.
+    columns: the heads of the columns, as in quotes; with * at the end, all that begin like this.
+    relation: one of findings.relations. than: what the cells are compared with, a number or the
+    head of a column. minus: the head of a column whose cells are subtracted. rows, without: only
+    the rows, or all but those, with one of these values in a column. each: columns whose values
+    split the rows into groups; the relation has to hold in each group. at: the rows in which the
+    extreme is expected, by their cell in the column `by`, or their first one. within: the largest
+    difference that still counts as equal, or as no rise. table: how the title of the table begins;
+    against: the same of a second table, whose cells at the same place are subtracted. measured:
+    compare measured values without their intervals. claim: in place of columns, how a statement on
+    the figure begins; the relation is then its result, or one of its numbers.
     """
 
     figure: str
@@ -102,7 +103,7 @@ def _tests(value: object, where: str) -> tuple[Test, ...]:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and its tests. document: where it stands, "" for the scenario's file."""
+    """A sentence and its tests. document: which document has it, "" for the scenario's file."""
 
     says: str
     tests: tuple[Test, ...] = schema.key(reader=_tests, name="test")
@@ -110,5 +111,5 @@ class Sentence:
 
 
 def read(raw: Mapping[str, Any], where: str) -> tuple[Sentence, ...]:
-    """The [[sentence]]s of a scenario's file. Raises UsageError."""
+    """Read the [[sentence]]s of a scenario's file. Raises UsageError."""
     return schema.read_tables(Sentence, raw, "sentence", where, called="says")

@@ -1,7 +1,7 @@
-"""What a scenario states (runs/sentences.py), tested on all cells of the tables of its findings.
+"""Tests the sentences of a scenario (runs/sentences.py) on the tables of its findings.
 
-A cell with an interval is compared by that interval. A row or column that is not there is a fault
-in whole runs, so that a sentence does not hold for lack of cells.
+A cell with an interval is compared by that interval. A sentence that names a row or column that
+does not exist is "not tested": it cannot hold for lack of cells.
 """
 
 from __future__ import annotations
@@ -21,42 +21,43 @@ from firstflight.findings.render.values import bare, head, quoted, written
 from firstflight.runs.sentences import Sentence, Test
 
 TITLE = "What is stated here, tested in all rows of the tables"
-HOLDS, OPEN, CONTRADICTED, NOT_TESTED = "holds", "undecided", "contradicted", "not tested"
-INTERVAL = "95 % interval"  # of the column before it
+HOLDS, UNDECIDED, CONTRADICTED, NOT_TESTED = "holds", "undecided", "contradicted", "not tested"
+INTERVAL = "95 % interval"  # the head of a column with the intervals of the column before it
 EXACT = "exact"
 _NUMBER = re.compile(rf"[+\-{MINUS}]?\d+(?:\.\d+)?")
 
 
-def with_stated(report: Report, sentences: Sequence[Sentence]) -> Report:
-    """The report with a finding of its scenario's sentences behind the others."""
+def with_sentences(report: Report, sentences: Sequence[Sentence]) -> Report:
+    """The report with one more finding: the sentences and their results."""
     findings = tuple(finding for finding in report.findings if finding.name != SENTENCES)
     if not sentences:
         return replace(report, findings=findings)
     whole = replace(report, findings=findings)
     rows = tuple((_with_numbers(sentence.says, whole)
                   + (f" ({sentence.document})" if sentence.document else ""),
-                  *tested(sentence, findings)) for sentence in sentences)
+                  *judge_sentence(sentence, findings)) for sentence in sentences)
     table = Table("", (Column("sentence", is_text=True), Column("result", is_text=True),
                        Column("rows in which it holds", is_text=True)), rows, wraps=True)
     return replace(whole, findings=(*findings, Finding(SENTENCES, TITLE, (table,))))
 
 
 def contradicted(report: Report) -> list[str]:
-    """The sentences that a run's own data contradict, each with where."""
+    """The sentences that the run's own data contradict, each with the rows."""
     return [f"This run contradicts what its scenario states: “{says}” ({where})"
             for finding in report.findings if finding.name == SENTENCES
             for says, result, where in finding.tables[0].rows if result == CONTRADICTED]
 
 
 def _with_numbers(says: str, report: Report) -> str:
+    """A sentence with its quotes filled in, or as it is where one cannot be."""
     try:
         return quoted(says, [report])
     except FirstFlightError:
         return says
 
 
-def tested(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
-    """The result of a sentence, and in how many rows each of its tests holds."""
+def judge_sentence(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
+    """The result of a sentence, and in how many rows each of its tests holds, in words."""
     results: list[bool | None] = []
     texts: list[str] = []
     for test in sentence.tests:
@@ -68,12 +69,15 @@ def tested(sentence: Sentence, findings: Sequence[Finding]) -> tuple[str, str]:
         holds, text = relations.result(compared)
         results.append(holds)
         texts.append(text)
-    result = CONTRADICTED if False in results else OPEN if None in results else HOLDS
+    result = CONTRADICTED if False in results else UNDECIDED if None in results else HOLDS
     return result, "; ".join(texts)
 
 
 def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
-    """The result of a published claim, or its numbers. Raises LookupError if there is none."""
+    """Compare the result of a published claim, or its numbers.
+
+    Raises LookupError where no claim begins like the test's.
+    """
     of_it = [statement for finding in findings for statement in finding.statements
              if statement.text.startswith(test.claim)
              and (statement.outcome if test.relation in claims.OUTCOMES else statement.numbers)]
@@ -92,7 +96,7 @@ def _of_claim(test: Test, findings: Sequence[Finding]) -> list[Compared]:
 
 
 def _compared(test: Test, findings: Sequence[Finding]) -> list[Compared]:
-    """All comparisons of a test. Raises LookupError if it names what is not there."""
+    """All comparisons of a test. Raises LookupError if it names a missing row or column."""
     compared = [one for finding in findings for table in finding.tables
                 if table.title.startswith(test.table) and _has_columns(test, table)
                 for one in _in_table(test, _differences(test, table, finding))]
@@ -102,7 +106,10 @@ def _compared(test: Test, findings: Sequence[Finding]) -> list[Compared]:
 
 
 def _differences(test: Test, table: Table, finding: Finding) -> Table:
-    """The table, or its cells less those of another one. Raises LookupError if it has none."""
+    """The table, or its cells less those of the test's second table.
+
+    Raises LookupError if there is no single such table.
+    """
     if not test.against:
         return table
     others = [other for other in finding.tables if other.title.startswith(test.against)]
@@ -118,12 +125,13 @@ def _has_columns(test: Test, table: Table) -> bool:
 
 
 def _places(table: Table, name: str) -> list[int]:
-    """The columns of a head, or of all heads that begin like it."""
+    """The places of the columns with this head, or whose head begins like it."""
     return [place for place, column in enumerate(table.columns)
             if (head(column).startswith(name[:-1]) if name.endswith("*") else head(column) == name)]
 
 
-def _one(table: Table, name: str) -> int:
+def _place(table: Table, name: str) -> int:
+    """The place of the only column with this head. Raises LookupError."""
     places = _places(table, name)
     if len(places) != 1:
         raise LookupError(f"{table.title or 'the table'}: {len(places)} columns are {name!r}")
@@ -141,15 +149,15 @@ def _in_table(test: Test, table: Table) -> Iterator[Compared]:
 
 
 def _groups(test: Test, table: Table) -> list[list[tuple[Cell, ...]]]:
-    """The rows that the test is about, by the values of `each`, in their order."""
+    """The rows that the test selects, in groups by the values of `each`, in order."""
     for name, values in (*test.rows, *test.without):
-        place = _one(table, name)
+        place = _place(table, name)
         known = {_written(table, row, place) for row in table.rows}
         if lacking := [value for value in values if value not in known]:
             raise LookupError(f"{test.figure}: no row has {lacking[0]!r} in {name!r}")
-    only, but = ([(_one(table, name), values) for name, values in conditions]
+    only, but = ([(_place(table, name), values) for name, values in conditions]
                  for conditions in (test.rows, test.without))
-    each = [_one(table, name) for name in test.each]
+    each = [_place(table, name) for name in test.each]
 
     def meets(row: tuple[Cell, ...], conditions: Sequence[tuple[int, tuple[str, ...]]]) -> bool:
         return all(_written(table, row, place) in values for place, values in conditions)
@@ -168,31 +176,34 @@ def _in_column(test: Test, table: Table, place: int, rows: Sequence[tuple[Cell, 
         enough = len(known) > (2 if test.relation == BOTH_WAYS else 1)
         return relations.along(test.relation, known, test.within) if enough else []
     if test.relation in EXTREMES:
-        place_of = _one(table, test.by) if test.by else 0
+        place_of = _place(table, test.by) if test.by else 0
         there = [_written(table, row, place_of) in test.at for row in rows]
         return relations.extreme(test.relation, [one for one, is_at in zip(known, there) if is_at],
                                  [one for one, is_at in zip(known, there) if not is_at])
-    others = [_known(test, table, row, _one(table, test.than)) if isinstance(test.than, str)
+    others = [_known(test, table, row, _place(table, test.than)) if isinstance(test.than, str)
               else relations.exact(float(test.than or 0)) for row in rows]
     return relations.beside(test.relation, zip(known, others), test.within)
 
 
 def _known(test: Test, table: Table, row: tuple[Cell, ...], place: int) -> Known:
-    """A cell, less that of `minus`, with what is known of it."""
+    """A cell with its interval and place, less the cell of `minus`."""
     value, ends = _value(test, table, row, place)
     if test.minus:
         other, (low, high) = _value(replace(test, minus=""), table, row,
-                                    _one(table, test.minus))
+                                    _place(table, test.minus))
         value, ends = value - other, (ends[0] - high, ends[1] - low)
-    keys = dict.fromkeys([*(f"{head(table.columns[_one(table, name)])}"
-                            f" {_written(table, row, _one(table, name))}" for name in test.each),
+    keys = dict.fromkeys([*(f"{head(table.columns[_place(table, name)])}"
+                            f" {_written(table, row, _place(table, name))}" for name in test.each),
                           f"{head(table.columns[0])} {_written(table, row, 0)}".strip()])
     return Known(value, ends, f"{head(table.columns[place])}, {', '.join(keys)}")
 
 
 def _value(test: Test, table: Table, row: tuple[Cell, ...], place: int
            ) -> tuple[float, claims.Ends]:
-    """The number of a cell and its interval. Raises LookupError if it has no number."""
+    """A cell's number, and the ends between which it is known to lie.
+
+    Raises LookupError if the cell has no number.
+    """
     try:
         value, ends = _bounded(row[place], test.measured)
     except LookupError:
@@ -202,7 +213,10 @@ def _value(test: Test, table: Table, row: tuple[Cell, ...], place: int
 
 
 def _bounded(cell: Cell, measured: bool) -> tuple[float, claims.Ends]:
-    """A number and what is known of it. Raises LookupError if the cell has none."""
+    """A cell's number, and the ends of its own interval; measured: both ends are the number.
+
+    Raises LookupError if the cell has no number.
+    """
     cell = cell.value if isinstance(cell, Rounded) else cell
     value = _number(cell)
     if isinstance(cell, Estimate) and not measured:
@@ -211,7 +225,7 @@ def _bounded(cell: Cell, measured: bool) -> tuple[float, claims.Ends]:
 
 
 def _number(cell: Cell) -> float:
-    """The number of a cell; of a text such as "421.5 (3)" the first. Raises LookupError."""
+    """The number of a cell; the first one of a text such as "421.5 (3)". Raises LookupError."""
     value = bare(cell)
     if isinstance(value, str) and (match := _NUMBER.match(value)):
         return float(match[0].replace(MINUS, "-"))
@@ -221,7 +235,10 @@ def _number(cell: Cell) -> float:
 
 
 def _interval_beside(table: Table, row: tuple[Cell, ...], place: int) -> claims.Ends | None:
-    """The interval of a cell, where the next column has it; None if the value is exact."""
+    """The interval in the next column, if that has the intervals of this one.
+
+    None where there is no such column, or the value is exact.
+    """
     column, following = table.columns[place], table.columns[place + 1:place + 2]
     if not following or (following[0].name, following[0].group) != (INTERVAL, column.group) or \
             column.name == INTERVAL:

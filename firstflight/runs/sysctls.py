@@ -1,7 +1,7 @@
-"""The sysctls that a scenario may set: which there are, and what their values look like.
+"""The sysctls that a scenario may set, and the form of their values.
 
-They are those that every network namespace has of its own: others belong to
-the whole kernel, and no host of a network can have them differ.
+Only those that each network namespace has for itself: the others belong to the whole kernel, so
+that two hosts of a network cannot differ in them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
 from firstflight.runs import schema
 
-# Of Linux 7.2: ipv4_net_table in net/ipv4/sysctl_net_ipv4.c, netns_core_table in
-# net/core/sysctl_net_core.c, without what is read-only. Older kernels refuse those that they lack.
+# Of Linux 7.2: ipv4_net_table in net/ipv4/sysctl_net_ipv4.c, and netns_core_table in
+# net/core/sysctl_net_core.c, without read-only ones. Older kernels refuse those that they lack.
 _TCP = """
     abort_on_overflow adv_win_scale app_win autocorking backlog_ack_defer base_mss
     challenge_ack_limit child_ehash_entries comp_sack_delay_ns comp_sack_nr
@@ -35,12 +35,12 @@ _TCP = """
 _CORE = "bypass_prot_mem optmem_max somaxconn tstamp_allow_data txq_reselection_ms txrehash"
 KNOWN = frozenset({*(f"net.ipv4.tcp_{name}" for name in _TCP.split()),
                    *(f"net.core.{name}" for name in _CORE.split())})
-# Numbers, names and keys, as such a file takes them.
+# Numbers, names and keys, as the files in /proc/sys take them.
 _VALUE = re.compile(r"[\w,.:-]{1,64}( [\w,.:-]{1,64}){0,3}", re.ASCII)
 
 
 def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) -> dict[str, str]:
-    """The sysctls table of a table; one_word: values without a space. Raises UsageError."""
+    """The [sysctls] of a table, checked; one_word: values without a space. Raises UsageError."""
     sysctls = schema.table(raw, "sysctls", where)
     for key, value in sysctls.items():
         if key not in KNOWN:

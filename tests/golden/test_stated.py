@@ -112,6 +112,6 @@ WRONG = [
 def test_a_sentence_that_the_data_contradict_is_found(name: str, test: dict[str, object],
                                                       reports: dict[str, Report]) -> None:
     (wrong,) = sentences.read({"sentence": [{"says": "As it was.", "test": [test]}]}, name)
-    report = stated.with_stated(replace(reports[name], findings=reports[name].findings), [wrong])
+    report = stated.with_sentences(replace(reports[name], findings=reports[name].findings), [wrong])
     assert report.findings[-1].tables[0].rows[0][1] == stated.CONTRADICTED
     assert stated.contradicted(report)

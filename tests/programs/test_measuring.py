@@ -17,7 +17,7 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.runs import runs
 from firstflight.runs.kinds import Study
 from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine,
-                                        keep_recorded, measure)
+                                        save_trial_files, measure)
 from tests.conftest import PROJECT
 from tests.unit.core.example import KIND, Record, Trial, changed, record, study
 from tests.unit.core.example_run import Engine, Seen
@@ -76,7 +76,7 @@ def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> 
     for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
                  JudgedTrial(record(), {}, {name: b""}, 1.0)):
         with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
-            keep_recorded(tmp_path / "run", kept)
+            save_trial_files(tmp_path / "run", kept)
     assert not list(tmp_path.iterdir())
 
 

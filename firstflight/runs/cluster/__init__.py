@@ -1,4 +1,4 @@
-"""Many machines' guests by Dask, as commands/runners.py requests them; imports little."""
+"""Guests on many machines by Dask. This file imports little: reading flags needs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ADDRESS = re.compile(rf"(tls|tcp)://{_HOST}:(?P<port>\d{{1,5}})/?", re.ASCII)
 
 
 def address(word: str) -> str:
-    """Reads the address of a scheduler. Raises argparse.ArgumentTypeError if it is none."""
+    """Read the address of a scheduler. Raises argparse.ArgumentTypeError."""
     match = _ADDRESS.fullmatch(word)
     if match is None or not 0 < int(match["port"]) <= 65_535:
         raise argparse.ArgumentTypeError(

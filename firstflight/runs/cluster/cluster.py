@@ -1,9 +1,9 @@
-"""Batches to the machines of a Dask cluster, their results back in order.
+"""Sends batches to the machines of a Dask cluster, and takes their results back in order.
 
-The scheduler and its workers are the user's, started by Dask's own commands
-(docs/INSTALL.md). Dask deals the batches, and gives what a dead worker was to measure to another
-one. Who holds a certificate is trusted, and nobody else is: Dask's ends unpickle what they send
-each other. Dask is optional: it is imported here, and only where it is requested.
+The user starts the scheduler and its workers with Dask's own commands (docs/INSTALL.md). Dask deals
+the batches, and gives those of a dead worker to another one. Whoever holds a certificate is
+trusted, and nobody else: the two sides of Dask unpickle what they send each other. Dask is
+optional, and is imported only where a cluster is requested.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from vtime.console import EngineCannot, EngineError
 SENT = ("*.py", "install.sh", "firstflight/*.py", "firstflight/commands/*.py", "vtime/**/*.py",
         *(f"firstflight/{room}/**/*.py" for room in (
             "base", "findings", "model", "net", "runs", "study", "testbed", "wire")))
-OF_KERNEL = ("linux", "inputs", "recipe", "source", "version")  # of one under a name
+OF_KERNEL = ("linux", "inputs", "recipe", "source", "version")  # the files of a named kernel
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-DASK_PORT = 8786  # of a scheduler whose address names none
+DASK_PORT = 8786  # where the address of the scheduler has none
 CONNECT_S, WORKERS_S, CLOSE_S = 10.0, 10.0, 5.0
 RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
 RETRIES = 2  # of a batch that failed
@@ -50,10 +50,10 @@ DIED = "the workers that measured it died (of too little memory?)"
 @contextmanager
 def connect(address: str, kernel: Path, tools: dict[str, str],
             named: Mapping[str, Path] = {}) -> Iterator[Cluster]:
-    """A Dask cluster; every worker, also those that come later, is given the project.
+    """Connect to a Dask cluster. Every worker gets the project, those that join later, too.
 
-    tools: the versions that workers have to have; named: kernels by their names. Raises
-    EngineCannot.
+    kernel: the guest kernel. tools: the versions that workers have to have. named: named kernels,
+    by name. Raises EngineCannot.
     """
     parts = urlsplit(address)
     if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
@@ -65,15 +65,15 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
     except ImportError as error:
         raise EngineCannot("--cluster needs Dask: run ./install.sh --with-cluster") from error
     for name in ("distributed", "distributed.client", "asyncio", "tornado"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is reported here
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # this module reports what matters
     warnings.filterwarnings("ignore", module=r"distributed\b")
-    # Else any worker could write to the user's terminal: Worker.print, Worker.warn.
+    # Otherwise any worker could write to the user's terminal: Worker.print, Worker.warn.
     getattr(dask.Client, "_default_event_handlers", {}).clear()
     config.set({"distributed.comm.compression": None})
     cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
     security = dask.Security(require_encryption=parts.scheme == "tls")
     try:
-        # Dask tries again until its time is over, and then may not know why.
+        # Dask would try again until its time is over, and might then give no reason.
         socket.create_connection((parts.hostname or "", parts.port or DASK_PORT),
                                  CONNECT_S).close()
         if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
@@ -91,7 +91,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
         cluster.prepare(node.Node(pack(kernel, named), tools))
         yield cluster
     finally:
-        with suppress(Exception):  # of Dask's client without a scheduler
+        with suppress(Exception):  # Dask's client raises many kinds when its scheduler has gone
             if client.status == "running":
                 client.unregister_worker_plugin(cluster.name)  # which ends what is measured
         with suppress(Exception):
@@ -99,9 +99,10 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
 
 
 class Cluster:
-    """A Dask cluster. name: of its plugin on the workers.
+    """A Dask cluster.
 
-    client: distributed.Client, whose types are not annotated.
+    client: a distributed.Client, whose types are not annotated. name: the name of the plugin on
+    the workers.
     """
 
     def __init__(self, client: Any, address: str, build: str, facts: dict[str, str]) -> None:
@@ -109,7 +110,7 @@ class Cluster:
         self.name = f"first-flight-{uuid.uuid4().hex}"
 
     def prepare(self, plugin: node.Node) -> None:
-        """The project to every worker. Raises EngineCannot where one of them cannot measure."""
+        """Send the project to every worker. Raises EngineCannot where one cannot measure."""
         try:
             self.client.wait_for_workers(1, timeout=WORKERS_S)
         except asyncio.TimeoutError as error:
@@ -134,19 +135,20 @@ class Cluster:
 
     @property
     def guests(self) -> int:
-        """How many batches are measured at a time."""
+        """How many batches are measured at once."""
         threads: dict[str, int] = self.client.nthreads()
         return max(1, sum(threads.values()))
 
     def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-        """The host that measured each batch, and its result, in order.
+        """Yield the host that measured each batch and the result, in the order of the batches.
 
-        Raises EngineError if a batch failed RETRIES times more, or the cluster is lost.
+        Raises EngineError if a batch fails 1 + RETRIES times, or the cluster is lost.
         """
         measure = node.measure
 
         def task(name: str, payload: bytes) -> tuple[str, bytes]:
-            """Sent by value, as a nested function is: newer Dasks send others by name."""
+            """Measure a batch on a worker. Nested, since newer Dasks send other functions by name.
+            """
             return measure(name, payload)
         futures = self.client.map(task, [self.name] * len(payloads), payloads, pure=False,
                                   retries=RETRIES)[::-1]
@@ -165,18 +167,18 @@ class Cluster:
 
 
 class ManyMachines:
-    """A cluster, as measuring sees it (runs.measuring.Measurer).
+    """Measures on a cluster (a runs.measuring.Measurer).
 
-    Its name is that of the engine that each machine runs: a run that was begun
-    on one machine is resumed on many, and the other way round.
+    Its name is that of the engine that each machine runs, so that a run that began on one machine
+    is resumed on many, and the other way round.
     """
 
     name, exact = "uml", True
 
     def __init__(self, cluster: Cluster, kernel: Mapping[str, object],
                  named: Mapping[str, Mapping[str, Any]] = {}) -> None:
-        """kernel: what run.json has of the source of its kernel (vtime.uml.made_from); named: of
-        the kernels under names (vtime.uml.recipe_of)."""
+        """kernel: the source of the kernel, as run.json has it (vtime.uml.made_from). named: those
+        of named kernels (vtime.uml.recipe_of)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel, self.named = kernel, named
         self.reported: dict[str, object] = {}
@@ -197,9 +199,9 @@ class ManyMachines:
 
     def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial]:
-        """The judged trials, in the order in which one guest would measure them all.
+        """Yield the judged trials, in the order in which one guest would measure them all.
 
-        Raises FirstFlightError if what comes back is no result.
+        Raises FirstFlightError if a machine sends no proper result.
         """
         sent = list(batches.deal_batches(study, trials, captured, self.jobs,
                                          bool(self.kernel["kernel_known"])))
@@ -221,7 +223,7 @@ class ManyMachines:
 
 
 def pack(kernel: Path, named: Mapping[str, Path] = {}) -> bytes:
-    """The project's programs, the guest kernel, and kernels under names, as a zip file."""
+    """A zip file of the project's programs, the guest kernel, and the named kernels."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)

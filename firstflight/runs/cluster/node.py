@@ -1,9 +1,9 @@
-"""What a machine of a cluster does: unpacks the project, checks itself, measures batches.
+"""What a machine of a cluster does: it unpacks the project, checks itself, and measures batches.
 
-Dask sends this file's class and functions by value to workers that have nothing of
-ours, so it imports nothing but Python's own library, at its top. A batch is measured
-by a process of its own (commands/batch.py), which the machine's Python with Mininet
-runs: the worker's Python needs Dask only.
+Dask sends the class and functions of this file by value to workers that have nothing of the
+project, so the imports at its top are of the standard library. Each batch is measured by a process
+of its own (commands/batch.py), run by the machine's Python, which has Mininet. The worker's own
+Python needs Dask only.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-PYTHON = "/usr/bin/python3"  # the distribution's, which Mininet lives with
-CODE, KERNEL, KERNELS = "project", "linux", "kernels"  # in the archive
+PYTHON = "/usr/bin/python3"  # the distribution's, which has Mininet
+CODE, KERNEL, KERNELS = "project", "linux", "kernels"  # names in the archive
 CHECK_S = 120.0
 
 
 class Worker(Protocol):
-    """What is used of a Dask worker."""
+    """The parts of a Dask worker that are used here."""
 
     local_directory: str
     address: str
@@ -32,17 +32,18 @@ class Worker(Protocol):
 
 
 class Node:
-    """A Dask worker's plugin: the project there, and the batches that are being measured.
+    """A plugin of a Dask worker, with the unpacked project and the batches that are under way.
 
-    archive: a zip file of the project's programs and the guest kernel; tools: the versions that
-    it has to have (runs.results.provenance.tools).
+    archive: a zip file of the project's programs and the guest kernel. tools: the versions that
+    the machine has to have (runs.results.provenance.tools).
     """
 
     def __init__(self, archive: bytes, tools: dict[str, str]) -> None:
         self.archive, self.tools = archive, tools
 
     def setup(self, worker: Worker) -> None:
-        """Called by Dask, before the first batch. The folder goes with the worker's own."""
+        """Dask calls it before the first batch. The folder lies in the worker's own and is removed
+        with it."""
         self.running: set[subprocess.Popen[bytes]] = set()
         self.address = worker.address
         try:
@@ -57,13 +58,13 @@ class Node:
             self.refused = str(error) or repr(error)
 
     def teardown(self, worker: Worker) -> None:
-        """Called by Dask when the worker ends, or nobody needs it any more."""
+        """Dask calls it when the worker ends, or when the run has ended."""
         self.refused = "the run has ended"
         for process in list(self.running):
-            process.kill()  # its guest goes with it
+            process.kill()  # its guest ends with it
 
     def why_not(self) -> str:
-        """Why this machine cannot measure, or not with the same tools; "" if it can."""
+        """Why this machine cannot measure, or has other tools; "" if it can measure."""
         code = self.folder / CODE
         for command, advice in (
                 ([str(code / "install.sh"), "--check", "--no-kernel"],
@@ -80,7 +81,7 @@ class Node:
                 if other else "")
 
     def measure(self, batch: bytes) -> bytes:
-        """The result of a batch. Raises RuntimeError with the reason where there is none."""
+        """Measure a batch; return the result. Raises RuntimeError with the reason."""
         if self.refused:
             raise RuntimeError(self.refused)
         with tempfile.TemporaryDirectory(dir=self.folder) as folder, subprocess.Popen(
@@ -102,19 +103,20 @@ class Node:
 
 
 def last_line(text: str) -> str:
+    """The last line of a text, "" if it is empty."""
     return (text.strip().splitlines() or [""])[-1]
 
 
 def why_refused(name: str, dask_worker: Worker) -> str:
-    """Why the plugin of that name measures nothing; "" if it does. Dask gives the worker."""
+    """Why the plugin of that name cannot measure; "" if it can. Dask passes the worker."""
     return dask_worker.plugins[name].refused
 
 
 def measure(name: str, batch: bytes) -> tuple[str, bytes]:
-    """A task: the worker's address, and what that plugin makes of a batch.
+    """A task: measure a batch with that plugin; return the worker's address and the result.
 
-    Raises RuntimeError with the address and the reason, whatever it was: what the client catches
-    of any other type (OSError, TimeoutError) says that the scheduler is lost.
+    Raises RuntimeError with address and reason, whatever was raised: the client takes an OSError
+    or TimeoutError as the loss of the scheduler.
     """
     worker = import_module("distributed").get_worker()
     address = str(worker.address)

@@ -1,1 +1,1 @@
-"""What is stored: one record for each trial, and where a run comes from."""
+"""Stored results: a record for each trial, and the provenance of a run."""

@@ -1,7 +1,7 @@
-"""Checks: what a verdict rests on. Each kind has one table of them; this has the loop.
+"""Checks: a verdict passes if all of them do. Each kind has a table of checks, run here.
 
-A check compares what was requested with what was observed in the evidence of one
-trial. It may have nothing to compare, or several things (one for each host).
+A check compares what was requested with what was observed in the evidence of one trial. It may
+have nothing to compare, or several things, such as one for each host.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from firstflight.base.comparison import Comparison
 from firstflight.findings.findings import Column, Table
 from firstflight.runs.results.records import FAIL, PASS, Record
 
-BETWEEN = "; "  # checks, and their reasons, in a column
+SEPARATOR = "; "  # of checks, and of reasons, in a column
 Evidence = TypeVar("Evidence")
 RecordKind = TypeVar("RecordKind", bound=Record)
 
 
 @dataclass(frozen=True)
 class Check(Generic[Evidence, RecordKind]):
-    """One line of a kind's table.
+    """One check of a kind's table.
 
-    name: in verdict_reason and on the page. why: what it compares, for a
-    reader. compare: (evidence) → comparisons, none where it does not apply.
-    applies_to: whether a stored record was one for it to judge. exact_only: it
-    judges in virtual time only. seldom: it is reported where it judged something.
+    name: in verdict_reason and on the page. why: what it compares, in words. compare: takes the
+    evidence and yields comparisons, none where the check does not apply. applies_to: whether it
+    judged a stored record. exact_only: it judges in virtual time only. seldom: the page shows it
+    only where it judged something.
     """
 
     name: str
@@ -46,33 +46,33 @@ class Failure:
 
 
 def failures(checks: Sequence[Check[Evidence, RecordKind]], evidence: Evidence) -> list[Failure]:
-    """A failure for each comparison that fails; [] where all that applies pass."""
+    """A failure for each comparison that does not pass."""
     return [Failure(check.name, f"{compared.name or check.name}: observed {compared.observed},"
                                 f" expected {compared.requested}")
             for check in checks for compared in check.compare(evidence) if not compared.passed]
 
 
 def reasons(failed: Sequence[Failure]) -> str:
-    """What differed, in words; "" for nothing."""
-    return BETWEEN.join(failure.text for failure in failed)
+    """The differences in words, as verdict_reason has them; "" for none."""
+    return SEPARATOR.join(failure.text for failure in failed)
 
 
 def give_verdict(record: RecordKind, failed: Sequence[Failure]) -> RecordKind:
-    """The record with its verdict: what failed, and why."""
+    """The record with its verdict, the checks that failed, and the reasons."""
     return replace(record, verdict=FAIL if failed else PASS, verdict_reason=reasons(failed),
-                   failed_checks=BETWEEN.join(dict.fromkeys(failure.check for failure in failed)))
+                   failed_checks=SEPARATOR.join(dict.fromkeys(failure.check for failure in failed)))
 
 
 def failed_checks(checks: Sequence[Check[Evidence, RecordKind]], record: RecordKind) -> list[str]:
     """The names of the checks that a stored record failed.
 
-    Rows of versions before there was a column have them in their verdict_reason alone.
+    Rows of versions without the column failed_checks have the names in verdict_reason.
     """
     if record.failed_checks:
-        return record.failed_checks.split(BETWEEN)
-    if not record.verdict_reason:  # most records, each of which is asked once for each check
+        return record.failed_checks.split(SEPARATOR)
+    if not record.verdict_reason:  # most records: this is called once for each record and check
         return []
-    parts = record.verdict_reason.split(BETWEEN)
+    parts = record.verdict_reason.split(SEPARATOR)
     names = sorted((check.name for check in checks), key=len, reverse=True)  # "model latency" first
     return [next((name for name in names if part.startswith(name)), part.partition(":")[0])
             for part in parts if ":" in part]
@@ -80,9 +80,9 @@ def failed_checks(checks: Sequence[Check[Evidence, RecordKind]], record: RecordK
 
 def table(checks: Sequence[Check[Evidence, RecordKind]], records: Sequence[RecordKind],
           exact: bool = True) -> Table:
-    """Each check with how many trials passed, failed, and were not for it to judge.
+    """Each check with how many trials passed it, failed it, and were not judged by it.
 
-    exact: whether they were measured in virtual time.
+    exact: whether the trials were measured in virtual time.
     """
     checks = [check for check in checks if exact or not check.exact_only]
     failed: dict[str, int] = {}

@@ -1,6 +1,7 @@
-"""run.json and command.json: what a stored folder says of itself, read as a stranger's.
+"""Reads run.json and command.json, which may come from a stranger.
 
-Types, sizes and depth are checked once, here; whoever uses a fact meets its type or lacks it.
+Types, sizes and depth are checked here, once. So a fact has its type wherever it is used, or it is
+missing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, 
                                         lenient_table, number, read, whole, yes_or_no)
 from firstflight.runs.results.records import RecordsError
 
-MOST_BYTES = 16 << 20  # of such a file; one with the text of a large scenario has a tenth of it
+MOST_BYTES = 16 << 20  # of such a file; that of a large scenario has a tenth of it
 
 _TEXT, _TEXTS = any_text(1 << 20), items(any_text(1 << 20), 100_000)
 _INTEGER, _VALUES = whole(-MOST_WHOLE), by_name(anything(1), 1000, any_text(1000))
@@ -36,7 +37,7 @@ COMMAND = lenient_table({
 
 
 def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:
-    """The facts of such a file. Raises RecordsError."""
+    """The facts of a file, as the schema has them. Raises RecordsError."""
     try:
         return read(files.content(path, MOST_BYTES), schema, MOST_BYTES)
     except OSError as error:

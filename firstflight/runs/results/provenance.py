@@ -13,13 +13,13 @@ from firstflight.base import __version__
 
 
 def of_this_machine(project: Path) -> dict[str, Mapping[str, object]]:
-    """Facts for run.json that hold for the whole run; "" if one cannot be had."""
+    """Facts for run.json that hold for the whole run; "" where one is not available."""
     return {
         "machine": machine(),
         "tools": tools(),
         "project": {"version": __version__,
                     "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
-                    # Without locks it does not write its index, after sudo as root's.
+                    # Without locks git does not write its index, which would be root's after sudo.
                     "changed": bool(first_line(["git", "--no-optional-locks", "-C", str(project),
                                                 "status", "--porcelain",
                                                 "--untracked-files=no"]))},
@@ -27,19 +27,19 @@ def of_this_machine(project: Path) -> dict[str, Mapping[str, object]]:
 
 
 def machine() -> dict[str, str | int | None]:
-    """What this machine is."""
+    """This machine's kernel, processor, number of processors and distribution."""
     return {"kernel": platform.release(), "processor": processor(), "cpus": os.cpu_count(),
             "system": system()}
 
 
 def tools() -> dict[str, str]:
-    """The versions that a measurement in a guest depends on, beside its kernel's."""
+    """The versions of the programs that a measurement in a guest depends on, kernel aside."""
     return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
             "openssl": openssl(), "iproute2": first_line(["ip", "-V"]), "nginx": nginx()}
 
 
 def nginx() -> str:
-    """The server of --server nginx, with the OpenSSL that it runs with; "" if it is missing."""
+    """The versions of nginx and of the OpenSSL that it uses; "" if nginx is missing."""
     try:
         done = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=True,
                               timeout=10, env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"})
@@ -52,13 +52,13 @@ def nginx() -> str:
 
 
 def openssl() -> str:
-    """The library that server.py speaks TLS with."""
-    import ssl  # slow, and of a measurement only
+    """The version of the TLS library that server.py uses."""
+    import ssl  # slow, and needed for a measurement only
     return ssl.OPENSSL_VERSION
 
 
 def first_line(command: list[str]) -> str:
-    """The first line that a command prints, "" if it fails."""
+    """The first line that a command prints; "" if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
@@ -75,7 +75,7 @@ def system() -> str:
 
 
 def value_of(path: Path, key: str, separator: str) -> str:
-    """The first value of `key` in a file of keys and values, "" if there is none."""
+    """The first value of `key` in a file of keys and values; "" if there is none."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""trials.csv: a row appended and synced as soon as its trial is measured, and sealed.
+"""Writes trials.csv: a row is appended and synced as soon as its trial is measured.
 
-A seal, stored in run.json, shows later whether somebody changed the file.
+A seal (row count and digest) in run.json shows later whether the file was changed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from firstflight.base import files
 from firstflight.runs.results.records import (LARGEST, Record, RowWriter, columns_of, content,
                                               read_records, rows_of, whole_lines)
 
-# Syncing to the disk takes milliseconds, a trial in virtual time hardly more.
+# Syncing takes milliseconds, and a trial in virtual time hardly takes longer.
 SYNC_INTERVAL_S = 0.2
 
 
 class RecordFile:
-    """trials.csv, open for appending. What cannot be written is a files.WriteError.
+    """trials.csv, open for appending. Its methods raise files.WriteError.
 
-    A record survives the death of this process as soon as `append` returns,
-    and that of the machine within SYNC_INTERVAL_S of the next one.
+    A record survives a kill of this process as soon as `append` returns, and a crash of the
+    machine SYNC_INTERVAL_S later, once the next one is appended.
     """
 
     def __init__(self, path: Path, kind: type[Record]) -> None:
-        """Open or create it. A row cut short by a crash is cut away first."""
+        """Open or create the file. A row that a crash cut short is removed first."""
         self.path = path
-        columns, whole = _adopt(path, columns_of(kind))
+        columns, whole = _add_missing_columns(path, columns_of(kind))
         self.writer = RowWriter(kind, columns)
         self.length, self.rows = len(whole), whole.count(b"\n") - 1
         self.digest = hashlib.sha256(whole)
@@ -47,7 +47,7 @@ class RecordFile:
         self._write(self.writer.row(record))
 
     def seal(self) -> dict[str, int | str]:
-        """What the file holds now, on the disk, to show later whether it was changed."""
+        """Sync the file; return its number of rows and its SHA-256."""
         self._sync()
         return {"rows": self.rows, "sha256": self.digest.hexdigest()}
 
@@ -74,11 +74,11 @@ class RecordFile:
         self.synced = time.monotonic()
 
 
-def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes]:
-    """The columns of the file, those it has and after them those that it lacks; its whole lines.
+def _add_missing_columns(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes]:
+    """The file's columns followed by those that it lacks, and its complete lines.
 
-    A file that lacks some is written anew, aside and renamed; rows measured
-    before have nothing under them. A torn last row is excluded.
+    A file that lacks columns is written again, atomically; its old rows are empty there. A torn
+    last row is dropped.
     """
     whole = whole_lines(path) if path.exists() else b""
     if not whole:
@@ -95,15 +95,15 @@ def _adopt(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes
 
 # Putting it in order -----------------------------------------------------------------
 
-# What differs between two runs of the same: when a trial was measured.
-OF_THE_RUN = ("measured_at",)
+# Columns that differ between two runs of the same scenario.
+PER_RUN_COLUMNS = ("measured_at",)
 
 
 def order_rows(path: Path, kind: type[Record], trials: Iterable[object]) -> bytes:
-    """The content of a results file with its rows in the order of the trials.
+    """The content of trials.csv with its rows in the order of the trials.
 
-    They were written as they came: in which order depends on how many guests measured, and on
-    how fast. Raises RecordsError.
+    Rows are appended as trials end, and that order depends on how many guests measure and how fast
+    they are. Raises RecordsError.
     """
     whole = whole_lines(path)
     head, *lines = whole.splitlines(keepends=True)
@@ -114,13 +114,14 @@ def order_rows(path: Path, kind: type[Record], trials: Iterable[object]) -> byte
 
 
 def make_seal(whole: bytes) -> dict[str, int | str]:
-    """The seal of a complete file (RecordFile.seal), and one of what another run has as well.
+    """The seal of a complete file (RecordFile.seal), with one more digest.
 
-    numbers_sha256: of the same rows without the columns OF_THE_RUN.
+    numbers_sha256: of the rows without PER_RUN_COLUMNS, so that another run with the same numbers
+    has the same digest.
     """
     rows = rows_of(whole)
     head = next(rows)
-    places = [place for place, column in enumerate(head) if column not in OF_THE_RUN]
+    places = [place for place, column in enumerate(head) if column not in PER_RUN_COLUMNS]
     numbers = hashlib.sha256()
     for row in chain([head], rows):
         numbers.update(_line([row[place] for place in places]).encode())
@@ -137,16 +138,16 @@ def _line(row: Sequence[str]) -> str:
 # Noticing what was changed -----------------------------------------------------------
 
 def changes(path: Path, seal: object, complete: bool) -> str:
-    """What was changed in a trials.csv since it was sealed (RecordFile.seal), "" for nothing.
+    """How trials.csv was changed since it was sealed (RecordFile.seal), in words; "" if it was not.
 
-    A complete run has a seal; while one is measured it may lack it, and rows, a torn one
-    too, may follow the sealed ones. Raises RecordsError.
+    A complete run has a seal. A run that is under way may lack it, and further rows may follow the
+    sealed ones, a torn one included. Raises RecordsError.
     """
     seal = seal if isinstance(seal, Mapping) else {}
     sealed = seal.get("rows")
     if not isinstance(sealed, int) or isinstance(sealed, bool):
-        return (f"run.json does not say what {path.name} held when it was measured: whether rows"
-                " were changed since then is not known" if complete else "")
+        return (f"run.json has no seal of {path.name}, so it is unknown whether its rows were"
+                " changed since they were measured" if complete else "")
     data = content(path)
     whole = data[:data.rfind(b"\n") + 1]
     rows = whole.count(b"\n") - 1
@@ -157,12 +158,12 @@ def changes(path: Path, seal: object, complete: bool) -> str:
     elif _digest(whole, sealed) in (seal.get("sha256"), seal.get("ordered_sha256")):
         return ""
     else:
-        how = "rows were edited, doubled or put in another order"
+        how = "rows were edited, duplicated or reordered"
     return f"{path.name} was changed since it was measured: {how}; --fresh measures it again"
 
 
 def _digest(lines: bytes, rows: int) -> str:
-    """The digest of the header and of so many rows, which have to be there."""
+    """The SHA-256 of the header and the first `rows` rows, which have to exist."""
     stream, digest = io.BytesIO(lines), hashlib.sha256()
     for _ in range(rows + 1):
         digest.update(stream.readline())

@@ -1,13 +1,12 @@
-"""Records: one row of trials.csv a trial, read by name; runs.results.record_file writes them.
+"""Records: one row of trials.csv for each trial. runs.results.record_file appends them.
 
-A record is a frozen dataclass with its trial, another one, first; PATTERNS of either is the form
-of text that is read further, by its column. A row has what was requested (the trial's columns),
-what was measured, what was observed on the wire, what the model predicts, and the verdict. An
-empty field means that the value is not available.
+A record is a frozen dataclass whose first field is its trial, another frozen dataclass. Either may
+have PATTERNS: regular expressions, by column, for text that is parsed further. A row has what was
+requested (the trial's columns), what was measured, what was observed on the wire, what the model
+predicts, and the verdict. An empty field means that the value is not available.
 
-Columns have names, not places: a run that was made before a column existed
-has that column's default, and a column that this version does not know stays
-in its file.
+Columns are found by name. A run that was measured before a column existed has that column's
+default, and a column that this version does not know stays in its file.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from firstflight.findings.quantities import QUANTITIES
 
 PASS = "pass"
 FAIL = "fail"
-SKIPPED = "skipped"  # nothing to judge: the transfer itself failed, or the kernel lacks it
+SKIPPED = "skipped"  # nothing to judge: the transfer failed, or the machine cannot measure it
 
 ANY = Quantity("", "a number")
 MOST_BYTES = 2 << 30  # of trials.csv: a million rows have a quarter of it
@@ -37,14 +36,14 @@ LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
 
 
 class RecordsError(FirstFlightError):
-    """A results file cannot be read as what it should be."""
+    """A results file is missing, damaged, or not a file of such results."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What the records of every kind have; a kind adds its trial and its columns.
+    """The columns that the records of every kind have; a kind adds its trial and its own columns.
 
-    COMPARED is the column that runs are compared by, "" for none.
+    COMPARED: the column by which --compare compares runs, "" for none.
     ok: whether the transfer itself succeeded. error: what happened where it did not.
     verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
     verdict_reason: what differed, in words. measured_at: the time of day, UTC.
@@ -60,11 +59,11 @@ class Record:
     measured_at: str = field(default="", compare=False, kw_only=True)
 
     def validate(self) -> None:
-        """Raises ValueError if it lacks what a record like it has."""
+        """Raises ValueError where a value is missing that such a record needs."""
 
     @property
     def counts(self) -> bool:
-        """Whether this record may enter a number."""
+        """Whether means and counts use this record."""
         return self.ok and self.verdict == PASS
 
     @property
@@ -80,12 +79,12 @@ class Record:
 
     @property
     def was_skipped(self) -> bool:
-        """Whether it was not measured, since this machine lacks what it needs."""
+        """Whether it was not measured, since the machine lacks what the trial needs."""
         return self.ok and self.verdict == SKIPPED
 
     @property
     def why_not(self) -> str:
-        """Why it does not count; "" if it does."""
+        """Why the record does not count; "" if it does."""
         return "" if self.counts else (self.error or self.verdict_reason
                                        or "no reason was recorded")
 
@@ -103,7 +102,7 @@ def hints_of(kind: type[Any]) -> dict[str, Any]:
 
 
 def trial_class(kind: type[Record]) -> type[Any]:
-    """The dataclass of the trials that a kind of record is of."""
+    """The class of a record's trial."""
     trial: type[Any] = hints_of(kind)["trial"]
     return trial
 
@@ -111,7 +110,7 @@ def trial_class(kind: type[Record]) -> type[Any]:
 def requested_fields(trial: type[Any]) -> tuple[Field[Any], ...]:
     """The fields of a class of trials in the order of their columns.
 
-    Those that its COLUMNS name come first, where it has that.
+    Those in its COLUMNS come first, where it has COLUMNS.
     """
     first: tuple[str, ...] = getattr(trial, "COLUMNS", ())
     return tuple(sorted(fields(trial), key=lambda column: (
@@ -130,9 +129,10 @@ def value_of(record: Record, column: str) -> Any:
 
 
 def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
-    """Which parameters distinguish some trials; columns: the values of each, one for each trial.
+    """The names of the parameters that distinguish trials.
 
-    What follows from an earlier one, as the uplink from the bandwidth, is none.
+    columns: by name, a value for each trial. A parameter that follows from an earlier one, such as
+    the uplink from the bandwidth, is left out.
     """
     names, different = list(columns), {name: len(set(columns[name])) for name in columns}
     return [name for place, name in enumerate(names) if different[name] > 1
@@ -143,10 +143,10 @@ def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
 # Reading -----------------------------------------------------------------------------
 
 def read_records(path: Path, kind: type[R]) -> list[R]:
-    """All whole rows of a trials.csv; a torn last line is dropped.
+    """The records of a trials.csv; a torn last line is dropped.
 
-    Raises RecordsError if the file is missing, lacks a column that has no
-    default, or holds a value that is none.
+    Raises RecordsError if the file is missing, lacks a column without a default, or has a value
+    that cannot be read.
     """
     rows, records = rows_of(whole_lines(path)), []
     try:
@@ -171,13 +171,13 @@ def rows_of(lines: bytes) -> Iterator[list[str]]:
 
 
 def whole_lines(path: Path) -> bytes:
-    """The content of a results file but for a torn last line. Raises RecordsError."""
+    """The content of a results file without a torn last line. Raises RecordsError."""
     data = content(path)
     return data if data.endswith(b"\n") else data[:data.rfind(b"\n") + 1]
 
 
 def content(path: Path) -> bytes:
-    """All that a results file holds. Raises RecordsError."""
+    """The content of a results file. Raises RecordsError."""
     try:
         return files.content(path, MOST_BYTES)
     except OSError as error:
@@ -185,9 +185,9 @@ def content(path: Path) -> bytes:
 
 
 class RowReader(Generic[R]):
-    """Rows of one header, as records of a kind.
+    """Reads the rows below one header as records of a kind.
 
-    lacking: required columns that the header does not have.
+    lacking: the required columns that the header does not have.
     """
 
     def __init__(self, kind: type[R], header: Sequence[str]) -> None:
@@ -202,7 +202,7 @@ class RowReader(Generic[R]):
             if column.name not in (*places, "trial") and column.default is MISSING]
 
     def record(self, row: Sequence[str]) -> R:
-        """Raises ValueError or KeyError."""
+        """The record of a row. Raises ValueError or KeyError where a value cannot be read."""
         if len(row) != self.width:
             raise ValueError(f"{len(row)} fields, expected {self.width}")
         requested, observed = ({name: parse(row[place])
@@ -218,8 +218,11 @@ Column = tuple[str, int, Callable[[str], Value], bool]
 
 
 def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> list[Column]:
-    """Of each column that the header has: name, place, what reads its text, and whether an
-    empty field means its default. What was requested is in the range of what may be."""
+    """For each column of the header: name, place, parser, and whether it has a default.
+
+    An empty field of a column with a default means that default. requested: the columns are the
+    trial's, whose values have to be in the range of their quantity.
+    """
     return [(column.name, places[column.name],
              _parser(column, QUANTITIES.get(column.name, ANY) if requested else ANY,
                      getattr(owner, "PATTERNS", {}).get(column.name, "")),
@@ -228,7 +231,10 @@ def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> li
 
 
 def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[str], Value]:
-    """What reads a field annotated so; the reverse of to_text. Raises ValueError, KeyError."""
+    """A parser of a field's text, by its annotation; the reverse of base.words.to_cell.
+
+    The parser raises ValueError or KeyError.
+    """
     kind = str(column.type)
     base = kind.removesuffix(" | None")
     parsers: dict[str, Callable[[str], Value]] = {
@@ -241,19 +247,19 @@ def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[s
 
 
 def _text_of(pattern: str, name: str) -> Callable[[str], str]:
-    """Text, of a pattern if there is one."""
+    """A parser of text; pattern: what all of it has to match, "" for anything."""
     if not pattern:
-        return remembered(from_cell)
+        return cached(from_cell)
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"{name} of {text[:40]!r} is not as it is written")
+            raise ValueError(f"{name} of {text[:40]!r} has a wrong form")
         return text
-    return remembered(read)
+    return cached(read)
 
 
 def _limited(parse: Callable[[str], float], quantity: Quantity) -> Callable[[str], float]:
-    """Numbers of a quantity; not NaN, and nothing that overflows in a mean."""
+    """A parser of numbers in the range of a quantity, without NaN and what overflows in a mean."""
     lowest, highest = max(quantity.lowest, -LARGEST), min(quantity.highest, LARGEST)
 
     def read(text: str) -> float:
@@ -261,15 +267,15 @@ def _limited(parse: Callable[[str], float], quantity: Quantity) -> Callable[[str
         if not lowest <= value <= highest:
             raise ValueError(f"{quantity.what} of {text[:40]} is out of range")
         return value
-    return remembered(read)
+    return cached(read)
 
 
-# What stands in many rows of a column is read once, and is one object.
-remembered = lru_cache(maxsize=1024)
+# A value that many rows of a column have is parsed once, and is one object.
+cached = lru_cache(maxsize=1024)
 
 
 class RowWriter:
-    """Writes the rows of a table with these columns; nothing under one that it does not know."""
+    """Formats records as rows of these columns; a column that no record has stays empty."""
 
     def __init__(self, kind: type[Record], columns: Sequence[str]) -> None:
         requested = {column.name for column in fields(trial_class(kind))}

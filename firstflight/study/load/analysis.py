@@ -21,7 +21,7 @@ from firstflight.base.stats import Estimate, estimate
 from firstflight.base.words import plain
 from firstflight.findings.difference import Difference
 from firstflight.findings.quantities import quantity
-from firstflight.runs.measuring import file_of, read_kept
+from firstflight.runs.measuring import trial_file_path, read_trial_file
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import value_of
 from firstflight.study.compare import Row, difference, student_by_seed
@@ -94,8 +94,8 @@ class Runs:
         """The connections of a run that count. Raises FirstFlightError."""
         trial = record.trial
         if trial.id not in self._read:
-            path = file_of(self.folder, trial.id, FILE)
-            connections = parse_connections(read_kept(path), str(path))
+            path = trial_file_path(self.folder, trial.id, FILE)
+            connections = parse_connections(read_trial_file(path), str(path))
             self._read[trial.id] = connections.counted(trial.counted_s)
         return self._read[trial.id]
 
@@ -104,8 +104,8 @@ class Runs:
 
         Raises FirstFlightError.
         """
-        path = file_of(self.folder, record.trial.id, QUEUE_FILE)
-        samples = read_bottleneck(read_kept(path), str(path))
+        path = trial_file_path(self.folder, record.trial.id, QUEUE_FILE)
+        samples = read_bottleneck(read_trial_file(path), str(path))
         bins = (samples.time_s / QUEUE_SMOOTHED_S).astype(int)
         counts = numpy.maximum(numpy.bincount(bins), 1)
         means = numpy.bincount(bins, weights=samples.queue_packets) / counts

@@ -9,7 +9,7 @@ from pathlib import Path
 from firstflight.base.stats import Estimate, estimate
 from firstflight.base.words import plain
 from firstflight.findings.difference import Difference
-from firstflight.runs.measuring import file_of, read_kept
+from firstflight.runs.measuring import trial_file_path, read_trial_file
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import varied
 from firstflight.study.compare import Row, difference, student_by_seed
@@ -128,8 +128,8 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
 
 def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
     """The objects of a page over time. Raises FirstFlightError where its file is missing."""
-    path = file_of(folder, record.trial.id, FILE)
-    return read_file(read_kept(path), str(path))
+    path = trial_file_path(folder, record.trial.id, FILE)
+    return read_file(read_trial_file(path), str(path))
 
 
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.words import plain
 from firstflight.net.segments import Segment
-from firstflight.runs.measuring import capture_of, file_of, read_kept
+from firstflight.runs.measuring import capture_path, trial_file_path, read_trial_file
 from firstflight.study.trace.replay import Replay, SendGroup, groups_of, replay
 from firstflight.study.trace.trial import TraceTrial, due_times_s
 from firstflight.study.trace.window import INFINITE, WINDOW_FILE, WindowSample, limit, parse
@@ -214,7 +214,7 @@ def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSampl
 
 def stored(trial: TraceTrial, folder: Path) -> View:
     """The view of a trial from the files of its run. Raises FirstFlightError."""
-    client, server = (read_kept(capture_of(folder, trial.id, side))
+    client, server = (read_trial_file(capture_path(folder, trial.id, side))
                       for side in ("client", "server"))
-    window = file_of(folder, trial.id, WINDOW_FILE)
-    return view_of(trial, read_exchange(client, server), parse(read_kept(window), str(window)))
+    path = trial_file_path(folder, trial.id, WINDOW_FILE)
+    return view_of(trial, read_exchange(client, server), parse(read_trial_file(path), str(path)))

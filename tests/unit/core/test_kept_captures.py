@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from firstflight.runs import scenario_file
-from firstflight.runs.captured import CAPTURES_KEPT, MOST_LOOKED_AT, sample_of
+from firstflight.runs.captured import CAPTURES_KEPT, MOST_CELLS, choose_captured
 from firstflight.runs.kinds import Overrides
 from firstflight.study import registry
 from tests.unit.core.example import whole
@@ -17,7 +17,7 @@ from tests.unit.core.example import whole
 @pytest.mark.parametrize("name", ["zhao2019", "marrama2012", "ietf78_completion", "ietf78_load"])
 def test_the_ends_of_every_quantity_are_in_it(name: str) -> None:
     trials = whole(name).trials
-    ids = sample_of(trials)
+    ids = choose_captured(trials)
     kept = [trial for trial in trials if trial.id in ids]
     assert CAPTURES_KEPT <= len(kept) == len(ids) <= CAPTURES_KEPT + 1
     for quantity in ("rtt_ms", "bandwidth_kbps", "response_bytes", "load", "queue_packets"):
@@ -30,7 +30,7 @@ def test_windows_of_a_cell_stay_together() -> None:
     for windows in ((3, 10), (3, 10, 16), (3, 4, 10, 16)):
         requested = Overrides({"initcwnd": windows}, repeat=3)
         trials = registry.study_of(scenario_file.find("zhao2019"), requested).trials
-        ids = sample_of(trials)
+        ids = choose_captured(trials)
         kept = [trial for trial in trials if trial.id in ids]
         cells = {(trial.rtt_ms, trial.bandwidth_kbps, trial.repeat) for trial in kept}
         assert len(cells) == CAPTURES_KEPT // 2
@@ -43,10 +43,10 @@ def test_windows_of_a_cell_stay_together() -> None:
 def test_few_trials_are_all_kept_and_single_windows_fill_it() -> None:
     few = registry.study_of(scenario_file.find("zhao2019"), Overrides(
         {"rtt_ms": (20, 50), "bandwidth_kbps": (1000,), "initcwnd": (3, 10)})).trials
-    assert sample_of(few) == {trial.id for trial in few} and len(few) == 4
+    assert choose_captured(few) == {trial.id for trial in few} and len(few) == 4
     single = registry.study_of(scenario_file.find("zhao2019"), Overrides({"initcwnd": (10,)}))
-    assert len(sample_of(single.trials)) == CAPTURES_KEPT
-    assert sample_of([]) == set()
+    assert len(choose_captured(single.trials)) == CAPTURES_KEPT
+    assert choose_captured([]) == set()
 
 
 def test_the_next_is_the_farthest_from_those_chosen() -> None:
@@ -54,7 +54,7 @@ def test_the_next_is_the_farthest_from_those_chosen() -> None:
     grid = registry.study_of(scenario_file.find("zhao2019"), Overrides(
         {"rtt_ms": (20, 40, 60, 80, 100), "bandwidth_kbps": (56, 256, 512, 1000, 2000),
          "initcwnd": (10,)})).trials
-    ids = sample_of(grid)
+    ids = choose_captured(grid)
     kept = {(trial.rtt_ms, trial.bandwidth_kbps) for trial in grid if trial.id in ids}
     corners = {(20, 56), (20, 2000), (100, 56), (100, 2000)}
     assert kept & corners == {(20, 56), (100, 2000)} and (60, 512) in kept and len(kept) == 8
@@ -77,7 +77,7 @@ class Placed:
 
 
 def kept_ids(trials: list[Placed]) -> list[str]:
-    ids = sample_of(trials)
+    ids = choose_captured(trials)
     return sorted(trial.id for trial in trials if trial.id in ids)
 
 
@@ -116,7 +116,7 @@ def test_numbers_of_trials_are_no_axis() -> None:
 
 
 def test_of_many_cells_an_even_share_is_looked_at() -> None:
-    values = [float(each) for each in range(2 * MOST_LOOKED_AT + 1)]
+    values = [float(each) for each in range(2 * MOST_CELLS + 1)]
     looked_at = values[::3]  # three times as many as are looked at, rounded up
     chosen = [float(each.partition("/")[0]) for each in kept_ids([Placed(each) for each in values])]
     assert set(chosen) <= set(looked_at) and {0.0, looked_at[-1]} <= set(chosen)

@@ -14,9 +14,9 @@ from firstflight.base.command_line import Progress
 from firstflight.base.errors import FirstFlightError
 from firstflight.net.segments import capture_file
 from firstflight.runs import captured, measuring, runs
-from firstflight.runs.captured import CAPTURES_KEPT, sample_of
+from firstflight.runs.captured import CAPTURES_KEPT, choose_captured
 from firstflight.runs.measuring import (CAPTURES, FILES, MeasureOptions, OneMachine, Refining,
-                                        capture_of, file_of, read_kept, measure)
+                                        capture_path, trial_file_path, read_trial_file, measure)
 from firstflight.study import compared_runs
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial
@@ -212,7 +212,7 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
                                                                   keep: bool) -> None:
     """A resumed run keeps those that it would have kept at once."""
     many = study(40)
-    ids = {trial.id for trial in many.trials} if keep else sample_of(many.trials)
+    ids = {trial.id for trial in many.trials} if keep else choose_captured(many.trials)
     assert len(ids) == (40 if keep else CAPTURES_KEPT)
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(many, OneMachine(Engine(dies_before=20)), requested(tmp_path, keep=keep))
@@ -220,12 +220,12 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
     assert {path.name for path in (run.folder / CAPTURES).iterdir()} == {
         f"{each}-{side}.pcap" for each in ids for side in ("client", "server")}
     for side, packets in (("client", b"p" * 10), ("server", b"server")):
-        assert read_kept(capture_of(run.folder, min(ids), side)) == capture_file(packets)
+        assert read_trial_file(capture_path(run.folder, min(ids), side)) == capture_file(packets)
     assert {path.name for path in (run.folder / FILES).iterdir()} == {
         f"{trial.id}-log" for trial in many.trials}
-    assert read_kept(file_of(run.folder, "rtt7-1", "log")) == b"rtt7-1"
+    assert read_trial_file(trial_file_path(run.folder, "rtt7-1", "log")) == b"rtt7-1"
     with pytest.raises(FirstFlightError, match="none: cannot be read: No such file"):
-        read_kept(file_of(run.folder, "rtt7-1", "none"))
+        read_trial_file(trial_file_path(run.folder, "rtt7-1", "none"))
 
 
 # What earlier runs measured is not measured again where its content is the same -------

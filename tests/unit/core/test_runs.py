@@ -333,7 +333,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
     changed, words = CHANGES[how]
     path.write_text("".join(changed(path.read_text().splitlines(keepends=True))))
     if how == "doubled" and not complete:
-        words = "was changed: 1 of its rows are doubled"
+        words = "was changed: 1 of its rows are duplicates"
     loaded = runs.load_run(run.folder, requested)
     said = capsys.readouterr().err
     assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")

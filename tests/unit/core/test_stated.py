@@ -10,7 +10,7 @@ from firstflight.base.stats import Estimate
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded,
                                            Statement, Table)
 from firstflight.runs import scenario_file, sentences, stated
-from firstflight.runs.stated import CONTRADICTED, HOLDS, NOT_TESTED, OPEN
+from firstflight.runs.stated import CONTRADICTED, HOLDS, NOT_TESTED, UNDECIDED
 from tests.unit.render import reports
 
 CHAINS = Finding("steps", "First byte by chain", tables=(Table("", (
@@ -39,7 +39,7 @@ BOTH = ["first byte: IW3, ms", "first byte: IW10, ms"]
 def word(*tests: dict[str, Any], findings: tuple[Finding, ...] = FINDINGS) -> tuple[str, str]:
     """The result of a sentence with these tests, and where it was found."""
     (sentence,) = sentences.read({"sentence": [{"says": "So it is.", "test": list(tests)}]}, "here")
-    return stated.tested(sentence, findings)
+    return stated.judge_sentence(sentence, findings)
 
 
 @pytest.mark.parametrize(("test", "result", "where"), [
@@ -82,7 +82,7 @@ def test_every_relation_in_every_row(test: dict[str, Any], result: str, where: s
 
 @pytest.mark.parametrize(("test", "result"), [
     # The interval decides: it never harms, for all that is known; it helps, less so under load.
-    ({"columns": ["saved, %"], "is": "above", "than": 0}, OPEN),
+    ({"columns": ["saved, %"], "is": "above", "than": 0}, UNDECIDED),
     ({"columns": ["saved, %"], "is": "above", "than": 0, "measured": True}, CONTRADICTED),
     ({"columns": ["saved, %"], "is": "above", "than": 0, "rows": {"response": "5 kB"}}, HOLDS),
     ({"columns": ["saved, %"], "is": "at least", "than": 2, "rows": {"response": "50 kB"}},
@@ -114,7 +114,7 @@ def test_intervals_groups_and_claims(test: dict[str, Any], result: str) -> None:
 
 def test_a_bar_is_known_by_the_interval_beside_it() -> None:
     rises = {"figure": "bars", "columns": ["improved: ms"], "is": "rises"}
-    assert word(rises)[0] == OPEN and word({**rises, "measured": True})[0] == HOLDS
+    assert word(rises)[0] == UNDECIDED and word({**rises, "measured": True})[0] == HOLDS
     assert word({**rises, "rows": {"RTT, ms": [50, 100]}})[0] == HOLDS
     assert word({**rises, "is": "above", "than": 4.9})[0] == HOLDS
 
@@ -138,7 +138,7 @@ def test_all_tests_of_a_sentence_have_to_hold() -> None:
     unclear = {"figure": "load", "columns": ["saved, %"], "is": "above", "than": 0}
     assert word(good, good) == (HOLDS, "3 of 3; 3 of 3")
     assert word(good, bad)[0] == CONTRADICTED and word(unclear, bad)[0] == CONTRADICTED
-    assert word(good, unclear)[0] == OPEN
+    assert word(good, unclear)[0] == UNDECIDED
     assert word({**good, "figure": "none"})[0] == NOT_TESTED
     unknown: tuple[tuple[Cell, ...], ...] = (("1", None), ("2", 3.0))
     empty = (Finding("steps", "", tables=(Table("", (Column("a"), Column("b")), unknown),)),)
@@ -151,14 +151,14 @@ def test_a_report_names_the_sentences_that_its_run_contradicts() -> None:
                                             "is": "never falls"}]}
         for end, column in zip(("{steps / 2000 / first byte: IW3, ms} later", "later"), BOTH)]},
         "here")
-    report: Report = stated.with_stated(reports.report(findings=FINDINGS), read)
+    report: Report = stated.with_sentences(reports.report(findings=FINDINGS), read)
     assert [row[:2] for row in report.findings[-1].tables[0].rows] == [
         ("A byte 400.9 later", CONTRADICTED), ("A byte later", HOLDS)]
     (line,) = stated.contradicted(report)
     assert "“A byte 400.9 later” (2 of 3, not in" in line
-    again = stated.with_stated(report, read[1:])
+    again = stated.with_sentences(report, read[1:])
     assert len(again.findings) == len(report.findings) and not stated.contradicted(again)
-    assert stated.with_stated(report, ()).findings == FINDINGS
+    assert stated.with_sentences(report, ()).findings == FINDINGS
 
 
 def test_a_part_of_the_cells_does_not_speak_for_the_sentences() -> None:

@@ -44,7 +44,7 @@ def ended(main: Any, words: Sequence[str], capsys: pytest.CaptureFixture[str]) -
     """The status, and what was printed to standard error but for what is no fault."""
     status = main(words)
     return status, "".join(line for line in capsys.readouterr().err.splitlines(keepends=True)
-                           if "run.json does not say what" not in line)
+                           if "run.json has no seal of" not in line)
 
 
 @pytest.mark.parametrize("content", [DEEP, '{"command": 5}', '{"virtual_s": 1e400}', "{", "[]",

@@ -12,7 +12,7 @@ from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REP
                                          summary)
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING
-from firstflight.runs.measuring import capture_of
+from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study.trace import findings
 from firstflight.study.trace.analysis import Views, row_of
@@ -75,7 +75,7 @@ def test_the_captures_that_figures_are_read_off_are_kept() -> None:
     assert STUDY.kind.all_captures and not stored_load.study().kind.all_captures
     for record in stored_trace.run().records:
         assert record.ok and (record.verdict == SKIPPED or all(
-            capture_of(stored_trace.RUN, record.trial.id, side).exists()
+            capture_path(stored_trace.RUN, record.trial.id, side).exists()
             for side in ("client", "server")))
 
 
