@@ -242,7 +242,7 @@ def test_while_a_run_goes_on_it_may_lack_a_seal_and_end_in_half_a_row(path: Path
     assert record_file.changes(path, sealed, complete=False) == ""
     assert "7 bytes follow its last line" in record_file.changes(path, sealed, complete=True)
     assert record_file.changes(path, None, complete=False) == ""
-    assert "is not known" in record_file.changes(path, None, complete=True)
+    assert "it is unknown whether" in record_file.changes(path, None, complete=True)
 
 
 def test_a_trial_started_when_its_kernel_says() -> None:

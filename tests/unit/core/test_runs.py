@@ -313,8 +313,8 @@ CHANGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "deleted": (lambda rows: rows[:1] + rows[2:], "it has 2 rows, 3 were measured"),
     "the last deleted": (lambda rows: rows[:-1], "it has 2 rows, 3 were measured"),
     "doubled": (lambda rows: [*rows, rows[-1]], "it has 4 rows, 3 were measured"),
-    "one in place of another": (lambda rows: [*rows[:-1], rows[1]], "rows were edited, doubled"),
-    "reordered": (lambda rows: [rows[0], *rows[:0:-1]], "put in another order"),
+    "one in place of another": (lambda rows: [*rows[:-1], rows[1]], "rows were edited, duplicated"),
+    "reordered": (lambda rows: [rows[0], *rows[:0:-1]], "reordered"),
     "edited": (lambda rows: [row.replace(",1.5,", ",1.4,") for row in rows], "rows were edited")}
 
 
@@ -338,7 +338,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
     said = capsys.readouterr().err
     assert said == (f"{run.folder}: {loaded.changed}\n" if loaded.changed else "")
     assert words in loaded.changed and bool(loaded.changed) == bool(words), loaded.changed
-    assert "are doubled" in words or loaded.changed.endswith("; --fresh measures it again")
+    assert "are duplicates" in words or loaded.changed.endswith("; --fresh measures it again")
     again = open_run(tmp_path, requested)
     assert again.resumed == (not complete and not words)
     again.close()
