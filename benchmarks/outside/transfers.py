@@ -57,7 +57,7 @@ from firstflight.study.fetches.verify.observed import EXACT
 from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import transfer_of
 from firstflight.study.fetches.verify.verify import every_check, judge_fetch
-from firstflight.study.questions.question import ASKED
+from firstflight.study.questions.question import WITH_FLAGS
 from firstflight.study.scenario.seeds import netem_seed
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
@@ -162,8 +162,9 @@ def command_of(trial: Trial) -> str:
     """The command that measures this transfer, "" where no flags express it."""
     if trial.earlier_bytes or trial.burst_bytes:
         return ""
-    values: dict[str, Any] = {"initcwnd": trial.initcwnd, "queue": trial.queue,
-                              **{name: getattr(trial, name) for name in ASKED if name != "queue"}}
+    values: dict[str, Any] = {
+        "initcwnd": trial.initcwnd, "queue": trial.queue,
+        **{name: getattr(trial, name) for name in WITH_FLAGS if name != "queue"}}
     if trial.uplink_kbps == trial.bandwidth_kbps:
         del values["uplink_kbps"]
     words = [f"{FLAGS[name].flag} {typed}" for name, value in values.items()

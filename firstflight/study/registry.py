@@ -1,4 +1,4 @@
-"""The kinds of study that there are; nothing else imports every kind."""
+"""Finds the kind of a study. No other module knows all kinds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from firstflight.runs.scenario_file import ScenarioFile
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
 
-# The module of each `kind` of a scenario file, whose KIND it is; imported only where it is
-# needed. A kind without its line here is not missed: others know nothing of it.
+# The module of each `kind` of a scenario file, imported only where it is needed. Its KIND is the
+# kind. To remove a kind, remove its line and its folder: nothing else names it.
 KINDS = {
     "fetches": "firstflight.study.fetches.study",  # one transfer at a time on the star
     "load": "firstflight.study.load.study",  # many connections on a shared link
@@ -29,7 +29,7 @@ KINDS = {
 
 
 def kind(name: str) -> Kind:
-    """The kind of a name. Raises ValueError."""
+    """The kind of that name. Raises ValueError."""
     if name not in KINDS:
         raise ValueError(f"there is no kind {name!r} of study")
     kind_of_study: Kind = import_module(KINDS[name]).KIND
@@ -37,7 +37,7 @@ def kind(name: str) -> Kind:
 
 
 def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
-    """A scenario with what the command line has in place of it. Raises UsageError."""
+    """The study of a scenario file, with the command line's overrides. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
     if file.raw.get("kind") == "arithmetic":
         raise UsageError(f"{file.where}: {REMOVED['paper_arithmetic']}")
@@ -46,20 +46,20 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
 
 
 def fetches_of(scenario: Any, many: bool, seed: int) -> Study:
-    """A scenario of kind fetches that was made, not read. Raises UsageError.
+    """The study of a scenario of kind fetches that is built already. Raises UsageError.
 
     many: more than 100,000 trials are allowed.
     """
-    return _study_made("fetches", scenario, many, seed)
+    return _study_of_built("fetches", scenario, many, seed)
 
 
-def _study_made(name: str, scenario: Any, many: bool, seed: int) -> Study:
+def _study_of_built(name: str, scenario: Any, many: bool, seed: int) -> Study:
     QUANTITIES["seed"].check(seed, "--seed")
     return kind(name).study_of(scenario, Overrides({}, many=many), seed)
 
 
 def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
-    """A question of one's own, a network and responses by flags. Raises UsageError."""
+    """The study of a question by flags. Raises UsageError."""
     from firstflight.study.questions import question
     with question.errors_by_flags():
         return fetches_of(question.scenario(name, requested), requested.many, seed)
@@ -67,33 +67,35 @@ def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
 
 def page_question(name: str, path: Path | None, made: Mapping[str, Any], requested: Overrides,
                   seed: int = 1) -> Study:
-    """A page of one's own from a file, or made; made: how, by the names of RequestedPage.
+    """The study of a page by flags. Raises UsageError.
 
-    Raises UsageError.
+    path: the page's file, None for equal objects. made: the other fields of
+    study.page.question.RequestedPage.
     """
     from firstflight.study.page import question
     page = question.RequestedPage(path, **made)
     with question.errors_by_flags():
-        return _study_made("page", question.scenario(name, page, requested), requested.many, seed)
+        scenario = question.scenario(name, page, requested)
+        return _study_of_built("page", scenario, requested.many, seed)
 
 
 def cliff_question(what: str, requested: Overrides) -> Study:
-    """The network and windows of a search for a cliff, by flags. Raises UsageError."""
+    """The study of the trials for which a cliff is searched. Raises UsageError."""
     from firstflight.study.cliff import search
     return own_question("cliff", search.question(what, requested))
 
 
 def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
            ) -> Iterator[tuple[bool, list[str]]]:
-    """Of each window whether the model has the same cliff, and what was measured in lines; at the
-    end what to consider.
+    """Search for the cliffs; yield whether the model agrees with each, and lines that describe it.
 
-    measure: the records of trials. Raises FirstFlightError.
+    Lines on what else to consider come last. measure: takes trials, and returns their records.
+    Raises FirstFlightError.
     """
     from firstflight.study.cliff import findings, search
     measured = search.search(what, study.trials, study.head.sysctls, measure)
-    for window, apart in zip(measured, findings.distinctions(study.trials)):
-        yield window.agrees, list(findings.sentences(what, window, apart, study.head.sysctls))
+    for cliff, distinction in zip(measured, findings.distinctions(study.trials)):
+        yield cliff.agrees, list(findings.sentences(what, cliff, distinction, study.head.sysctls))
     if besides := list(findings.besides(what, measured)):
         yield True, besides
 

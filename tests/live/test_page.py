@@ -29,20 +29,22 @@ MADE = PageTrial(
     scenario="live", part="own", page="made", rtt_ms=50.0, bandwidth_kbps=10_000.0,
     uplink_kbps=10_000.0, queue_packets=100, loss_percent=0.0, http="1.1", connections=6,
     server="builtin", initcwnd=10, initrwnd=1000, congestion_control="cubic", repeat=1, seed=0,
-    objects=objects.text_of(objects.made(20, 15_000, 30_000)))
+    objects=objects.text_of(objects.equal_objects(20, 15_000, 30_000)))
 FEW_MICROSECONDS_MS = 0.005
 # Two hosts; a back-end that thinks, a script that is parsed, an object that names another one.
 WAITS = "30000 15000<1@100~25 15000<1@200#1 15000<1@300+5#1 20000<2@15000+50.25"
 LOSSY = replace(MADE, loss_percent=3.0, seed=77)
 TRIALS = {
-    "lossy": LOSSY, "six": MADE, "again": replace(MADE, repeat=2), "large": replace(MADE, initcwnd=32),
+    "lossy": LOSSY, "six": MADE, "again": replace(MADE, repeat=2),
+    "large": replace(MADE, initcwnd=32),
     "http2": replace(MADE, http="2", server="nginx"),
     "hosts": replace(MADE, page="waits", http="2", server="nginx",
                      objects=WAITS.replace("~25", "")),
     "waits": replace(MADE, page="waits", objects=WAITS),
     "short": replace(MADE, page="short", queue_packets=10, initcwnd=32),
     "lossy again": replace(LOSSY, repeat=2),
-    "many": replace(MADE, page="many", objects=objects.text_of(objects.made(300, 400, 9000)))}
+    "many": replace(MADE, page="many",
+                    objects=objects.text_of(objects.equal_objects(300, 400, 9000)))}
 
 
 @pytest.fixture(scope="module")

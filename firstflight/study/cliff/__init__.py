@@ -1,1 +1,1 @@
-"""How many bytes a window answers within a number of round trips."""
+"""--find-cliff: the most bytes that cost no further round trip."""

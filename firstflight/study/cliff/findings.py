@@ -1,4 +1,4 @@
-"""A cliff in words: the limit, and the segments and writes that explain it."""
+"""Describes a cliff in words: the limit, and the segments and writes that explain it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.transfers import flight_writes, header_bytes, sealed_sizes
 
-# What a line has of every cliff, or what follows from the window.
-_SAID = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
+# Parameters that the line of each cliff has already, or that follow from the window.
+_STATED = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
 
 
 def distinctions(trials: Sequence[Trial]) -> list[str]:
-    """What distinguishes each from the others besides the window, such as "key share x25519"."""
+    """What distinguishes each trial besides its window, such as "key share x25519"."""
     varied = [field.name for field in requested_fields(Trial)
-              if field.name in QUANTITIES and field.name not in _SAID
+              if field.name in QUANTITIES and field.name not in _STATED
               and len({getattr(trial, field.name) for trial in trials}) > 1]
     return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
                       f" {QUANTITIES[name].unit}".rstrip() for name in varied)
             for trial in trials]
 
 
-def sentences(what: str, cliff: Cliff, apart: str = "",
+def sentences(what: str, cliff: Cliff, distinction: str = "",
               sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
-    """Lines for a reader: the limit, and what explains it. apart: see `distinctions`."""
+    """Lines for a reader: the limit, and what explains it. distinction: see distinctions()."""
     name, trial = WHATS[what].name, cliff.trial
     label = ", ".join(filter(None, ("0-RTT" if what == EARLY else f"IW{trial.initcwnd}",
-                                    apart)))
+                                    distinction)))
     if cliff.fits_bytes is None:
         yield f"{label}: even the smallest {name} takes a further round trip"
         return
@@ -64,7 +64,7 @@ def sentences(what: str, cliff: Cliff, apart: str = "",
 
 
 def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
-    """What the connection had before the response that is searched for; "" for nothing."""
+    """What happened on the connection before the response, in words; "" for nothing."""
     if not trial.kept:
         return ""
     pause = (f" and {plain(trial.idle_ms / 1000)} s of silence (tcp_slow_start_after_idle ="
@@ -73,10 +73,10 @@ def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
 
 
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
-    """What else a site has in the same flight, which was not requested."""
+    """Lines about what else a real site sends in the same flight."""
     if what == CHAIN and {cliff.trial.key_share for cliff in cliffs} == {"x25519"}:
         yield ("Measured with the key share x25519. Browsers offer X25519MLKEM768, whose answer is"
-               " 1088 bytes longer: ask with --key-share x25519mlkem768.")
+               " 1088 bytes longer: measure that with --key-share x25519mlkem768.")
     if what == RESPONSE:
         head_bytes = max(header_bytes(replace(cliff.trial, response_bytes=cliff.fits_bytes or 0))
                          for cliff in cliffs)
@@ -85,7 +85,7 @@ def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
 
 
 def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
-    """What is observed of a server whose writes are not known."""
+    """A line about the segments of a server whose writes are not known."""
     record = cliff.record
     if what == CHAIN and record is not None and record.flight_segments:
         window = cliff.trial.initcwnd
@@ -97,7 +97,7 @@ def _on_the_wire(what: str, cliff: Cliff) -> Iterator[str]:
 
 
 def _writes(what: str, size: int, trial: Trial) -> tuple[int, ...]:
-    """The server's writes that shall fit."""
+    """The sizes of the server's writes that have to fit, in bytes."""
     if what == CHAIN:
         return flight_writes(replace(trial, chain_bytes=size))
     text_bytes = header_bytes(replace(trial, response_bytes=size)) + size

@@ -1,9 +1,8 @@
-"""Where does one byte more cost a round trip? Found by measuring, and computed beside it.
+"""Finds the size at which one more byte costs a round trip, by measuring and by the model.
 
-The largest certificate chain, or response, that a first flight holds. The
-search measures several sizes of a range at once, since a guest starts only
-once for them, and goes on between the last that fits and the first that does
-not.
+This is the largest certificate chain, or response, that fits into the first flight. The search
+measures several sizes of a range at once, since a guest starts only once for them. It continues
+between the largest that fits and the smallest that does not.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CHAIN, RESPONSE, EARLY = "chain", "response", "early"
 LINUX_WINDOW = 10  # segments
 _OF_EARLY = (("early_data_bytes", LEAST_PADDED_BYTES), ("chain_bytes", 2000), ("resumed", 1),
              ("response_bytes", 1000), ("server", NGINX))
-AT_ONCE = 7  # sizes of a range that are measured together
+AT_ONCE = 7  # sizes that are measured together
 MOST_RESPONSE = 1_000_000
 
 Measure = Callable[[Sequence[Trial]], Mapping[Trial, Record]]
@@ -34,7 +33,8 @@ Measure = Callable[[Sequence[Trial]], Mapping[Trial, Record]]
 
 @dataclass(frozen=True)
 class What:
-    """What grows: a field of Trial, from its least to its most bytes, and what it costs."""
+    """What grows. field: of Trial; most: its most bytes. round_trips: those of a record that it
+    costs. predicted: the same by the model, None where no model covers it."""
 
     name: str
     field: str
@@ -59,11 +59,12 @@ WHATS = {
 
 @dataclass(frozen=True)
 class Cliff:
-    """The largest size that takes one round trip; None where the least takes more.
+    """The largest size that costs one round trip.
 
-    model_bytes: the same by the model. is_open: even the most fits. record: of the
-    largest that was measured, beyond: of the next, a byte more; None for none. again_bytes: a
-    still larger one that takes one again, as may be after earlier responses.
+    fits_bytes: that size, None where even the smallest costs more; model_bytes: the same by the
+    model. is_open: even the largest fits. record: of the largest size that fits; beyond: of one
+    byte more; None where it was not measured. again_bytes: a still larger size that costs one
+    round trip again, as may happen after earlier responses.
     """
 
     trial: Trial
@@ -76,12 +77,12 @@ class Cliff:
 
     @property
     def agrees(self) -> bool:
-        """Whether the model has the same, where it knows the server's writes."""
+        """Whether the model agrees, or does not know the server's writes."""
         return not is_known(self.trial) or self.fits_bytes == self.model_bytes
 
 
 def question(what: str, requested: Overrides) -> Overrides:
-    """What the command line asks for, with what the search needs. Raises UsageError."""
+    """The command line's overrides, with those that the search needs. Raises UsageError."""
     lists, what_of = dict(requested.lists), WHATS[what]
     if what_of.field in lists:
         flag = QUANTITIES[what_of.field].flag
@@ -94,7 +95,7 @@ def question(what: str, requested: Overrides) -> Overrides:
     if pauses and what != RESPONSE:
         raise UsageError(_first_request(what))
     if what == CHAIN:
-        lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # whatever its parts
+        lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # valid for any signature
         lists.setdefault("response_bytes", [1000])
     elif what == RESPONSE:
         lists["response_bytes"] = [1]
@@ -110,9 +111,9 @@ def _first_request(what: str) -> str:
 
 
 def _one_window(what: str, lists: dict[str, Any], why: str) -> None:
-    """Raises UsageError where several are requested, though there is one cliff."""
+    """Raises UsageError where several windows are requested, though they have the same cliff."""
     if len(lists.setdefault("initcwnd", [LINUX_WINDOW])) > 1:
-        raise UsageError(f"--find-cliff {what}: {why}, so several (--iw) are one: say one, or none")
+        raise UsageError(f"--find-cliff {what}: {why}, so --iw changes nothing: give one, or none")
 
 
 def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
@@ -124,7 +125,7 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
                 replace(trial, kept=0, idle_ms=0.0) if what == RESPONSE else trial):
             raise UsageError(_first_request(what))
     ranges = {trial: _least(kind, trial) for trial in trials}
-    # The last that fits and the first that does not, as far as known.
+    # The largest size known to fit, and the smallest known not to.
     ends = {trial: (least - 1, kind.most + 1) for trial, least in ranges.items()}
     largest: dict[Trial, Record] = {}
     beyond: dict[Trial, Record] = {}
@@ -150,7 +151,7 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
 
 
 def is_known(trial: Trial) -> bool:
-    """Whether the model knows in which writes its server sends."""
+    """Whether the model knows the writes of a trial's server."""
     return trial.server == BUILTIN
 
 
@@ -162,7 +163,7 @@ def _least(kind: What, trial: Trial) -> int:
 
 
 def _between(low: int, high: int) -> list[int]:
-    """Some sizes between two, evenly."""
+    """Up to AT_ONCE sizes between two, at even distances."""
     count = min(AT_ONCE, high - low - 1)
     return sorted({low + (high - low) * place // (count + 1) for place in range(1, count + 1)}
                   - {low, high})
@@ -179,7 +180,7 @@ def _fits(kind: What, record: Record) -> bool:
 
 
 def _model_limit(kind: What, trial: Trial, least: int, sysctls: Mapping[str, str]) -> int | None:
-    assert kind.predicted is not None  # of early data there is no server whose writes are known
+    assert kind.predicted is not None  # only early data has none, and its server is nginx
     low, high = least - 1, kind.most + 1
     while high - low > 1:
         size = (low + high) // 2

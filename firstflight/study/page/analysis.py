@@ -1,4 +1,4 @@
-"""What a run of pages shows: the times of each setting by window, and what a window changes."""
+"""Groups the pages of a run by setting and window, and estimates what a window changes."""
 
 from __future__ import annotations
 
@@ -16,41 +16,40 @@ from firstflight.study.compare import Row, difference, student_by_seed
 from firstflight.study.page.record import FILE, ObjectTimes, PageRecord, read_file
 from firstflight.study.page.trial import HTTP_2, PageTrial
 
-SAME_MS = 0.05  # pages that differ by less take the same time
-BUSY = 0.95  # a link that sends for such a part of the time is the limit
-# What distinguishes settings, in this order, and how.
+SAME_MS = 0.05  # pages that differ by less take equally long
+BUSY = 0.95  # a link that sends for this share of the time is the limit
+# The parameters that distinguish settings, in this order.
 _DISTINCT = ("part", "page", "http", "connections", "queue_packets", "loss_percent",
              "congestion_control", "server")
 
 
 def setting_of(trial: PageTrial) -> PageTrial:
-    """The trial without what is compared or drawn in it."""
+    """The trial without its window, repeat and seed, and without objects, which may be drawn."""
     return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects="")
 
 
 @dataclass(frozen=True)
 class WindowTimes:
-    """The pages of one setting under one window that count.
-
-    excluded: how many do not.
-    """
+    """The pages of one setting under one window. records: those that count; excluded: the number
+    of the others."""
 
     window: int
     records: tuple[PageRecord, ...]
     excluded: int = 0
 
     def mean(self, column: str) -> float | None:
-        """Over the repeats; None where one of them has no value."""
+        """The mean of a column over the repeats; None where one of them has no value."""
         values = [getattr(record, column) for record in self.records]
         return None if not values or None in values else sum(values) / len(values)
 
     @property
     def page(self) -> Estimate:
+        """The time of the whole page in ms."""
         return estimate([record.page_ms or 0.0 for record in self.records])
 
     @property
     def idle_share(self) -> float:
-        """The part of the time from the first byte on in which the link sent nothing."""
+        """The share of the time from the first byte on in which the link sent nothing."""
         since, page, idle = (self.mean(column) or 0.0
                              for column in ("first_byte_ms", "page_ms", "idle_ms"))
         return max(0.0, idle - since) / (page - since) if page > since else 0.0
@@ -58,22 +57,20 @@ class WindowTimes:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its windows that count, the baseline first where it does.
-
-    trial: one of its trials. windows: all that were requested, by window.
-    """
+    """One setting. trial: one of its trials. windows: all requested ones, the baseline first."""
 
     trial: PageTrial
     windows: Mapping[int, WindowTimes]
 
     @property
     def counting(self) -> list[WindowTimes]:
+        """The windows with at least one page that counts."""
         return [times for times in self.windows.values() if times.records]
 
     def saved(self, window: int) -> Difference | None:
-        """The page's time with the baseline less that with a window; None where none counts.
+        """The time of the page with the baseline less that with a window, over paired repeats.
 
-        Over pairs of one repeat, under the same losses.
+        None where no pair counts. The pages of a pair have the same losses.
         """
         base = next(iter(self.windows))
         rows = [Row(None, times.window, record.trial.repeat, 1.0, record.page_ms)
@@ -86,14 +83,14 @@ class Setting:
 
     @property
     def fastest(self) -> WindowTimes:
-        """The window with the shortest time; the first of those that are alike."""
+        """The window with the shortest time; the first one within SAME_MS of it."""
         counting = self.counting
         least = min(times.page.value for times in counting)
         return next(times for times in counting if times.page.value <= least + SAME_MS)
 
 
 def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
-    """Those of a sweep, of all for "", in the order in which they were measured."""
+    """The settings of a sweep ("" for all sweeps), in the order in which they were measured."""
     mine = [record for record in records if part in ("", record.trial.part)]
     found = []
     for of_setting in grouped(mine, lambda record: setting_of(record.trial)).values():
@@ -106,7 +103,7 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
 
 
 def labels(those: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
-    """What distinguishes each of some settings, in words. titles: of sweeps and pages, by name."""
+    """What distinguishes each setting, in words. titles: of sweeps and pages, by name."""
     trials = [each.trial for each in those]
     names = varied({name: [getattr(trial, name) for trial in trials] for name in _DISTINCT})
     return [", ".join(filter(None, (_named(name, trial, titles) for name in names)))
@@ -127,14 +124,14 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
 
 
 def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
-    """The objects of a page over time. Raises FirstFlightError where its file is missing."""
+    """The times of a page's objects. Raises FirstFlightError where their file is missing."""
     path = trial_file_path(folder, record.trial.id, FILE)
     return read_file(read_trial_file(path), str(path))
 
 
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
-    """Mean times in ms of all objects but the document: until a connection, until the first byte,
-    and until the last one."""
+    """Mean times over all objects but the document, in ms: wait for a connection, wait for the
+    first byte, time to arrive."""
     rows = [(each.start_ms - each.named_ms - parse, each.first_byte_ms - each.start_ms,
              each.end_ms - each.first_byte_ms)
             for each, parse in list(zip(objects, parse_ms))[1:]]

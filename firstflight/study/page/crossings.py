@@ -1,4 +1,4 @@
-"""All packets of a page on their way through one link: its idle time, its queue, who met whom."""
+"""The packets of a page on one link: its idle time, its queue, and which connections shared it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS
 from firstflight.wire.exchange import Exchange
 
-NEAR_NS = 1_000  # times that are one, to what timers of a guest may differ
+NEAR_NS = 1_000  # times that differ by less are equal: a guest's timers are no more exact
 
 
 class Crossing(NamedTuple):
-    """A packet that came through: left its host, reached the other; port: its client's."""
+    """A packet that arrived: when it left its host and reached the other one.
+
+    port: the client's port of its connection.
+    """
 
     sent_ns: int
     came_ns: int
@@ -23,7 +26,7 @@ class Crossing(NamedTuple):
 
 
 def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossing]:
-    """Those of one direction that arrived, in the order of their arrival."""
+    """The packets of one direction that arrived, in the order of their arrival."""
     found: list[Crossing] = []
     for port, exchange in exchanges.items():
         sender, receiver = ((exchange.at_server, exchange.at_client) if to_client else
@@ -42,7 +45,10 @@ def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossi
 
 
 def idle_ms(packets: Iterable[Crossing], rate_kbps: float, from_ns: int, to_ns: int) -> float:
-    """How long a link sent nothing between two times. packets: in the order of their arrival."""
+    """How long a link sent nothing between two times, in ms.
+
+    packets: in the order of their arrival.
+    """
     busy_ns, free_ns = 0, from_ns
     for packet in packets:
         ends = min(packet.came_ns, to_ns)
@@ -67,13 +73,14 @@ def longest_queue(packets: Sequence[Crossing], delay_ms: float) -> int:
     return longest
 
 
-def met(packets: Iterable[Crossing], delay_ms: float, rate_kbps: float) -> dict[int, int]:
-    """By port, when a packet first waited where another connection's was before it; ns.
+def shared_since(packets: Iterable[Crossing], delay_ms: float, rate_kbps: float) -> dict[int, int]:
+    """When a packet of each connection first waited behind one of another; ns, by port.
 
-    packets: of one direction, in the order of their arrival. Those that never did have no entry.
+    packets: of one direction, in the order of their arrival. Connections whose packets never
+    waited like that have no entry.
     """
     first: dict[int, int] = {}
-    ahead: set[int] = set()  # the connections of all that the link sent without a pause
+    ahead: set[int] = set()  # the connections of the packets that the link sent without a pause
     free_ns = -NEAR_NS
     for packet in packets:
         begins = packet.came_ns - round(serialised_ms(packet.frame_bytes, rate_kbps) * MS)

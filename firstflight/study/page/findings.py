@@ -22,8 +22,7 @@ NAME = Column("", is_text=True)
 
 
 def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
-    """One for each figure that the run can show. Raises FirstFlightError where a file is missing.
-    """
+    """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     made = []
     for figure in scenario.figures:
         those = analysis.settings(run.records, figure.sweep)
@@ -38,7 +37,7 @@ def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
 
 
 def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
-    """How many pages have which verdict, and what the model judged."""
+    """How many pages have each verdict, and how many objects the model predicts, in words."""
     counted = Counter("failed" if not record.ok else record.verdict for record in records)
     modelled = sum(record.model_objects or 0 for record in records if record.verdict == PASS)
     objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
@@ -50,12 +49,12 @@ def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
 
 
 def titles_of(scenario: PageScenario) -> dict[str, str]:
-    """The titles of sweeps, by their names."""
+    """The titles of the sweeps, by name."""
     return {sweep.name: sweep.title for sweep in scenario.sweeps}
 
 
 def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
-    """The source, and what all pages of a figure have in common."""
+    """The lines below a figure's title: the source, and the parameters that its pages share."""
     first = trials[0]
     shared = {name: len({getattr(trial, name) for trial in trials}) == 1
               for name in ("rtt_ms", "bandwidth_kbps", "queue_packets", "http", "connections",
@@ -79,7 +78,7 @@ def _http(trial: PageTrial) -> str:
 # The time of the page by window -----------------------------------------------------
 
 def times_table(those: Sequence[Setting], names: Sequence[str]) -> Table:
-    """A row for each setting and window; names: of the settings."""
+    """A row for each setting and window. names: of the settings."""
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(those, names):
         for times in setting.windows.values():
@@ -137,7 +136,7 @@ def _bar(setting: Setting, window: int) -> PageBar | None:
 # The answer ---------------------------------------------------------------------------
 
 def answer(scenario: PageScenario, run: RunData) -> Answer:
-    """One sentence, the times, and what the packets show of the reason."""
+    """The answer: one sentence, the times, and what the packets show about the reason."""
     those = [each for each in analysis.settings(run.records) if each.counting]
     if not those:
         return Answer()
@@ -149,7 +148,7 @@ def answer(scenario: PageScenario, run: RunData) -> Answer:
 
 
 def sentence(those: Sequence[Setting], names: Sequence[str]) -> str:
-    """What the window changes, over all settings that have two windows that count."""
+    """What the window changes, over all settings in which two windows count."""
     compared = [(each, name) for each, name in zip(those, names) if len(each.counting) > 1]
     if not compared:
         each = those[0]
@@ -165,7 +164,7 @@ def sentence(those: Sequence[Setting], names: Sequence[str]) -> str:
 
 
 def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
-    """The most and the least that the largest window changes, of what differs from zero."""
+    """The largest and smallest change by the largest window, where it differs significantly."""
     windows = {(each.counting[0].window, each.counting[-1].window) for each, _ in compared}
     base, largest = next(iter(windows))
     which = (f"{largest} instead of {base} segments" if len(windows) == 1 else
@@ -184,7 +183,7 @@ def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
 
 
 def _change(setting: Setting) -> str:
-    """What the window that changes most does to one page, in a sentence."""
+    """What the fastest window changes for one page, in a sentence."""
     base, *others = setting.counting
     if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
         windows = join_words([str(times.window) for times in setting.counting])
@@ -212,7 +211,7 @@ def _change(setting: Setting) -> str:
 
 
 def _unsure(setting: Setting) -> str:
-    """That no window differs from the first by more than its interval, "" where one does."""
+    """A sentence where no window differs significantly from the first one; "" where one does."""
     base, *others = setting.counting
     saved = {times.window: difference.absolute for times in others
              if (difference := setting.saved(times.window)) is not None}
@@ -247,7 +246,7 @@ def _short_change(setting: Setting) -> str:
 
 
 def notes(setting: Setting, name: str) -> list[str]:
-    """What the packets of a setting show: drops, the link, and whether it is the limit."""
+    """What the packets of a setting show: drops, idle time, and whether the link is the limit."""
     place = f"{name}: " if name else ""
     counting = setting.counting
     said = []
@@ -294,7 +293,7 @@ def _waterfall(scenario: PageScenario, figure: PageFigure, those: Sequence[Setti
 
 
 def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]]) -> str:
-    """What a waterfall shows, in words: where the objects spend their time."""
+    """Where the objects of a waterfall spend their time, in words."""
     named = [f"with {window} segments an object waits {format_brief(part[0])} ms for a connection"
              f" and {format_brief(part[1])} ms for its first byte, and takes"
              f" {format_brief(part[2])} ms to arrive"

@@ -1,7 +1,7 @@
-"""HAR files: what a browser saved of a page, read for sizes, hosts and who named what.
+"""Reads HAR files (HTTP Archive format 1.2), in which browsers save pages.
 
-(HTTP Archive format 1.2.) Nothing else of a HAR is kept: no content, no cookie, no URL, no header.
-It comes from anywhere, so each of its values may be missing or of another type.
+Sizes, hosts, times and which object named which are read. Nothing else is kept: no content, cookie,
+URL or header. The file may come from anywhere, so any value may be missing or of another type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WITHOUT_SIZE, _CACHED, _FAILED, _INLINE, _SOCKET, _OTHER = (
     " blob:)", "of a WebSocket", "of another page or kind")
 _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
 _SWITCHED, _NOT_MODIFIED = 101, 304  # status codes
-_PARENTS = 20  # of a stack of calls, each with the calls that caused it
+_PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
 _HTTP = re.compile(r"(?:http/|h)([123])(?:[.-]\w{1,5})?", re.IGNORECASE)
 NO_SIZES = ("no entry of it has a size (response.bodySize, content.size): the network panels of"
             " Chrome, Edge and Firefox save them")
@@ -37,8 +37,8 @@ WITHOUT_TLS = "Measured without TLS, whose handshake takes each connection anoth
 class SavedPage:
     """A page as a HAR has it.
 
-    note: what of the HAR is left out or differs, in words, "" for nothing. http: the version over
-    which most of its objects came, "" where nothing says; http_note: what that changes.
+    note: what of the HAR is excluded or measured differently, in words; "" for nothing. http: the
+    version of HTTP by which most of its objects came, "" for unknown; http_note: a note on that.
     """
 
     objects: tuple[PageObject, ...]
@@ -51,9 +51,9 @@ class SavedPage:
 class _Entry:
     """One entry. Times in ms since the epoch.
 
-    namer: the URL of what requested it, "" for unknown. redirect: where it leads, "" for none.
-    receive_ms, end_ms: when its first byte had come, and all of it. connection: Chrome's name of
-    it, "" for unknown. http: "1.1", "2", "3", or "" for unknown.
+    namer: the URL of the object that named it, "" for unknown. redirect: where it leads, "" for
+    none. receive_ms, end_ms: when its first and last byte had come. connection: Chrome's name of
+    its connection, "" for unknown. http: "1.1", "2", "3", or "" for unknown.
     """
 
     url: str
@@ -70,7 +70,7 @@ class _Entry:
 
 
 def read(content: bytes, where: str) -> SavedPage:
-    """The page of a HAR. Raises UsageError in one line."""
+    """Read the page of a HAR. where: its name in messages. Raises UsageError in one line."""
     log = _table(_parsed(content, where), "log")
     raw = log.get("entries")
     if not isinstance(raw, list):
@@ -98,7 +98,8 @@ def read(content: bytes, where: str) -> SavedPage:
 
 
 def _hosts(entries: Sequence[_Entry]) -> dict[str, int]:
-    """A number for each host, the document's 0. Hosts that shared a connection have one number."""
+    """A number for each host, 0 for the document's. Hosts that share a connection share a number.
+    """
     numbers: dict[str, int] = {}
     of_connection: dict[str, int] = {}
     for entry in entries:
@@ -110,7 +111,7 @@ def _hosts(entries: Sequence[_Entry]) -> dict[str, int]:
 
 
 def _http(entries: Sequence[_Entry]) -> tuple[str, str]:
-    """The version over which most objects came, "" for unknown, and what differs from the HAR's."""
+    """The version of HTTP by which most objects came, "" for unknown, and a note on it."""
     versions = Counter(entry.http for entry in entries)
     newer = versions["2"] + versions["3"]
     if newer > versions["1.1"]:
@@ -127,8 +128,8 @@ def _http(entries: Sequence[_Entry]) -> tuple[str, str]:
 def _objects(entries: Sequence[_Entry], hosts: Mapping[str, int], screen_ms: float
              ) -> tuple[PageObject, ...]:
     """The objects in the order in which they began."""
-    latest: dict[str, int] = {}  # by URL, the number of the last entry that began before
-    leading: dict[str, int] = {}  # by URL, the redirect to it
+    latest: dict[str, int] = {}  # by URL: the number of the last entry that began before
+    leading: dict[str, int] = {}  # by URL: the number of the redirect to it
     found: list[PageObject] = []
     for number, entry in enumerate(entries, start=1):
         by = leading.pop(entry.url, 0) or latest.get(entry.namer, 1) if found else 0
@@ -142,7 +143,10 @@ def _objects(entries: Sequence[_Entry], hosts: Mapping[str, int], screen_ms: flo
 
 
 def _named_at(namer: _Entry, start_ms: float) -> int:
-    """How much of an object had come when another one was requested, in bytes: as time passed."""
+    """How many bytes of an object had come when it named another one, at start_ms.
+
+    Its bytes are taken to come evenly between its first and its last one.
+    """
     if start_ms >= namer.end_ms or namer.end_ms <= namer.receive_ms:
         return namer.size_bytes if start_ms >= namer.receive_ms else 0
     share = max(0.0, start_ms - namer.receive_ms) / (namer.end_ms - namer.receive_ms)
@@ -157,7 +161,7 @@ def _note(excluded: Mapping[str, int]) -> str:
 # One entry -----------------------------------------------------------------------------
 
 def _entry(item: object, page_id: object, excluded: Counter[str]) -> _Entry | None:
-    """None for what is no object of the page, which is counted with its reason."""
+    """Read an entry. None for what is no object of the page; its reason is counted in excluded."""
     request, response = _table(item, "request"), _table(item, "response")
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
     url = request.get("url")
@@ -178,7 +182,7 @@ def _entry(item: object, page_id: object, excluded: Counter[str]) -> _Entry | No
 
 def _why_excluded(entry: Mapping[str, object], response: Mapping[str, object], url: object,
                   page_id: object) -> str:
-    """Why an entry is no object of the page, "" where it is one."""
+    """Why an entry is no object of the page; "" where it is one."""
     if not isinstance(url, str) or (
             page_id is not None and entry.get("pageref", page_id) != page_id):
         return _OTHER
@@ -198,7 +202,7 @@ def _why_excluded(entry: Mapping[str, object], response: Mapping[str, object], u
 
 
 def _target(url: str, response: Mapping[str, object]) -> str:
-    """Where a redirect leads, "" for unknown."""
+    """The URL to which a redirect leads; "" for unknown."""
     target = response.get("redirectURL")
     try:
         return _plain(urljoin(url, target)) if isinstance(target, str) and target else ""
@@ -207,12 +211,12 @@ def _target(url: str, response: Mapping[str, object]) -> str:
 
 
 def _name(value: object) -> str:
-    """Of a connection; "0" is Chrome's word for none."""
+    """The name of a connection, "" for none, which Chrome writes as "0"."""
     return value if isinstance(value, str) and value != "0" else ""
 
 
 def _version(request: Mapping[str, object], response: Mapping[str, object]) -> str:
-    """"1.1", "2", "3", or "" for unknown; browsers write h2, http/2.0 and HTTP/2."""
+    """The version of HTTP: "1.1", "2", "3", or "" for unknown. Browsers write h2 or http/2.0."""
     for value in (response.get("httpVersion"), request.get("httpVersion")):
         match = _HTTP.fullmatch(value) if isinstance(value, str) else None
         if match is not None:
@@ -221,11 +225,11 @@ def _version(request: Mapping[str, object], response: Mapping[str, object]) -> s
 
 
 def _size(response: Mapping[str, object]) -> int:
-    """Bytes of the body on the wire; -1 where nothing says.
+    """Bytes of the body on the wire; -1 for unknown.
 
-    Firefox has them as bodySize; Chrome has all that was transferred, over HTTP/2 with headers of
-    an unknown size and bodySize at -1. What came is at most as long as the content, but for a few
-    bytes of a compression in vain.
+    Firefox saves them as bodySize. Chrome saves all bytes that were transferred; over HTTP/2 their
+    headers have an unknown size, and bodySize is -1. The body is then taken to be at most as long
+    as its content: a compression that saves nothing adds only a few bytes.
     """
     content = _table(response, "content")
     body, size = _number(response.get("bodySize")), _number(content.get("size"))
@@ -240,10 +244,10 @@ def _size(response: Mapping[str, object]) -> int:
 
 
 def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> str:
-    """The URL of what requested it: Chrome's initiator, or what the request refers to."""
+    """The URL of the object that named this one: Chrome's initiator, or the request's Referer."""
     initiator = _table(entry, "_initiator")
     stack, frames = _table(initiator, "stack"), list[Mapping[str, object]]()
-    for _ in range(_PARENTS):  # of a promise or a timer, what began it
+    for _ in range(_PARENTS):  # from a promise or a timer to what started it
         frames += _tables(stack.get("callFrames"))[:1]
         stack = _table(stack, "parent")
     urls = [initiator.get("url"), *(frame.get("url") for frame in frames),
@@ -253,11 +257,12 @@ def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> str:
 
 
 def _plain(url: str) -> str:
+    """The URL without its fragment."""
     return url.partition("#")[0]
 
 
 def _origin(url: str) -> str:
-    """Scheme, host and port, which share connections."""
+    """Scheme, host and port of a URL: objects that have them in common share connections."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -266,7 +271,7 @@ def _origin(url: str) -> str:
 
 
 def _screen_ms(page: Mapping[str, object], entries: Sequence[_Entry]) -> float:
-    """When the content was there (onContentLoad), ms since the epoch; -inf where nothing says."""
+    """The time of onContentLoad in ms since the epoch; -inf for unknown."""
     after_ms = _number(_table(page, "pageTimings").get("onContentLoad"))
     if after_ms <= 0:
         return -math.inf
@@ -277,14 +282,14 @@ def _screen_ms(page: Mapping[str, object], entries: Sequence[_Entry]) -> float:
 # Values of any type ----------------------------------------------------------------------
 
 def _parsed(content: bytes, where: str) -> object:
-    """Raises UsageError."""
+    """Parse the JSON of a HAR. Raises UsageError."""
     try:
-        # A float of thousands of digits is infinite, an int a fault.
+        # Numbers of thousands of digits: as a float infinite, as an int an error.
         return json.loads(content.decode("utf-8-sig"), parse_int=float)
     except UnicodeDecodeError as error:
         raise UsageError(f"{where}: is not UTF-8 text: {error}") from error
     except RecursionError:
-        raise UsageError(f"{where}: has tables or lists too deep in each other") from None
+        raise UsageError(f"{where}: has tables or lists that are nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{where}: is not whole JSON, or cut off: {error}") from error
 
@@ -299,14 +304,14 @@ def _tables(value: object) -> list[Mapping[str, object]]:
 
 
 def _number(value: object, absent: float = -1.0) -> float:
-    """A finite number, `absent` for everything else."""
+    """A finite number below 10¹² in size; `absent` for everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return absent
     return float(value) if abs(value) < 1e12 else absent
 
 
 def _time_ms(value: object) -> float:
-    """A moment of ISO 8601 in ms since the epoch, 0 for what is none."""
+    """A time of ISO 8601 in ms since the epoch; 0 for what is no such time."""
     match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) < 60 else None
     if match is None:
         return 0.0

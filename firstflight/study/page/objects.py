@@ -1,6 +1,6 @@
-"""The objects of a page: a document first, and what it and other objects name.
+"""The objects of a page: first the document, then the objects that it and others name.
 
-No content, no URL: bytes, who names an object and where, and which host has it.
+An object has no content and no URL here: only its size, where it is named, and its host.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from firstflight.base.words import format_lossless
 
-MOST_OBJECTS = 1000  # of one page; the 99th percentile of the HTTP Archive has half of it
-MOST_BYTES = 30_000_000  # of one page: a tap holds the packets of some 40 MB
+MOST_OBJECTS = 1000  # of one page; the HTTP Archive's 99th percentile is half of it
+MOST_BYTES = 30_000_000  # of one page; a tap has room for the packets of some 40 MB
 MOST_HOSTS = 64
 _OBJECT = (r"\d{1,9}(?:<\d{1,4}@\d{1,9})?(?:\+\d{1,6}(?:\.\d{1,6})?)?(?:~\d{1,6}(?:\.\d{1,6})?)?"
            r"(?:#\d{1,3})?!?")
@@ -25,11 +25,11 @@ _PARTS = re.compile(r"(\d+)(?:<(\d+)@(\d+))?(?:\+([\d.]+))?(?:~([\d.]+))?(?:#(\d
 class PageObject:
     """One object of a page.
 
-    size_bytes: of its body. named_by: the number of the object that names it, 0 for the document,
-    which is number 1. at_byte: so many bytes of that object's body have to be there first.
-    parse_ms: from then until it is requested. think_ms: from the request's arrival until the server
-    responds. host: that has it, 0 for the document's. is_early: whether the first screen waits for
-    it.
+    size_bytes: of its body. named_by: the number of the object that names it; 0 for the document,
+    which has number 1. at_byte: how many bytes of that object's body have to arrive first.
+    parse_ms: from then until the client requests it. think_ms: from the arrival of the request
+    until the server responds. host: the number of its host, 0 for the document's. is_early:
+    whether the first screen waits for it.
     """
 
     size_bytes: int
@@ -42,7 +42,7 @@ class PageObject:
 
     @property
     def text(self) -> str:
-        """As a column of trials.csv has it: "15000<1@300+5~20#1!"."""
+        """The object as a column of trials.csv has it, such as "15000<1@300+5~20#1!"."""
         return "".join((
             f"{self.size_bytes}", f"<{self.named_by}@{self.at_byte}" if self.named_by else "",
             f"+{format_lossless(self.parse_ms)}" if self.parse_ms else "",
@@ -51,7 +51,7 @@ class PageObject:
 
 
 def text_of(objects: Sequence[PageObject]) -> str:
-    """The objects of a page in one text, spaces between them."""
+    """The objects of a page as one text, with spaces between them."""
     return " ".join(each.text for each in objects)
 
 
@@ -72,9 +72,9 @@ def parse(text: str) -> tuple[PageObject, ...]:
 
 
 def fault_of(objects: Sequence[PageObject]) -> str:
-    """What cannot be about the objects of a page, "" for nothing: the limits, and who names whom.
+    """What is wrong with the objects of a page, by its limits and by which object names which.
 
-    Each is named by one above it, so that no circle can be.
+    "" for nothing. Each object is named by one above it, so that there is no circle.
     """
     if not objects:
         return "a page has at least one object, its document"
@@ -100,10 +100,10 @@ def fault_of(objects: Sequence[PageObject]) -> str:
     return ""
 
 
-def spread(page: Sequence[PageObject], spread_ms: float, seed: int) -> tuple[PageObject, ...]:
-    """The page with parse times that are longer by up to so much, drawn for all but its document.
+def with_spread(page: Sequence[PageObject], spread_ms: float, seed: int) -> tuple[PageObject, ...]:
+    """The page with longer parse times, each by a draw from 0 to spread_ms, document aside.
 
-    Where a queue overflows, which packets it drops depends on such moments.
+    Where a queue overflows, such times decide which packets it drops.
     """
     if not spread_ms:
         return tuple(page)
@@ -113,8 +113,8 @@ def spread(page: Sequence[PageObject], spread_ms: float, seed: int) -> tuple[Pag
                     for each in others)
 
 
-def made(count: int, size_bytes: int, document_bytes: int) -> tuple[PageObject, ...]:
-    """A page of a document and so many objects alike, named evenly along the document."""
+def equal_objects(count: int, size_bytes: int, document_bytes: int) -> tuple[PageObject, ...]:
+    """A document and `count` objects of equal size, named at even distances in the document."""
     return (PageObject(document_bytes), *(
         PageObject(size_bytes, 1, round(document_bytes * place / (count + 1)))
         for place in range(1, count + 1)))

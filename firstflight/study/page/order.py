@@ -1,4 +1,4 @@
-"""Whether a page was loaded as requested: when each object was named, requested, and there."""
+"""Checks the order in which a page was loaded: when each object was named and requested."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from firstflight.study.page.timing import ConnectionTimes, Loaded
 from firstflight.study.page.trial import HTTP_1, HTTP_2
 from firstflight.wire.delivery.host import Pauses, uncaused
 
-# When something comes, libcurl tries to read for each stream that is open; each attempt that fails
-# takes a guest's clock a microsecond.
+# When data arrive, libcurl tries to read each open stream, and each failed attempt takes a
+# microsecond of the guest's clock.
 STREAM_NS = 1_000
 
 
 def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
-    """The times of the client that its packets do not have, in words."""
+    """Times that the client reports and its packets do not show, in words."""
     for connection in evidence.connections.values():
         for place, loaded in enumerate(connection.objects):
             for name, at_ms in _packet_times(evidence, connection, place, loaded, allowed_ms):
@@ -30,7 +30,7 @@ def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
 
 def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: int,
                   loaded: Loaded, allowed_ms: float) -> Iterator[tuple[str, float | None]]:
-    """What the packets have for each of an object's times; None where they have none near it."""
+    """Each of an object's times by the packets, in ms; None where no packet is near it."""
     def since(at_ns: int | None) -> float | None:
         return None if at_ns is None else (at_ns - evidence.begun_ns) / MS
 
@@ -47,14 +47,14 @@ def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: in
 
 
 def _near(connection: ConnectionTimes, at_ns: int, allowed_ms: float) -> int | None:
-    """When something came without a gap just then, ns."""
+    """The arrival of in-order data next to a time, in ns; None where nothing arrived near it."""
     _, times = connection.steps
     place = bisect_left(times, at_ns - round(allowed_ms * MS))
     return times[place] if place < len(times) and times[place] <= at_ns + allowed_ms * MS else None
 
 
 def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
-    """Objects whose name the client read when those bytes were not there, or long after."""
+    """Objects that the client named before the bytes with the name arrived, or long after."""
     where = {loaded.number: (connection, place)
              for connection in evidence.connections.values()
              for place, loaded in enumerate(connection.objects)}
@@ -78,7 +78,7 @@ def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
 
 
 def order_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
-    """Objects that were not requested as soon as they could be, in their turn, in words."""
+    """Objects that were not requested in their turn and as soon as possible, in words."""
     yield from named_faults(evidence, allowed_ms)
     trial = evidence.trial
     by_host: dict[int, list[tuple[int, float, float, float]]] = {}
@@ -93,9 +93,9 @@ def order_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
 
 def _host_faults(objects: Sequence[tuple[int, float, float, float]], most: int,
                  allowed_ms: float) -> Iterator[str]:
-    """Of one host's objects (number, due, start, end): who starts too soon, too late, or overtakes.
+    """Objects of one host that start too soon, too late, or before one whose turn it was.
 
-    most: transfers at once.
+    objects: (number, due, start, end) in ms. most: how many transfers may run at once.
     """
     def running(at_ms: float) -> int:
         return sum(start <= at_ms and end > at_ms for _, _, start, end in objects)
@@ -117,15 +117,15 @@ def _host_faults(objects: Sequence[tuple[int, float, float, float]], most: int,
 
 
 def uncaused_data(evidence: PageEvidence) -> list[Segment]:
-    """What left a host although nothing had happened there.
+    """The data segments that left a host without a cause there.
 
-    At the client what comes on one connection lets it send on another; at the server each response
-    follows from its own connection alone, unless a timer spreads it (pacing).
+    At the client, data that arrive on one connection may let it send on another one. At the server
+    each response depends on its own connection only, unless a timer spreads it (pacing).
     """
     pauses = Pauses(*({round(getattr(each, name) * MS) for each in evidence.trial.requested
                        if getattr(each, name)} for name in ("think_ms", "parse_ms")))
     exchanges = evidence.exchanges.values()
-    # What comes at the very nanosecond in which something leaves is its cause.
+    # A packet that arrives in the same nanosecond in which another one leaves is its cause.
     at_client = sorted((segment for exchange in exchanges for segment in exchange.at_client),
                        key=lambda segment: (segment.time_ns, not segment.to_client))
     found = list(uncaused(at_client, False, evidence.tick_ns, pauses,
@@ -137,7 +137,7 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
 
 
 def _most_streams(evidence: PageEvidence) -> int:
-    """The most objects under way at once over HTTP/2, 0 over HTTP/1.1."""
+    """The most objects under way at once over HTTP/2; 0 over HTTP/1.1."""
     if evidence.trial.http != HTTP_2:
         return 0
     steps = sorted((at_ms or 0.0, change) for each in evidence.objects

@@ -1,4 +1,4 @@
-"""Files of pages: a HAR, or a TOML list of objects."""
+"""Reads a page from a file: a HAR, or a TOML list of objects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from firstflight.study.page.har import SavedPage
 from firstflight.study.page.objects import PageObject, fault_of
 from firstflight.study.page.scenario import listed
 
-MOST_BYTES = 64 << 20  # of a file; a HAR with its contents may have that
+MOST_BYTES = 64 << 20  # of a file; a HAR that has the contents may be that large
 
 
 def read(path: Path) -> SavedPage:
-    """The objects of a page's file, by what it holds. Raises UsageError in one line."""
+    """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError."""
     where = f"--page: {path}"
     try:
         content = files.content(path, MOST_BYTES)
@@ -34,7 +34,7 @@ def read(path: Path) -> SavedPage:
 
 
 def from_toml(content: bytes, where: str) -> tuple[PageObject, ...]:
-    """The [[object]]s of a TOML file. Raises UsageError."""
+    """Read the [[object]]s of a TOML file. Raises UsageError."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

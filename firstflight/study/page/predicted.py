@@ -1,8 +1,8 @@
-"""The model of TCP on the connections of a page: those that never wait for another one.
+"""Predicts the objects of a page by the model of TCP, while their connection has the link alone.
 
-A connection that shares the link's queue takes longer, by what the others send: no model of one
-transfer says by how much. But until its first packet waits behind another's, its responses have to
-be there when the model computes it.
+A connection that shares the link's queue takes longer, and a model of one transfer cannot say by
+how much. Until its first packet waits behind one of another connection, its responses have to
+arrive when the model says.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from firstflight.study.page.record import PageEvidence, Predicted
 from firstflight.study.page.timing import ConnectionTimes
 from firstflight.study.page.trial import BUILTIN, HTTP_1
 
-MOST_RTT_MS = 900.0  # beyond a second a SYN is sent again, which the model does not know
-NEAR_MS = 0.05  # requests that follow a response at once
+MOST_RTT_MS = 900.0  # from a second on a SYN is retransmitted, which the model does not cover
+NEAR_MS = 0.05  # a request that follows a response within this time follows it at once
 
 
 def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
-    """Each object that the model covers, with what it predicts; () where it covers none."""
+    """The objects that the model covers, each with its predicted time; () where it covers none."""
     trial = evidence.trial
     if (trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS
             or trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns):
         return ()
     path = trial.path
-    both = (crossings.met(packets, link.delay_ms, link.rate_kbps)
+    both = (crossings.shared_since(packets, link.delay_ms, link.rate_kbps)
             for packets, link in ((evidence.down, path.down), (evidence.up, path.up)))
     first: dict[int, int] = {}
-    for met in both:
-        for port, met_ns in met.items():
-            first[port] = min(met_ns, first.get(port, NEVER))
+    for since in both:
+        for port, shared_ns in since.items():
+            first[port] = min(shared_ns, first.get(port, NEVER))
     return tuple(found for port, connection in evidence.connections.items()
-                 for found in _of(evidence, connection, first.get(port, NEVER)))
+                 for found in _on_connection(evidence, connection, first.get(port, NEVER)))
 
 
-def _of(evidence: PageEvidence, connection: ConnectionTimes, met_ns: int) -> Iterator[Predicted]:
-    """The objects of one connection that were there before it met another one."""
+def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
+                   ) -> Iterator[Predicted]:
+    """The objects of one connection that arrived before it shared the link, at shared_ns."""
     exchange, trial = connection.exchange, evidence.trial
     if exchange.lost_to_client or exchange.lost_to_server or not connection.requested_ns:
         return
@@ -52,7 +53,7 @@ def _of(evidence: PageEvidence, connection: ConnectionTimes, met_ns: int) -> Ite
         sizes.append(loaded.report["header_bytes"] + loaded.report["size"])
         arrived_ns = connection.arrived_ns(connection.starts[place + 1])
         is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
-        if (arrived_ns is None or arrived_ns >= met_ns or len(set(sizes)) > 1 or not is_next
+        if (arrived_ns is None or arrived_ns >= shared_ns or len(set(sizes)) > 1 or not is_next
                 or len(set(requests[:place + 1])) > 1 or place >= len(requests)
                 or trial.requested[loaded.number - 1].think_ms):
             return

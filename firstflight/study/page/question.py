@@ -1,6 +1,6 @@
-"""A page of one's own by flags or from a file, as a scenario.
+"""Builds a scenario of a user's page, given by flags or as a file.
 
-The run keeps it as a file, like any scenario. Of a HAR that has sizes, numbers and times only.
+The run keeps the scenario as a file. Of a HAR that file has sizes, counts and times only.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from firstflight.study.page.scenario import (ListedObject, Page, PageFigure, Pag
 from firstflight.study.page.trial import BUILTIN, NGINX
 from firstflight.study.scenario import writing
 
-_WHERE = "the page"  # in the place of a file's name
+_WHERE = "the page"  # in messages, in place of a file's name
 _LISTS = ("queue", "loss_percent", "http", "initcwnd", "congestion_control")
 _SINGLE = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "initrwnd", "server", "response_bytes")
-CONNECTIONS = (6,)  # that browsers open to a host over HTTP/1.1
-REPEAT_BY_CHANCE = 100  # pages of every setting where losses are drawn
+CONNECTIONS = (6,)  # as many as browsers open to a host over HTTP/1.1
+REPEAT_BY_CHANCE = 100  # pages of each setting where losses are drawn
 OBJECT_BYTES = 15_000
-# What stands behind a key of the sweep.
+# Comments behind the keys of the sweep.
 _COMMENTS = {
     **{known: FLAGS[known].flag_help for known in (
         "rtt_ms", "bandwidth_kbps", "initrwnd", *_LISTS)},
@@ -38,10 +38,10 @@ _COMMENTS = {
 
 @dataclass(frozen=True)
 class RequestedPage:
-    """What --page or --objects requests.
+    """The page that --page or --objects requests.
 
-    file: None for a made page of so many objects. document_bytes: of a made one, None for as
-    much as its objects have. connections: to a host.
+    file: None for a page of `objects` equal objects. document_bytes: the size of its document, None
+    for that of its objects. connections: at once to a host.
     """
 
     file: Path | None
@@ -51,7 +51,7 @@ class RequestedPage:
 
 
 def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenario:
-    """The scenario of a page. Raises UsageError that names the flag."""
+    """Build the scenario of a page. Raises UsageError that names the flag."""
     check_own_name(name)
     given = requested.checked()
     _check(page, given, requested)
@@ -81,7 +81,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
 
 @contextmanager
 def errors_by_flags() -> Iterator[None]:
-    """What is wrong with a page, without the places of a text that nobody wrote."""
+    """Let messages name no place in a scenario file, since the user wrote flags."""
     try:
         yield
     except UsageError as error:
@@ -89,7 +89,7 @@ def errors_by_flags() -> Iterator[None]:
 
 
 def text(made: PageScenario, page: Page) -> str:
-    """The file of a scenario with one page; study.page.scenario reads an equal one of it."""
+    """The TOML of a scenario with one page; study.page.scenario reads an equal scenario of it."""
     values = schema.values_of(page)
     values.pop("object", None)
     lines = [*writing.head(made.head, {}), *writing.table("[[page]]", values)]
@@ -106,7 +106,7 @@ def text(made: PageScenario, page: Page) -> str:
 
 def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: Overrides
            ) -> None:
-    """Raises UsageError for flags that do not go with a page, or with a page of this sort."""
+    """Raises UsageError for flags that do not go with a page, or with this kind of page."""
     flag = "--page" if page.file is not None else "--objects"
     known_flags = join_words([FLAGS[known].flag for known in _LISTS + _SINGLE[:-1]])
     for other, words in requested.given.items():
@@ -127,9 +127,9 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
 
 def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
           ) -> tuple[Page, str, str, str]:
-    """The page, what it is in words, and what of its file is left out; the version of HTTP.
+    """The page, its description, the note of its file, and the file's version of HTTP.
 
-    The version is that of its file where no flag has another one, else "". Raises UsageError.
+    The version is "" where a flag decides it. Raises UsageError.
     """
     if page.file is not None:
         saved = page_files.read(page.file)

@@ -1,4 +1,4 @@
-"""The record of a page: one row of trials.csv; the times of its objects are in a file beside it."""
+"""The record of a page: one row of trials.csv. The times of its objects are in objects.csv."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from firstflight.testbed.messages import Download, Observation
 from firstflight.wire.delivery.packet_path import PATH, Delivery
 from firstflight.wire.exchange import Exchange, read_exchanges
 
-FILE = "objects.csv"  # of each trial: its objects over time
+FILE = "objects.csv"  # of each trial: the times of its objects
 MOST_FILE_MS = 1e9
 
 
 @dataclass(frozen=True)
 class PageEvidence:
-    """What is known of a page whose objects all came.
+    """What was observed of a page whose objects all arrived.
 
-    frames: of the client's and of the server's capture. exact: measured in virtual time, and path
-    then what the path did with each packet, to client and to server. tick_ns: a tick of the
-    kernel's clock, 0 where none is known. predicted: see study.page.predicted.
+    exchanges: the connections, by the client's port. exact: measured in virtual time. path: what
+    the path did with each packet, to the client and to the server; in virtual time only. tick_ns:
+    the time of a tick of the kernel's clock, 0 for unknown. predicted: see study.page.predicted.
     """
 
     trial: PageTrial
@@ -45,7 +45,7 @@ class PageEvidence:
     def of_frames(cls, trial: PageTrial, observation: Observation, exact: bool,
                   client: Sequence[CapturedFrame], server: Sequence[CapturedFrame],
                   path: tuple[Delivery, Delivery] | None, tick_ns: int) -> PageEvidence:
-        """Raises CaptureError."""
+        """The evidence in the frames of both captures. Raises CaptureError."""
         exchanges = {port: exchange for (_, port), exchange
                      in read_exchanges(client, server).items()}
         return cls(trial, observation, exchanges, exact, path, tick_ns)
@@ -56,22 +56,22 @@ class PageEvidence:
 
     @cached_property
     def connections(self) -> dict[int, ConnectionTimes]:
-        """By the client's port, in the order of their SYNs."""
+        """The connections by the client's port, in the order of their SYNs."""
         return by_connection(self.objects, self.exchanges)
 
     @cached_property
     def begun_ns(self) -> int:
-        """When the first packet left the client; the client's times count from about then."""
+        """When the first packet left the client, in ns; the client's times begin about then."""
         return min(connection.opened_ns for connection in self.connections.values())
 
     @cached_property
     def down(self) -> list[Crossing]:
-        """The packets that came to the client."""
+        """The packets that reached the client."""
         return crossings.crossings(self.exchanges, to_client=True)
 
     @cached_property
     def up(self) -> list[Crossing]:
-        """The packets that came to the server."""
+        """The packets that reached the server."""
         return crossings.crossings(self.exchanges, to_client=False)
 
     @property
@@ -80,7 +80,7 @@ class PageEvidence:
 
     @property
     def first_screen_ms(self) -> float | None:
-        """When all was there that the first screen waits for; None where nothing says what."""
+        """When the objects of the first screen had arrived; None where no object is marked so."""
         ends = [each["end_ms"] or 0.0 for each, requested
                 in zip(self.objects, self.trial.requested) if requested.is_early]
         return max(ends) if ends else None
@@ -93,7 +93,7 @@ class PageEvidence:
 
 
 class Predicted(NamedTuple):
-    """An object whose end the model of TCP predicts. number: in the page; times in ms."""
+    """An object whose end the model of TCP predicts, in ms after its SYN. number: in the page."""
 
     number: int
     observed_ms: float
@@ -104,11 +104,11 @@ class Predicted(NamedTuple):
 class PageRecord(Record):
     """One page. Times in ms from the request of its document, windows in segments.
 
-    first_byte_ms: when the document's first byte came.
-    document_ms: when the document was there.
-    first_screen_ms: when those objects were there that the first screen waits for; empty where
-        nothing says which.
-    page_ms: when all of the page was there.
+    first_byte_ms: when the document's first byte arrived.
+    document_ms: when the whole document had arrived.
+    first_screen_ms: when the objects that the first screen waits for had arrived; empty where none
+        is marked so.
+    page_ms: when the whole page had arrived.
     page_bytes: of all bodies.
     opened_connections: how many the client opened.
     seen_initcwnd: the initial windows by TCP_INFO, "10", or "3 10" where they differ.
@@ -116,11 +116,11 @@ class PageRecord(Record):
         acknowledgement of data, in the order of their SYNs.
     queued_ms: the mean time from when an object could be requested until a connection was free.
     data_segments: segments with data that the server sent.
-    retransmissions: those of them that were sent before.
+    retransmissions: those of them that had been sent before.
     queue_drops: packets that the bottlenecks' queues dropped, both ways.
-    random_drops: packets that random loss took.
+    random_drops: packets lost at random.
     longest_queue: the most packets at the bottleneck to the client at once.
-    idle_ms: how long the link to the client sent nothing until the page was there.
+    idle_ms: how long the link to the client sent nothing before the page had arrived.
     judged_by: "path" where each packet was judged by delay, rate and queue.
     model_objects: objects whose end the model of TCP predicts: those on connections that never
         waited behind another one's packets.
@@ -151,7 +151,7 @@ class PageRecord(Record):
 
 
 def record_of(evidence: PageEvidence) -> PageRecord:
-    """What was measured of a page, without a verdict."""
+    """The record of a page, before its verdict."""
     trial, objects = evidence.trial, evidence.objects
     connections = evidence.connections.values()
     drops = evidence.observation.get("drops", {}).values()
@@ -187,7 +187,8 @@ def record_of(evidence: PageEvidence) -> PageRecord:
 # The objects over time ----------------------------------------------------------------
 
 class ObjectTimes(NamedTuple):
-    """One object over time, as objects.csv has it. connection: in the order of the SYNs, from 1."""
+    """The times of one object, as objects.csv has them. connection: by the order of SYNs, from 1.
+    """
 
     number: int
     size_bytes: int

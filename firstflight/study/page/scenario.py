@@ -23,17 +23,18 @@ from firstflight.study.scenario import grammar
 from firstflight.study.scenario.seeds import netem_seed
 
 TABLES = ("defaults", "page", "sweep", "figure")
-# What the command line may set in place of the sweeps.
+# The parameters of sweeps that the command line may replace.
 OVERRIDES = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "loss_percent", "http",
              "connections", "initcwnd", "initrwnd", "congestion_control", "repeat")
-_ONE = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "initrwnd")  # a sweep has one value of these
+_ONE = ("uplink_kbps", "initrwnd")  # a sweep has one value of these, as of RTT and bandwidth
 
 
 @dataclass(frozen=True)
 class ListedObject:
-    """One [[object]] of a list, or of a page. See study.page.objects.PageObject.
+    """One [[object]] of a list or of a page (study.page.objects.PageObject).
 
-    count: so many alike. until_byte: where the last of them is named, the others evenly before it.
+    count: for several equal objects. at_byte, until_byte: where the first and the last of them are
+    named; the others are named at even distances between these.
     """
 
     size_bytes: int = key(quantity="response_bytes", name="bytes")
@@ -54,10 +55,9 @@ class ListedObject:
 
 
 def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
-    """The [[object]]s of a document, the first of them the page's own. Raises UsageError.
+    """The [[object]]s of a page, first its document. Raises UsageError.
 
-    What does not say by whom it is named is named by the document; what does not say where, by the
-    last byte.
+    By default an object is named by the document, at its last byte.
     """
     found: list[PageObject] = []
     for number, table in enumerate(schema.as_tables(raw, "object", where), start=1):
@@ -78,9 +78,9 @@ def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
 
 @dataclass(frozen=True)
 class Page:
-    """One [[page]]: objects that are alike, or a list of them.
+    """One [[page]]: a number of equal objects, or a list of objects.
 
-    count, size_bytes, document_bytes: of a made one. listed: its objects, the document first.
+    count, size_bytes, document_bytes: for equal objects. listed: the list, first the document.
     """
 
     name: str = key(reader=schema.file_name)
@@ -102,19 +102,21 @@ class Page:
 
     @property
     def objects(self) -> tuple[PageObject, ...]:
+        """All objects of the page, first the document."""
         if self.count is None or self.size_bytes is None:
             return self.listed
-        return objects.made(self.count, self.size_bytes, self.document_bytes or self.size_bytes)
+        document_bytes = self.document_bytes or self.size_bytes
+        return objects.equal_objects(self.count, self.size_bytes, document_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageSweep(grammar.Sweep[PageTrial]):
     """Pages on one network, in every combination of the lists. Its fields are those of PageTrial.
 
-    uplink_kbps: None for as much as down. spread_ms: parse times are longer by up to so much, drawn
-    from the seed of the repeat, the same under every window. server: "" for what every version of
-    HTTP here has.
-    contents: of page_names, once the pages are read.
+    uplink_kbps: None for the bandwidth to the client. spread_ms: parse times are longer by a draw
+    from 0 to this, from the seed of the repeat and the same under every window. server: "" for one
+    that has every version of HTTP in the sweep. contents: the objects of page_names, set once the
+    pages are read.
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ("page_names", "queue", "loss_percent",
@@ -142,7 +144,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
 
     def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
-        """The sweep with the pages that it names. Raises UsageError where there are none."""
+        """The sweep with the contents of its pages. Raises UsageError where a page is missing."""
         for name in self.page_names:
             if name not in pages:
                 raise UsageError(f"{where}: page: there is no [[page]] {name!r}"
@@ -153,7 +155,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
         return swept
 
     def check_server(self, where: str) -> None:
-        """Raises UsageError where the server cannot do what is requested of it."""
+        """Raises UsageError where the server lacks think times or a version of HTTP."""
         if self.server_name == NGINX:
             if any(each.think_ms for page in self.contents for each in page):
                 raise UsageError(f"{where}: think_ms needs the server {BUILTIN}, which speaks"
@@ -164,7 +166,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
 
     @property
     def server_name(self) -> str:
-        """The same for all versions of HTTP, so that they can be compared."""
+        """The server, one for all versions of HTTP, so that they can be compared."""
         return self.server or (NGINX if HTTP_2 in self.http else BUILTIN)
 
     @property
@@ -172,11 +174,11 @@ class PageSweep(grammar.Sweep[PageTrial]):
         return sum(len(self.initcwnd) * self.repeats(cell) for cell in self.cells())
 
     def repeats(self, cell: Mapping[str, Any]) -> int:
-        """How often a cell is measured: once where nothing of it is drawn."""
+        """How often a cell is measured: once where nothing is drawn at random."""
         return self.repeat if cell["loss_percent"] or self.spread_ms else 1
 
     def cells(self) -> Iterator[dict[str, Any]]:
-        """The combinations; over HTTP/2 there is one number of connections."""
+        """The combinations of the lists; over HTTP/2 with one connection only."""
         for cell in self.combinations():
             if cell["http"] != HTTP_2:
                 yield cell
@@ -184,13 +186,13 @@ class PageSweep(grammar.Sweep[PageTrial]):
                 yield {**cell, "connections": 1}
 
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
-        """Every window of a cell in turn, under the same losses and parse times."""
+        """Yield the windows of each cell in turn, with the same losses and parse times."""
         pages = dict(zip(self.page_names, self.contents))
         for cell in self.cells():
             repeats = self.repeats(cell)
             name, queue = cell.pop("page_names"), cell.pop("queue")
             for repeat in range(1, 1 + repeats):
-                content = objects.text_of(objects.spread(pages[name], self.spread_ms,
+                content = objects.text_of(objects.with_spread(pages[name], self.spread_ms,
                                                          netem_seed(seed, repeat)))
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
@@ -203,14 +205,13 @@ class PageSweep(grammar.Sweep[PageTrial]):
                         seed=netem_seed(seed, repeat) if cell["loss_percent"] else 0)
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class PageFigure(grammar.Figure):
     """A figure.
 
     kind: "times" (the time of the page, a bar for each window) or "waterfall" (each object over
-    time under two windows). sweep: what it shows. windows: of the waterfall, the sweep's first and
-    last where there are none.
+    time, under two windows). sweep: the sweep that it shows. windows: those of a waterfall; () for
+    the sweep's first and last.
     """
 
     kind: Literal["times", "waterfall"]
@@ -222,7 +223,7 @@ PageScenario = grammar.Scenario[PageSweep, PageFigure, grammar.Claim]
 
 
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageScenario:
-    """The scenario of a file. Raises UsageError."""
+    """Read the scenario of a file. Raises UsageError."""
     schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
     defaults = grammar.read_defaults(PageSweep, file.raw, file.where, without=("name", "title"))
@@ -234,6 +235,7 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageSce
 
 
 def _check_figure(figure: PageFigure, sweeps: Sequence[PageSweep], where: str) -> None:
+    """Raises UsageError where a figure names a sweep or window that is not measured."""
     names = [sweep.name for sweep in sweeps]
     schema.one_of(figure.sweep, names, f"{where}: sweep")
     windows = sweeps[names.index(figure.sweep)].initcwnd
@@ -247,14 +249,14 @@ def _check_figure(figure: PageFigure, sweeps: Sequence[PageSweep], where: str) -
 
 def expand(scenario: PageScenario, overrides: Overrides = NOTHING, seed: int = 1
            ) -> list[PageTrial]:
-    """Its trials. Raises UsageError."""
+    """The trials of a scenario with its overrides. Raises UsageError."""
     requested = apply(scenario, overrides)
     check_count(requested.count, "pages", overrides.many)
     return grammar.trials_of(requested.sweeps, scenario.name, seed)
 
 
 def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
-    """The scenario with what the command line has in place of its own. Raises UsageError."""
+    """The scenario with the command line's overrides in its sweeps. Raises UsageError."""
     values = overrides.replacing(OVERRIDES, lambda _, flag: (
         f'{scenario.name}: {flag} does not go with a scenario of kind "page"'),
         'a scenario of kind "page" takes one value')

@@ -17,9 +17,8 @@ from firstflight.study.page.scenario import PageScenario, expand, read_scenario
 from firstflight.study.page.trial import PageTrial
 from firstflight.testbed.messages import ObservedTrial
 
-# From runs on two cores: wall time of a page in a guest, of each object and of each segment.
+# Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
 GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
-
 
 
 class PageKind(Kind):

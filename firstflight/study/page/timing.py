@@ -1,8 +1,8 @@
-"""When the bytes of a page were where, by its packets.
+"""When the bytes of a page arrived, by its packets.
 
-Over HTTP/1.1 the responses of a connection stand one behind another, so that each byte has its
-sequence number. Over HTTP/2 they are mixed, and the captures do not hold what would part them:
-there a time can only be that of some packet.
+Over HTTP/1.1 the responses of a connection follow one another, so each byte has a known sequence
+number. Over HTTP/2 they are interleaved, and captures have headers only: there a time can only be
+compared with the arrivals of packets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Loaded:
     report: Download
 
     def time_ms(self, name: str) -> float:
-        """One of the report's times. Raises KeyError where it has none, which no end has."""
+        """One of the report's times, in ms. Raises KeyError where the report lacks it."""
         value = self.report[name]  # type: ignore[literal-required]
         if not isinstance(value, (int, float)):
             raise KeyError(name)
@@ -35,19 +35,20 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ConnectionTimes:
-    """One connection, and the objects that came on it, in the order of their requests."""
+    """One connection, and the objects that arrived on it, in the order of their requests."""
 
     exchange: Exchange
     objects: tuple[Loaded, ...]
 
     @cached_property
     def opened_ns(self) -> int:
-        """When its first SYN left."""
+        """When its first SYN left the client, in ns; 0 where it has none."""
         return self.exchange.syns[0].time_ns if self.exchange.syns else 0
 
     @cached_property
     def steps(self) -> tuple[list[int], list[int]]:
-        """What had arrived without a gap: sequence numbers that rise, and when, ns."""
+        """How far data had arrived without a gap: rising sequence numbers, and their times in ns.
+        """
         ends, times = [1], [0]
         for segment, complete in with_arrived(self.exchange.at_client, to_client=True):
             if segment.payload_bytes and complete > ends[-1]:
@@ -56,14 +57,15 @@ class ConnectionTimes:
         return ends, times
 
     def arrived_ns(self, end: int) -> int | None:
-        """When all before a sequence number was there; None for never."""
+        """When everything before a sequence number had arrived, in ns; None for never."""
         ends, times = self.steps
         place = bisect_left(ends, end)
         return times[place] if place < len(times) else None
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The sequence number of each response's first byte over HTTP/1.1, and that behind all."""
+        """The sequence number of each response's first byte over HTTP/1.1, and of the end of all.
+        """
         places = [1]
         for loaded in self.objects:
             places.append(places[-1] + loaded.report["header_bytes"] + loaded.report["size"])
@@ -71,20 +73,20 @@ class ConnectionTimes:
 
     @property
     def sent_end(self) -> int:
-        """The sequence number behind all data that the server sent."""
+        """The sequence number after the last byte that the server sent."""
         return max((segment.end for segment in self.exchange.at_server
                     if segment.to_client and segment.payload_bytes), default=1)
 
     @cached_property
     def requested_ns(self) -> tuple[int, ...]:
-        """When each new piece of data left the client: over HTTP/1.1 one for each request."""
+        """When new data left the client, in ns: over HTTP/1.1 one time for each request."""
         return tuple(segment.time_ns for segment in new_data(self.exchange.at_client))
 
 
 def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[Segment, int]]:
-    """Each segment at a host, with the sequence number up to which all had then arrived there.
+    """Yield each segment at a host, with the sequence number below which all data had arrived.
 
-    to_client: whether that host is the client. 0 before a SYN arrived.
+    That number is 0 before a SYN arrived. to_client: whether the host is the client.
     """
     waiting: dict[int, int] = {}
     complete = 0
@@ -100,8 +102,8 @@ def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[
         yield segment, complete
 
 
-def unfounded(exchange: Exchange) -> Iterator[Segment]:
-    """What acknowledges more than had arrived at the host that sent it."""
+def unfounded_acks(exchange: Exchange) -> Iterator[Segment]:
+    """Segments that acknowledge more than had arrived at the host that sent them."""
     for at_host, to_client in ((exchange.at_client, True), (exchange.at_server, False)):
         for segment, complete in with_arrived(at_host, to_client):
             if segment.to_client != to_client and (segment.ack or 0) > complete:
@@ -109,7 +111,7 @@ def unfounded(exchange: Exchange) -> Iterator[Segment]:
 
 
 def new_data(at_client: Sequence[Segment]) -> list[Segment]:
-    """The client's data, without retransmissions."""
+    """The client's data segments, without retransmissions."""
     found: list[Segment] = []
     highest = 1
     for segment in at_client:
@@ -121,7 +123,7 @@ def new_data(at_client: Sequence[Segment]) -> list[Segment]:
 
 def by_connection(objects: Sequence[Download], exchanges: Mapping[int, Exchange]
                   ) -> dict[int, ConnectionTimes]:
-    """Each connection with its objects, by the client's port, in the order of their SYNs."""
+    """The connections with their objects, by the client's port, in the order of their SYNs."""
     on: dict[int, list[Loaded]] = {}
     for number, report in enumerate(objects, start=1):
         on.setdefault(report["port"], []).append(Loaded(number, report))

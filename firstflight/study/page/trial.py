@@ -1,4 +1,4 @@
-"""The trial of a page: its objects fetched under one setting and one window, as plain data."""
+"""The trial of a page: one setting and one window, as plain data."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ HTTP_1, HTTP_2 = "1.1", "2"
 class PageTrial:
     """One page under one setting.
 
-    part: the sweep. page: the name of its page. objects: what is fetched (study.page.objects).
+    part: the sweep. page: the name of the page. objects: its objects as text (study.page.objects).
     http: the version of HTTP. connections: how many the client opens to a host, 1 over HTTP/2.
-    rtt_ms: without load. queue_packets: drop-tail limit of either bottleneck.
-    loss_percent: random loss, towards the client. repeat: its number. seed: of its losses, the
-    same under every window.
-    initcwnd, initrwnd: route metrics at server and client, segments.
+    rtt_ms: without load. queue_packets: the drop-tail limit of either bottleneck. loss_percent:
+    random loss towards the client. repeat: the number of the repeat. seed: of the losses, the same
+    under every window. initcwnd, initrwnd: route metrics of server and client, in segments.
     """
 
     scenario: str
@@ -60,7 +59,7 @@ class PageTrial:
 
     @property
     def requested(self) -> tuple[PageObject, ...]:
-        """Its objects. Raises ValueError where a stored row has none."""
+        """The objects to fetch. Raises ValueError where a stored row has no page."""
         return _parsed(self.objects)
 
     @property
@@ -73,17 +72,17 @@ class PageTrial:
 
     @property
     def paces(self) -> bool:
-        """Whether the server's TCP spreads what it sends by a timer of its own."""
+        """Whether the server's TCP paces: a timer spreads what it sends."""
         return self.congestion_control.startswith("bbr")
 
     @property
     def most_connections(self) -> int:
-        """That the client opens to one host."""
+        """How many connections the client may open to a host."""
         return 1 if self.http == HTTP_2 else self.connections
 
     @property
     def deadline_s(self) -> float:
-        """Seconds of the network's time for the whole page, retransmissions and all."""
+        """Seconds of the network's time that the page may take, retransmissions included."""
         waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
         rounds = 40 + 4 * len(self.requested)
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
@@ -91,7 +90,7 @@ class PageTrial:
 
     @property
     def path(self) -> Path:
-        """What is installed and judged: half the RTT each way; losses are on the way down."""
+        """The path that is installed and judged: half the RTT each way, losses to the client."""
         path = Path.between(self.rtt_ms, self.bandwidth_kbps, self.uplink_kbps, self.queue_packets)
         return replace(path, down=replace(path.down, loss_percent=self.loss_percent,
                                           seed=self.seed))

@@ -1,4 +1,4 @@
-"""Judges pages: what was requested, beside what the packets of all connections show."""
+"""Judges pages: compares what was requested with the packets of all connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firstflight.runs.results.records import SKIPPED
 from firstflight.study.page import order
 from firstflight.study.page.predicted import predicted
 from firstflight.study.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
-from firstflight.study.page.timing import unfounded
+from firstflight.study.page.timing import unfounded_acks
 from firstflight.study.page.trial import HTTP_1, PageTrial
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Observation, ObservedTrial, started_at
@@ -25,18 +25,18 @@ from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH, deliveries
 
-CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to what the client says of it
+CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
 MODEL, MODEL_MS, MODEL_SHARE = "model", 1.0, 0.001
-SURE_SEGMENTS = 43  # that a client's first window always holds: 64 kB less what it keeps free
-_NAMED = 3  # of what differs, in one reason
+SURE_SEGMENTS = 43  # fit into any client's first window: 64 kB less the part that it keeps free
+_NAMED = 3  # examples in one reason
 
 
 def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_kernel: bool = True
                ) -> tuple[PageRecord, Mapping[str, bytes]]:
-    """The record of one trial, and the file of its objects.
+    """Judge one trial; return its record, and the files to keep, by name.
 
-    exact: measured in virtual time. known_kernel: whether its TCP is the one that the model was
-    checked against; else the model is shown and does not judge.
+    exact: measured in virtual time. known_kernel: whether the model was checked against its kernel;
+    otherwise the model's times are recorded and do not judge.
     """
     observation, measured_at = observed.content, started_at(observed.content)
     if observation.get("skipped"):
@@ -57,7 +57,7 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_ker
 
 
 def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvidence:
-    """Raises CaptureError where captures are missing or damaged."""
+    """The evidence of an observed trial. Raises CaptureError where a capture lacks something."""
     client, server = frames_of(observed.client_pcap, observed.server_pcap)
     path = deliveries(client, server, trial.path, tuple) if exact else None
     tick_ns = round(observed.content.get("started_at", 0) * 1e9) if exact else 0
@@ -75,6 +75,7 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvi
 
 
 def _failure(trial: PageTrial, observation: Observation) -> str:
+    """Why the page was not loaded, in words; "" where it was."""
     if observation.get("error"):
         return observation["error"]
     objects = observation.get("objects", ())
@@ -91,7 +92,7 @@ def _failure(trial: PageTrial, observation: Observation) -> str:
     return f"object {timeless}: the client reported no times" if timeless else ""
 
 
-# What is compared --------------------------------------------------------------------
+# The checks ----------------------------------------------------------------------------
 
 def _compare_sizes(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"object {number} {each['size']} instead of {requested.size_bytes}"
@@ -103,7 +104,7 @@ def _compare_sizes(evidence: PageEvidence) -> Iterator[Comparison]:
 
 @lru_cache(maxsize=4096)
 def _digest(size_bytes: int) -> str:
-    """Of a body as every server of the testbed makes it."""
+    """The SHA-256 of a body of this size, as all servers of the testbed send it."""
     return hashlib.sha256(body_of(size_bytes)).hexdigest()
 
 
@@ -116,7 +117,7 @@ def _compare_digests(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Over HTTP/1.1 headers and bodies are all that a connection carries; HTTP/2 frames them."""
+    """Over HTTP/1.1 a connection carries headers and bodies only; over HTTP/2 frames as well."""
     for number, connection in enumerate(evidence.connections.values(), start=1):
         carried, reported = connection.sent_end - 1, connection.starts[-1] - 1
         if evidence.trial.http == HTTP_1:
@@ -130,7 +131,7 @@ def _compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
 
 def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"{segment.ack} at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
-             for exchange in evidence.exchanges.values() for segment in unfounded(exchange)]
+             for exchange in evidence.exchanges.values() for segment in unfounded_acks(exchange)]
     yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{_examples(wrong)}", "none")
 
 
@@ -144,10 +145,10 @@ def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
-    """On the wire: never more than the window, and all of it where the first response fills it.
+    """The first flight is at most the window, and as large where the first response fills it.
 
-    What a timer sends beyond the window is no part of it: a tail loss probe has new data. How much
-    the client's first window allows, its SYN says in 16 bits.
+    What a timer sends beyond the window does not count: a tail loss probe has new data. The
+    client's SYN gives its first window in 16 bits, so the client may allow less.
     """
     trial = evidence.trial
     for number, connection in enumerate(evidence.connections.values(), start=1):
@@ -168,7 +169,7 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
-    """As many as were allowed, and none without an object."""
+    """No more connections to a host than allowed, and none without an object."""
     trial = evidence.trial
     by_host: dict[int, set[int]] = {}
     for each, requested in zip(evidence.objects, trial.requested):

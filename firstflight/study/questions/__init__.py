@@ -1,1 +1,1 @@
-"""A question by flags, written as a scenario."""
+"""A question by flags, as a scenario."""

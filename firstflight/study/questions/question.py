@@ -1,8 +1,8 @@
-"""A question of one's own: a network, a sender and responses by flags, as a scenario.
+"""Builds a scenario of a question by flags: a network, a sender and responses.
 
-The run keeps it as a file, so that it is resumed, reported and drawn like any
-scenario. What has several values decides on the figure: bars of windows for none,
-groups of them for one, maps for more.
+The run keeps it as a file, so that it is resumed, reported and drawn like any scenario. The number
+of parameters with several values decides on the figure: bars of windows for none, groups of bars
+for one, a map for more.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, Sweep
 
-CLIENT, TLS_CLIENT = "libcurl", "curl"  # the Python library of Debian's has another TLS
-REPEAT_BY_CHANCE = 100  # fetches of every setting where chance decides
-# Words of --help in the place of a default that is a value.
+CLIENT, TLS_CLIENT = "libcurl", "curl"  # Debian's pycurl uses another TLS library than curl
+REPEAT_BY_CHANCE = 100  # fetches of each setting where chance decides
+# Parameters whose default is no value: it follows from others.
 _FOLLOWS: dict[str, tuple[Any, ...]] = {"uplink_kbps": (None,), "system": ()}
-# What published set-ups did otherwise is asked for in a file only.
-ASKED = tuple(name for name in SWEPT if name in FLAGS)
-_WHERE = "the question"  # in the place of a file's name
-MOST_BARS = 6  # in a group; a map shows more
+# The parameters with flags. Those of published set-ups have none: only files set them.
+WITH_FLAGS = tuple(name for name in SWEPT if name in FLAGS)
+_WHERE = "the question"  # in messages, in place of a file's name
+MOST_BARS = 6  # in a group; more windows become a map
 
 
 def scenario(name: str, requested: Overrides) -> Scenario:
-    """The scenario of a question. Raises UsageError that names the flag."""
+    """Build the scenario of a question. Raises UsageError that names the flag."""
     check_own_name(name)
     given = requested.checked()
     if "load" in given:
@@ -51,12 +51,12 @@ def scenario(name: str, requested: Overrides) -> Scenario:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
-    values = {known: given.get(known) or _usual(known) for known in (*ASKED, "initcwnd")}
+    values = {known: given.get(known) or _usual(known) for known in (*WITH_FLAGS, "initcwnd")}
     usual = TLS_CLIENT if any(values["chain_bytes"]) or own and own.ca else CLIENT
     client: Any = schema.one_of(requested.client or usual, CLIENTS, "--client")
-    windows, varied = values["initcwnd"], [known for known in ASKED if len(values[known]) > 1]
+    windows, varied = values["initcwnd"], [known for known in WITH_FLAGS if len(values[known]) > 1]
     sweep = Sweep(
-        name="own", lists={known: values[known] for known in ASKED if values[known]},
+        name="own", lists={known: values[known] for known in WITH_FLAGS if values[known]},
         initcwnd=windows, own_server=own.text if own else "", client=client,
         repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE)
     sweep.check(_WHERE)
@@ -70,7 +70,7 @@ def scenario(name: str, requested: Overrides) -> Scenario:
 
 @contextmanager
 def errors_by_flags() -> Iterator[None]:
-    """What is wrong with a question, in the words of its flags: "(kept, --kept)" is "(--kept)"."""
+    """Let messages name flags instead of keys: "(kept, --kept)" becomes "(--kept)"."""
     try:
         yield
     except UsageError as error:
@@ -79,12 +79,12 @@ def errors_by_flags() -> Iterator[None]:
 
 
 def _usual(name: str) -> tuple[Any, ...]:
-    """The values of a quantity that the question does not say."""
+    """The values of a parameter that has no flag in the question."""
     return _FOLLOWS[name] if name in _FOLLOWS else FLAGS[name].defaults
 
 
 def _figures(windows: tuple[int, ...], varied: list[str]) -> Iterator[Figure]:
-    """The answer by what has several values, and the packets of one transfer."""
+    """The figure of the answer, by the parameters with several values, and one of packets."""
     made = partial(Figure, sweep="own", baseline_initcwnd=windows[0], metric="total_ms")
     title = _title(windows, varied)
     if not varied:
@@ -104,9 +104,9 @@ def _title(windows: tuple[int, ...], varied: list[str]) -> str:
 
 
 def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
-    """The question in one sentence: the windows, and the network that they are requested."""
+    """The question in one sentence: the windows, and the parameters of network and response."""
     named = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
-             for name in ASKED
+             for name in WITH_FLAGS
              if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
              or name in varied or values[name] != _usual(name)]
     verb = "do" if len(values["initcwnd"]) > 1 else "does"

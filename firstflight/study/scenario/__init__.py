@@ -1,1 +1,1 @@
-"""What may be requested: quantities with their units and ranges, and the files that hold them."""
+"""What scenarios of all kinds share: the grammar of their files, published numbers, seeds."""

@@ -1,7 +1,7 @@
-"""What scenarios of every kind have: sweeps, figures of what they measure, and claims on those.
+"""What scenarios of every kind have: sweeps, figures of what these measure, and claims on figures.
 
-A kind adds its own fields to each of the three. A file has them as tables: [defaults] of the
-sweeps, [[figure]]s and [[claim]]s.
+A kind adds its own fields to each of the three. In a file they are tables: [[sweep]]s with their
+[defaults], [[figure]]s and [[claim]]s.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from firstflight.runs.schema import key
 if TYPE_CHECKING:
     from firstflight.findings.findings import Statement
 
-# Names that no figure may have, and what has them.
+# Names that a figure must not have, and what has them.
 TAKEN = {ON_THE_WIRE: "drawing of kept captures", SENTENCES: "table of the file's own sentences"}
 
 T = TypeVar("T")
@@ -35,9 +35,9 @@ Tr = TypeVar("Tr", bound=AnyTrial)
 class Sweep(ABC, Generic[Tr]):
     """Lists of values that are measured in every combination.
 
-    LISTS: the fields that are such lists; the first vary the slowest. TOGETHER: the fields that
-    hold rows instead, and of which lists each row has a value. Rows vary slower than lists;
-    without any, those lists stand for themselves.
+    LISTS: the fields that are such lists; the first one varies slowest. TOGETHER: fields that hold
+    rows, each with the names of the lists that a row has values of. A field that has rows replaces
+    these lists. Rows vary slower than lists.
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ()
@@ -47,11 +47,11 @@ class Sweep(ABC, Generic[Tr]):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many trials there are, by multiplication: there may be billions."""
+        """The number of trials, by multiplication: there may be billions."""
 
     @abstractmethod
     def trials(self, scenario: str, seed: int) -> Iterator[Tr]:
-        """The trials in the order in which they are measured. seed: of the run."""
+        """Yield the trials in the order in which they are measured. seed: of the run."""
 
     @property
     def by_name(self) -> Mapping[str, Sequence[Any]]:
@@ -59,7 +59,7 @@ class Sweep(ABC, Generic[Tr]):
         return {name: getattr(self, name) for name in self.LISTS}
 
     def combinations(self) -> Iterator[dict[str, Any]]:
-        """A value of each of LISTS by its name, for every combination."""
+        """Yield each combination: a value of each of LISTS, by its name."""
         rows = [[dict(zip(names, row)) for row in getattr(self, together)]
                 for together, names in self._in_rows().items()]
         lists = self._apart()
@@ -69,25 +69,25 @@ class Sweep(ABC, Generic[Tr]):
                 yield {**given, **dict(zip(lists, combination))}
 
     def combination_count(self, lengths: Mapping[str, int] | None = None) -> int:
-        """How many combinations there are; lengths: of some lists, in place of their own."""
+        """The number of combinations. lengths: of some lists, in place of their own lengths."""
         every = {**{name: len(getattr(self, name)) for name in self._in_rows()},
                  **{name: len(values) for name, values in self._apart().items()}}
         return math.prod({**every, **{name: length for name, length in (lengths or {}).items()
                                       if name in every}}.values())
 
     def _in_rows(self) -> dict[str, tuple[str, ...]]:
-        """Those of TOGETHER that there are."""
+        """The fields of TOGETHER that have rows, each with its lists."""
         return {name: names for name, names in self.TOGETHER.items() if getattr(self, name)}
 
     def _apart(self) -> dict[str, Sequence[Any]]:
-        """The lists by name of which no row has a value."""
+        """The lists of which no row has a value, by name."""
         together = {name for names in self._in_rows().values() for name in names}
         return {name: values for name, values in self.by_name.items() if name not in together}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """name: a part of the names of its files. title: one line."""
+    """A figure. name: a part of the names of its files. title: one line."""
 
     name: str = key(reader=schema.file_name)
     title: str
@@ -95,10 +95,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the source, and its test. figure: the name of its figure.
+    """A sentence of the source (says), tested on a figure, by its name.
 
-    abstract_only: no more of the source was read; then a result that is reproduced counts as
-    direction.
+    abstract_only: only the abstract of the source was read. Then a result that would be
+    "reproduced" is "direction".
     """
 
     figure: str
@@ -113,7 +113,7 @@ S = TypeVar("S", bound=Sweep[Any])
 
 @dataclass(frozen=True)
 class Scenario(Generic[S, F, C]):
-    """What is measured, and which figures and claims it is for."""
+    """What is measured (sweeps), and the figures and claims that are built from it."""
 
     head: Head
     sweeps: tuple[S, ...]
@@ -126,7 +126,7 @@ class Scenario(Generic[S, F, C]):
 
     @property
     def count(self) -> int:
-        """How many trials the sweeps have."""
+        """The number of trials of all sweeps."""
         return sum(sweep.count for sweep in self.sweeps)
 
     def sweep(self, name: str) -> S:
@@ -134,7 +134,7 @@ class Scenario(Generic[S, F, C]):
 
 
 def trials_of(sweeps: Iterable[Sweep[Tr]], scenario: str, seed: int) -> list[Tr]:
-    """The trials of sweeps, in their order, none twice."""
+    """The trials of the sweeps in order, without duplicates."""
     return list(dict.fromkeys(trial for sweep in sweeps for trial in sweep.trials(scenario, seed)))
 
 
@@ -142,9 +142,10 @@ def read_scenario(file: ScenarioFile, sweeps: tuple[S, ...], figure: type[F], cl
                   check_figure: Callable[[F, Sequence[S], str], None],
                   check_claim: Callable[[C, F, Sequence[S], str], None],
                   table: str = "sweep") -> Scenario[S, F, C]:
-    """The scenario of a file whose sweeps, [[table]] each, are read. Raises UsageError.
+    """Read the figures, claims and head of a file whose sweeps are read. Raises UsageError.
 
-    check_figure, check_claim: raise UsageError where one names what is not measured.
+    table: the name of a sweep's table. check_figure, check_claim: raise UsageError where a figure
+    or claim names something that is not measured.
     """
     if not sweeps:
         raise UsageError(f"{file.where}: has no [[{table}]], so nothing to measure")
@@ -153,14 +154,17 @@ def read_scenario(file: ScenarioFile, sweeps: tuple[S, ...], figure: type[F], cl
         check_figure(shown, sweeps, place)
     by_name = {shown.name: shown for shown in figures.values()}
     claims = read_claims(claim, file.raw, list(by_name.values()), file.where)
-    for place, said in claims.items():
-        check_claim(said, by_name[said.figure], sweeps, place)
+    for place, stated in claims.items():
+        check_claim(stated, by_name[stated.figure], sweeps, place)
     return Scenario(file.head(), sweeps, tuple(by_name.values()), tuple(claims.values()))
 
 
 def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
                   without: Collection[str] = ()) -> dict[str, object]:
-    """The [defaults], keys of `kind` but for some of its own. Raises UsageError."""
+    """Read [defaults], whose keys are those of `kind`. Raises UsageError.
+
+    without: keys of `kind` that have no default.
+    """
     defaults = schema.table(raw, "defaults", where)
     schema.known_keys(defaults, [name for name in schema.keys_of(kind) if name not in without],
                       f"{where}: [defaults]")
@@ -168,7 +172,7 @@ def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
 
 
 def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[str, F]:
-    """The [[figure]]s, by the place that names each in a message. Raises UsageError."""
+    """Read the [[figure]]s, by their places as messages name them. Raises UsageError."""
     figures = {f'{where}: [[figure]] "{figure.name}"': figure
                for figure in schema.read_tables(kind, raw, "figure", where)}
     for place, figure in figures.items():
@@ -179,7 +183,7 @@ def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[s
 
 def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figure], where: str
                 ) -> dict[str, C]:
-    """The [[claim]]s on figures that there are, likewise. Raises UsageError."""
+    """Read the [[claim]]s on these figures, by their places in messages. Raises UsageError."""
     claims = {f'{where}: [[claim]] "{claim.says}"': claim
               for claim in schema.read_tables(kind, raw, "claim", where, called="says")}
     for place, claim in claims.items():
@@ -188,7 +192,7 @@ def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figu
 
 
 def as_read(claim: Claim, statement: Statement) -> Statement:
-    """The statement on a claim; of an abstract nothing is counted as reproduced."""
+    """The statement on a claim; "reproduced" becomes "direction" if only an abstract was read."""
     if not claim.abstract_only or statement.outcome != REPRODUCED:
         return statement
     return replace(statement, outcome=DIRECTION,
@@ -196,5 +200,5 @@ def as_read(claim: Claim, statement: Statement) -> Statement:
 
 
 def claims_on(figure: Figure, claims: Sequence[C]) -> tuple[C, ...]:
-    """Those of a figure."""
+    """The claims on a figure."""
     return tuple(claim for claim in claims if claim.figure == figure.name)

@@ -1,4 +1,4 @@
-"""Published numbers, from paper/*.csv: comment lines with the source, a header, rows."""
+"""Reads published numbers from paper/*.csv: comment lines with the source, a header, rows."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class PublishedFetch:
 
 
 def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Published]:
-    """The bars of a figure, by label: of one panel where the file has several.
+    """The bars of a figure, by label. panel: one of several that a file has.
 
-    The paper names a bar by its upper end. The label stands in the first column but `panel`.
-    Percentages are as the file has them. A file of improvements has absolute_ms and percent, one
-    of times total_ms or, as the paper's Figure 2, avg_tcp_latency_ms. Raises UsageError.
+    The paper labels a bar by its upper end; the label is in the first column other than `panel`.
+    Percentages are as the file has them. A file of improvements has the columns absolute_ms and
+    percent. A file of times has total_ms or, as the paper's Figure 2, avg_tcp_latency_ms. Raises
+    UsageError.
     """
     header = _header(path_of(file, folder))
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
@@ -47,7 +48,7 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
         label = next(value for column, value in row.items() if column != "panel")
 
         def value(column: str) -> float | None:
-            # Where a file has only improvements, each bar has both of its values.
+            # In a file of improvements each bar needs both of its values.
             may_lack = time in header or column not in header
             return None if may_lack and not row.get(column) else number(row, column, file)
 
@@ -70,17 +71,17 @@ def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
 
 
 def shares(by: str) -> dict[str, Published]:
-    """The buckets of SHARES_FILE by one of SHARES_PANELS, with the share of each."""
+    """The buckets of SHARES_FILE by a quantity of SHARES_PANELS, each with its share."""
     return buckets(SHARES_FILE, SHARES_PANELS[by])
 
 
 def is_of_the_paper(file: str) -> bool:
-    """Whether a file holds numbers of the paper itself, not of who reproduced it."""
+    """Whether a file has numbers of the paper itself, and not of a reproduction."""
     return file.startswith("paper_")
 
 
 def source(file: str, folder: Path = PAPER) -> str:
-    """The first comment line of a file: where its numbers are from and how exact they are."""
+    """The first comment line of a file: the source of its numbers, and how exact they are."""
     return _lines(path_of(file, folder))[0].lstrip("# ").strip()
 
 
@@ -97,7 +98,7 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
 
 
 def path_of(file: str, folder: Path = PAPER) -> Path:
-    """A file of the folder, whatever a scenario names. Raises UsageError."""
+    """The path of a file in the folder, by a name from a scenario. Raises UsageError."""
     try:
         return files.inside(folder, file)
     except FirstFlightError as error:

@@ -1,4 +1,4 @@
-"""Seeds: of each repeat's, user's or host's random numbers, from the seed of the run."""
+"""Seeds of the random numbers of each repeat, user or host, from the seed of the run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import zlib
 
 
 def seed_for(run_seed: int, number: int) -> int:
-    """The seed of one repeat, user or host by its number, 32 bits."""
+    """A seed of 32 bits for one repeat, user or host, by its number."""
     return zlib.crc32(f"{run_seed} {number}".encode())
 
 
 def netem_seed(run_seed: int, number: int) -> int:
-    """The same for netem, whose generator starts neighbouring seeds alike.
+    """The same for netem, with the bits mixed.
 
-    So the bits are mixed. Of the seeds 1 to 100 as they are, 12 would lose the fifth packet at a
-    loss rate of 2 %, and none some others (kernel, prandom_seed_state: no warm-up).
+    Its generator begins alike with neighbouring seeds (kernel, prandom_seed_state: no warm-up). At
+    a loss rate of 2 %, 12 of the seeds 1 to 100 would lose the fifth packet, and none some others.
     """
     return seed_for(run_seed, number) * 0x9E3779B1 % 2**32

@@ -1,4 +1,4 @@
-"""Tables of a scenario's file, for scenarios that were made of flags or of users, not read."""
+"""Writes the tables of a scenario's file, for scenarios built from flags or from users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from firstflight.runs.scenario_file import Head
 
 
 def head(of: Head, others: Mapping[str, Any]) -> list[str]:
-    """The lines before the tables, the claim first, and [sysctls]; others: keys of the kind."""
+    """The lines before the tables, beginning with the claim, and [sysctls].
+
+    others: further keys, of the kind.
+    """
     lines = [f"# {of.claim}", "", *table("", {**schema.values_of(of), **others})]
     if of.sysctls:
         lines += table("[sysctls]", {f'"{name}"': value for name, value in of.sysctls.items()})
@@ -20,7 +23,7 @@ def head(of: Head, others: Mapping[str, Any]) -> list[str]:
 
 def table(heading: str, values: Mapping[str, Any], comments: Mapping[str, str] | None = None
           ) -> list[str]:
-    """The lines of a table and an empty one; comments: what stands behind a key."""
-    said = {key: f"  # {comment}" for key, comment in (comments or {}).items() if comment}
-    lines = [f"{key} = {format_toml(value)}{said.get(key, '')}" for key, value in values.items()]
+    """The lines of a table, and an empty line. comments: behind keys, by key."""
+    behind = {key: f"  # {comment}" for key, comment in (comments or {}).items() if comment}
+    lines = [f"{key} = {format_toml(value)}{behind.get(key, '')}" for key, value in values.items()]
     return [*filter(None, [heading]), *lines, ""]

@@ -22,7 +22,7 @@ from firstflight.study.fetches.verify.transfers import computed
 from tests.golden import stored
 
 GOOD = stored.load("https").judge()
-ASKED = {"rtt_ms": [100], "bandwidth_kbps": [100_000]}
+WITH_FLAGS = {"rtt_ms": [100], "bandwidth_kbps": [100_000]}
 
 
 DEBIAN_12, DEBIAN_13 = (3, 0, 0, 0, 0), (3, 5, 0, 0, 0)
@@ -35,7 +35,7 @@ def of_debian_12(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
-    return registry.cliff_question(what, Overrides({**ASKED, **lists})).trials
+    return registry.cliff_question(what, Overrides({**WITH_FLAGS, **lists})).trials
 
 
 def by_model(requested: Sequence[Trial], shift: int = 0,
@@ -106,7 +106,7 @@ def test_another_servers_cliff_is_its_own() -> None:
     """Told with what was seen on the wire; no model to agree with."""
     requested = trials(server=["nginx"], initcwnd=[10])
     measured = registry.cliffs(search.CHAIN, registry.cliff_question(
-        search.CHAIN, Overrides({**ASKED, "server": ["nginx"], "initcwnd": [10]})),
+        search.CHAIN, Overrides({**WITH_FLAGS, "server": ["nginx"], "initcwnd": [10]})),
         lambda some: {trial: replace(record, flight_bytes=12_952, flight_segments=10)
                       for trial, record in by_model(some, shift=15).items()})
     assert list(measured)[:-1] == [(True, [
@@ -148,7 +148,7 @@ def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
 
 
 def test_early_data_has_its_cliff_under_the_clients_window() -> None:
-    study = registry.cliff_question(search.EARLY, Overrides(ASKED))
+    study = registry.cliff_question(search.EARLY, Overrides(WITH_FLAGS))
     (trial,) = study.trials
     assert (trial.server, trial.resumed, trial.system) == ("nginx", 1, "debian13")
     ((agrees, lines),) = registry.cliffs(search.EARLY, study, early)
@@ -195,7 +195,7 @@ def test_a_response_has_its_cliff_too() -> None:
 
 @pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
 def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: bool) -> None:
-    study = registry.cliff_question(search.CHAIN, Overrides({**ASKED, "initcwnd": [3]}))
+    study = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [3]}))
     (agrees, _), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
     assert agrees is is_as_the_model_has_it
 
@@ -237,7 +237,7 @@ def test_of_sizes_beyond_one_that_does_not_fit_none_is_taken() -> None:
 
 
 def test_the_ends_of_the_range_are_told() -> None:
-    question = registry.cliff_question(search.CHAIN, Overrides({**ASKED, "initcwnd": [100]}))
+    question = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [100]}))
     sysctls = question.head.sysctls  # buffers as large as that window needs
     (all_fit,) = search.search(search.CHAIN, question.trials, sysctls,
                               lambda some: by_model(some, sysctls=sysctls))

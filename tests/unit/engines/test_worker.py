@@ -268,7 +268,7 @@ def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
 # What is exchanged with a builder -----------------------------------------------------
 
 KEY, SOURCE = "0123456789abcdef", "ab" * 32
-ASKED = {"configuration": KEY, "compiler": "gcc 12"}
+WITH_FLAGS = {"configuration": KEY, "compiler": "gcc 12"}
 
 
 @pytest.fixture
@@ -308,13 +308,13 @@ def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
 
 def refused(file: Path, folder: Path, requested: dict[str, str] | None = None) -> str:
     with pytest.raises(ImportRefused) as caught:
-        import_kernel(file, folder, ASKED if requested is None else requested)
+        import_kernel(file, folder, WITH_FLAGS if requested is None else requested)
     assert not list(folder.iterdir()), "nothing is written"
     return str(caught.value)
 
 
 def test_what_is_exported_is_taken(built_folder: Path, file: Path, empty: Path) -> None:
-    import_kernel(file, empty, {**ASKED, "source": SOURCE})
+    import_kernel(file, empty, {**WITH_FLAGS, "source": SOURCE})
     assert {path.name: path.read_bytes() for path in empty.iterdir()} == {
         **{name: (built_folder / name).read_bytes() for name in MEMBERS},
         "source": b"linux-source-7.2, imported\n"}
@@ -328,7 +328,7 @@ def test_what_is_exported_is_taken(built_folder: Path, file: Path, empty: Path) 
     ("source", "ef01", "another source: abab")])
 def test_a_kernel_that_was_made_otherwise_is_refused(file: Path, empty: Path, name: str,
                                                      here: str, why: str) -> None:
-    assert why in refused(file, empty, {**ASKED, name: here})
+    assert why in refused(file, empty, {**WITH_FLAGS, name: here})
 
 
 @pytest.mark.parametrize("name", ["linux", "config"])

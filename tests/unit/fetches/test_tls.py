@@ -109,12 +109,12 @@ def test_the_model_follows_the_servers_sysctls() -> None:
 EARLY = stored.load("nginx_early")
 LATE = stored.load("nginx_resumed")  # the same without early data
 PORT = EARLY.observation["fetch"]["port"]
-ASKED: dict[str, list[Any]] = {"chain_bytes": [4000], "server": ["nginx"], "resumed": [1],
+WITH_FLAGS: dict[str, list[Any]] = {"chain_bytes": [4000], "server": ["nginx"], "resumed": [1],
                                "early_data_bytes": [1], "initcwnd": [10]}
 
 
 def early_trials(**lists: Any) -> tuple[Trial, ...]:
-    return tuple(registry.own_question("own", Overrides({**ASKED, **lists})).trials)
+    return tuple(registry.own_question("own", Overrides({**WITH_FLAGS, **lists})).trials)
 
 
 def test_early_data_is_found_behind_the_hello_and_answered_at_once() -> None:

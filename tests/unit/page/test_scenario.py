@@ -73,7 +73,7 @@ def test_a_queue_has_its_length_in_packets(length: str, packets: int) -> None:
 
 
 def test_a_made_page_names_its_objects_along_the_document() -> None:
-    assert objects.made(3, 6000, 8000) == (
+    assert objects.equal_objects(3, 6000, 8000) == (
         PageObject(8000), PageObject(6000, 1, 2000), PageObject(6000, 1, 4000),
         PageObject(6000, 1, 6000))
 
