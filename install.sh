@@ -8,8 +8,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 export LC_ALL=C
 
-# Without recommended packages: Mininet's would bring Open vSwitch and its services, and the project's networks
-# have Linux bridges for switches. None of these starts a service.
+# Recommended packages are not installed: Mininet's would bring Open vSwitch and its services, and the project's
+# networks use Linux bridges. None of these packages starts a service.
 readonly TO_RUN=(
     mininet iproute2 net-tools procps                             # the network
     curl wget ca-certificates                                     # the clients
@@ -17,11 +17,11 @@ readonly TO_RUN=(
 )
 readonly TO_BUILD=(gcc libc6-dev make flex bison bc xz-utils bzip2 python3  # the guest kernel
     curl ca-certificates)                                      # and its source, where apt has none
-readonly TO_PATCH=(patch)     # a kernel under a name
-readonly TO_CLUSTER=(python3-distributed openssl)    # run.sh --cluster, and the machines of one
+readonly TO_PATCH=(patch)     # for --kernel NAME --patch
+readonly TO_CLUSTER=(python3-distributed openssl)    # for run.sh --cluster, and its machines
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
-readonly TO_SERVE=(nginx-light)                       # run.sh --server nginx: its program, not its service
-readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # scripts of others
+readonly TO_SERVE=(nginx-light)                       # for run.sh --server nginx: the program, not the service
+readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # for users' Mininet scripts
 readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
@@ -33,40 +33,40 @@ usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-min
        install.sh [--with-mininet] --kernel NAME [--source DIR|TAR|VERSION] [--patch FILE]… [--config OPTION=VALUE]…
        install.sh --list-kernels | --remove-kernel NAME
 
-Installs what is missing: Debian's or Ubuntu's packages (as root, or through sudo) and the guest kernel,
-built from source once (two minutes on two cores) while everything else is installed. It says first
-what it is going to do. If it is interrupted or killed, it continues when it is started again.
+Installs what is missing: Debian's or Ubuntu's packages (as root, or by sudo) and the guest kernel,
+which is built from source once (two minutes on two cores) while packages are installed. It prints
+first what it is going to do. If it is interrupted or killed, run it again: it continues.
 
-  --check       install nothing; say what is missing and exit 1 if anything is
-  --test        also what ./test.sh needs, with both kernels and what Mininet scripts start
+  --check       install nothing; print what is missing, and exit 1 if anything is
+  --test        also what ./test.sh needs: both kernels, and the programs that Mininet scripts start
   --with-cluster    also Dask, for run.sh --cluster (docs/INSTALL.md)
   --with-nginx  also nginx, for run.sh --server nginx (docs/STUDIES.md); it is not started as a service
   --with-mininet  for ./run.sh -- COMMAND (vtime/MININET.md): the kernel for commands in place of the one for
-                trials, and what Mininet scripts start: Open vSwitch, its controller, brctl, iperf, iperf3, ping,
-                killall, nc, tcpdump, telnet; no service of theirs is started
+                trials, and programs that Mininet scripts start: Open vSwitch, its controller, brctl, iperf,
+                iperf3, ping, killall, nc, tcpdump, telnet; none of their services is started
   --for-commands  only that kernel, and Mininet
   --with-pq     also Debian 13's programs for guests: OpenSSL 3.5 with ML-DSA, SLH-DSA and ML-KEM
-                (docs/STUDIES.md). apt fetches 50 MB and checks their signatures; unpacked in the
-                cache they take 120 MB, and the machine's own packages stay as they are. Checked where
-                they are there already, and made anew where they were changed
-  --remove-pq   remove those again
-  --no-kernel   not the guest kernel, nor the compiler for it (then only the engine host works)
-  --only-python    Python and nothing else: run.sh reads its flags with it before it installs the rest
-  --export-kernel FILE   write the guest kernel to a file, for machines that shall not build it again
-  --import-kernel FILE   take the guest kernel from such a file, if it is what this machine would build;
-                with --with-mininet both are about the kernel for commands
+                (docs/STUDIES.md). apt fetches 50 MB and checks the signatures. Unpacked in the
+                cache they take 120 MB; the machine's own packages do not change. Where they are
+                installed already they are checked, and fetched again if they were changed
+  --remove-pq   remove Debian 13's programs
+  --no-kernel   without the guest kernel and the compiler for it (then only the engine host works)
+  --only-python    Python only: run.sh reads its flags with it before it installs the rest
+  --export-kernel FILE   write the guest kernel to a file, for machines that should not build it again
+  --import-kernel FILE   take the guest kernel from such a file, if it is the one that this machine would
+                build; with --with-mininet both flags are about the kernel for commands
   --kernel NAME a kernel beside the default one, under a name for run.sh --kernel (vtime/KERNELS.md); with
                 --with-mininet one for commands. --source: a tree, an archive, or a version such as 7.2 or
                 6.18.21 (default: as the default kernel). --patch: applied to it as by patch -p1.
                 --config: added to its configuration. The same NAME again builds what changed, in seconds
-  --list-kernels   those that there are, a line each
-  --remove-kernel NAME   remove one
+  --list-kernels   list the named kernels
+  --remove-kernel NAME   remove a named kernel
   -h, --help    this text
 
-FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from; runs use its kernel from then on, until
-it is another one or "default", the distribution's: see vtime/kernel/build.sh --help.
+FIRST_FLIGHT_KERNEL_SOURCE may name a kernel source to build from. Runs then use that kernel, until the
+variable names another source, or "default" for the distribution's: see vtime/kernel/build.sh --help.
 FIRST_FLIGHT_DEBIAN_MIRROR names a mirror of Debian for --with-pq, where this machine's apt has none.
-Exit status: 0 all is there, 1 failed, 2 usage, 4 this machine cannot, 130 interrupted.
+Exit status: 0 everything is installed, 1 failed, 2 wrong usage, 4 this machine cannot, 130 interrupted.
 EOF
 }
 
@@ -102,11 +102,11 @@ check_distribution() {
 }
 
 is_kernel_there() {     # FLAG: of build.sh, or none
-    # A source that the user names may be of another version than the cached kernel: build.sh compares.
+    # The user's source may have another version than the cached kernel: then build.sh compares.
     [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/vtime/kernel/build.sh" ${1:+"$1"} --path >/dev/null
 }
 
-# Debian 13's programs: make, check or remove them, as the user who will run guests.
+# make, check or remove: Debian 13's programs, as the user who will run guests.
 newer_debian() {
     local -a as=()
     if (( EUID == 0 )) && [[ -n ${SUDO_USER-} && $SUDO_USER != root ]]; then
@@ -126,12 +126,12 @@ missing_packages() {
 python_version() {
     local version
     version=$(dpkg-query -W -f '${Version}' python3 2>/dev/null) || true
-    # Not installed yet: the one that would be.
+    # Not installed yet: the version that apt would install.
     [[ -n $version ]] || version=$(apt-cache policy python3 | sed -n 's/^  Candidate: \([0-9].*\)/\1/p')
     echo "$version"
 }
 
-# Python before 3.11 needs a package for TOML; asked once the package lists are there.
+# Python before 3.11 needs a package for TOML. Called again once the package lists are read.
 want_tomli() {
     local version
     version=$(python_version)
@@ -154,19 +154,19 @@ check_rights() {
     (( EUID != 0 )) || return 0
     local advice="run as root: apt-get install --no-install-recommends ${missing[*]}"
     command -v sudo >/dev/null || die 4 "packages are missing and there is no sudo; $advice"
-    # Where no one can type a password, asking for it would fail with less to say.
+    # Where nobody can type a password, this message says more than sudo's.
     sudo -n true 2>/dev/null || [[ -t 0 ]] ||
         die 4 "packages are missing and sudo wants a password that no one can type here; $advice"
 }
 
-# noninteractive: no questions; needrestart (Ubuntu) would restart services that use a library just replaced.
+# noninteractive: no questions. Ubuntu's needrestart would restart services that use a replaced library.
 apt() {
     began_at=$(wc -l <"$log")
     as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
         apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >>"$log" 2>&1
 }
 
-# Why the last apt-get failed, in its own words: its first error, else the last that was said (by sudo).
+# Why the last apt-get failed: its first error, else the last line of its output (as of sudo).
 apt_reason() {
     tail -n +"$(( began_at + 1 ))" "$log" | grep -m 1 -E '^(E: |dpkg: error )' ||
         tail -n +"$(( began_at + 1 ))" "$log" | tail -n 1
@@ -184,10 +184,10 @@ read_lists() {
     if apt update; then
         say "read the package lists, $(( SECONDS - began )) s"
     else
-        # Often one of several sources is out of reach and the others suffice.
+        # Often only one of several sources cannot be reached, and the others are enough.
         keep_log=yes
         update_failed="; apt-get update failed: $(apt_reason)"
-        say "going on with the package lists there are$update_failed (its log is $log)"
+        say "continuing with the old package lists$update_failed (its log is $log)"
     fi
 }
 
@@ -201,7 +201,7 @@ check_offered() {
     die 4 "no package source offers" $absent"$hint$update_failed (apt's log is $log)"
 }
 
-# Seen by the trap, which runs after main has ended.
+# Global, since the trap runs after main has ended.
 log='' keep_log='' update_failed='' builds=()
 
 clean_up() {
@@ -214,8 +214,8 @@ interrupted() {     # STATUS
     exit "$1"
 }
 
-# Some of Debian's packages start a server, now and with every boot: a Web server on port 80, a switch, its
-# controller. Who has it already keeps it so.
+# Some of Debian's packages start a service, at once and at every boot: a web server on port 80, a switch,
+# its controller. A service that is installed already is left alone.
 readonly SERVICES='nginx-light nginx /usr/sbin/nginx
 openvswitch-switch openvswitch-switch /usr/sbin/ovs-vswitchd
 openvswitch-switch ovsdb-server /usr/sbin/ovs-vswitchd
@@ -238,7 +238,7 @@ install_packages() {    # the wanted ones that are missing
     (( ${#missing[@]} > 0 )) || return 0
     check_rights
     [[ -n $log ]] || log=$(mktemp -t first-flight-install.XXXXXX.log) ||
-        die 4 "no file can be made in ${TMPDIR:-/tmp}; see above"
+        die 4 "cannot create a file in ${TMPDIR:-/tmp}; see above"
     if [[ -n $(not_offered) ]]; then
         read_lists
         want_tomli
@@ -249,7 +249,7 @@ install_packages() {    # the wanted ones that are missing
     say "installing ${missing[*]}"
     keep_services_from_starting
     if ! apt install --no-install-recommends "${missing[@]}"; then
-        # Most often the lists are old and name files that the mirror no longer has.
+        # Most often the lists are old, and name files that the mirror does not have any more.
         read_lists
         apt install --no-install-recommends "${missing[@]}" || {
             keep_log=yes
@@ -259,15 +259,15 @@ install_packages() {    # the wanted ones that are missing
     say "installed packages: ${#missing[@]}, $(( SECONDS - began )) s"
 }
 
-# The kernel's compiler first; kernels are built, one after the other, while all else is installed.
+# The compiler is installed first; kernels are built, one after another, while the rest is installed.
 install_all() {
     local every=("${wanted[@]}") status=0 pq_status=0 kernel
     if (( ${#missing_kernels[@]} > 0 )) && [[ -z $imported ]]; then
         wanted=("${TO_BUILD[@]}")
         install_packages
         for kernel in "${missing_kernels[@]}"; do
-            # It gets a TERM if this script is killed; the shell sees whether it was killed even earlier.
-            # shellcheck disable=SC2016  # of that shell
+            # It gets SIGTERM if this script is killed; the shell notices if that happened even earlier.
+            # shellcheck disable=SC2016  # that shell expands it
             env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
                 "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} "${keep[@]}" >/dev/null &
             builds+=("$!")
@@ -283,14 +283,14 @@ install_all() {
         wait "${builds[0]}" || { status=$?; break; }
         builds=("${builds[@]:1}")
     done
-    (( status != 2 )) || exit 2     # the file or source that was named is wrong, and build.sh has said so
+    (( status != 2 )) || exit 2     # the named file or source is wrong, and build.sh has printed why
     (( status == 0 )) || die "$status" "no guest kernel; ./install.sh --no-kernel does without (the engine host works then)"
     (( pq_status == 0 )) || exit "$pq_status"
 }
 
 # ---------------------------------------------------------------- the whole
 
-# What is going to be done, and how long it takes: measured on two cores, and 165 MB fetched.
+# Print what is going to be done and how long it takes (measured on two cores; 165 MB are fetched).
 announce() {
     local packages='' kernel='' minutes count=${#missing_kernels[@]}
     (( ${#missing[@]} == 0 )) || packages="${#missing[@]} packages by apt (a minute or two)"
@@ -339,13 +339,13 @@ main() {
         --list-kernels) exec "$here/vtime/kernel/build.sh" --list ;;
         --remove-kernel) exec "$here/vtime/kernel/build.sh" --remove "${2-}" ;;
         -h | --help) usage; exit 0 ;;
-        *) die 2 "what is $1? See install.sh --help" ;;
+        *) die 2 "unknown flag $1; see install.sh --help" ;;
         esac
         shift
     done
-    [[ -z ${named[*]} || -n $only_named ]] || die 2 "--source, --patch and --config are of a kernel under a name: give --kernel NAME"
+    [[ -z ${named[*]} || -n $only_named ]] || die 2 "--source, --patch and --config need --kernel NAME, which they build"
     if [[ -n $only_named ]]; then
-        # Names, patches and options that are wrong are refused before anything is installed.
+        # Wrong names, patches and options are refused before anything is installed.
         "$here/vtime/kernel/build.sh" "${named[@]}" --check-words || exit
         [[ -z ${kernels[0]-} ]] || named+=("${kernels[0]}")
         kernels=() wanted+=("${TO_BUILD[@]}" "${TO_PATCH[@]}")
@@ -372,7 +372,7 @@ main() {
         trap - EXIT INT TERM HUP
         exec "$here/vtime/kernel/build.sh" "${named[@]}"
     fi
-    exit 0  # here: this file may have been changed meanwhile, and bash would read on in it
+    exit 0  # not at the end of the file: bash would read on in it, and it may have changed meanwhile
 }
 
 main "$@"

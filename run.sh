@@ -2,23 +2,23 @@
 # The driver: read the flags, install what is missing, measure, draw. Flags go to experiment.py (--help).
 [ -n "${BASH_VERSION-}" ] || exec /bin/bash "$0" "$@"  # as sh run.sh
 set -euo pipefail
-trap 'exit 130' INT     # whatever it was at has said so
+trap 'exit 130' INT     # the program that was interrupted has printed a line
 [[ -n $(type -P env) ]] || export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin
 # Whoever calls it stays in their folder: paths among the flags begin there.
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 
-# Mininet lives with the system's Python; another one may come first on the PATH. Ctrl-C waits
-# until experiment.py is read: an interpreter that it interrupts while it starts says so at length.
+# Mininet needs the system's Python; another one may come first in PATH. Ctrl-C is blocked until
+# experiment.py is read: Python prints a long traceback if it is interrupted while it starts.
 python=/usr/bin/python3
 start=(env --block-signal=INT "$python" "$here/experiment.py")
-# After sudo, the caches of Python and matplotlib would stay behind in the user's folders as root's.
+# After sudo, caches of Python and matplotlib in the user's folders would belong to root.
 [[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1 MPLCONFIGDIR=~root/.cache/matplotlib
 
-# These need nothing that would have to be installed first, but Python itself, which a small Debian lacks.
+# These flags need nothing to be installed first, except Python, which a minimal Debian lacks.
 needed=() before=''
 for flag in "$@"; do
     case $flag in
-        --) needed=(--for-commands); break ;;   # what stands behind it is somebody's command
+        --) needed=(--for-commands); break ;;   # a command of the user's follows, with its own flags
         -h | --help | --version | --list | --new | --new=* | --check | --check=* | --probe | --probe=* | --dry-run)
             [[ -x $python ]] || {
                 echo "run.sh: ${flag%%=*} needs $python, and there is none; ./install.sh installs it" >&2
@@ -32,13 +32,13 @@ for flag in "$@"; do
     before=$flag
 done
 
-# If this script is killed, install.sh gets a TERM, and ends once apt has ended.
+# If this script is killed, install.sh gets SIGTERM, and ends once apt has ended.
 install() { env --default-signal=TERM setpriv --pdeathsig TERM "$here/install.sh" "$@"; }
 
-# Wrong flags are reported before anything is installed; experiment.py reads them anyway.
+# Wrong flags are reported before anything is installed: experiment.py reads them first.
 status=0
 "$here/install.sh" --check "${needed[@]}" 2>/dev/null || status=$?
-if (( status == 4 )); then  # this machine cannot: it says why
+if (( status == 4 )); then  # this machine cannot run it; install.sh prints why
     "$here/install.sh" "${needed[@]}"
 elif (( status != 0 )); then
     [[ -x $python ]] || install --only-python

@@ -2,11 +2,11 @@
 # The test command: installs what the tests need, then runs them all.
 #   ./test.sh                    everything
 #   ./test.sh -k verdict         flags go to pytest
-#   ./test.sh --with-pq          also what needs Debian 13's programs: fetches them (install.sh)
+#   ./test.sh --with-pq          also tests that need Debian 13's programs, which it fetches (install.sh)
 [ -n "${BASH_VERSION-}" ] || exec /bin/bash "$0" "$@"  # as sh test.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
-# Of Debian 12. Other versions, with other libraries' types, find other things.
+# Debian 12's version. Other versions, with the types of other libraries, find other errors.
 readonly MYPY=1.0
 
 if [[ ${1-} == --help || ${1-} == -h ]]; then
@@ -17,8 +17,8 @@ with_pq=()
 [[ ${1-} != --with-pq ]] || { with_pq=(--with-pq); shift; }
 ./install.sh --test "${with_pq[@]}"
 
-# Tests wait for guests and servers: twice as many side by side as there are processors. Each
-# worker imports the project first, which a test or two are not worth.
+# Tests wait for guests and servers, so twice as many run at once as there are processors. Starting
+# workers does not pay off for a few tests, since each worker imports the project.
 workers=$(( 2 * $(nproc) ))
 side_by_side=(-n $(( workers < 8 ? workers : 8 )))
 for word; do
@@ -27,9 +27,9 @@ for word; do
     esac
 done
 
-declare -A checks=()     # by name: a process each, whose words are shown when the tests have ended
+declare -A checks=()     # processes by name; their output is shown after the tests
 said=$(mktemp -d)
-# shellcheck disable=SC2317  # a trap calls it
+# shellcheck disable=SC2317  # a trap calls this
 end() {
     [[ -z ${checks[*]} ]] || kill "${checks[@]}" 2>/dev/null || true
     rm -rf "$said"
@@ -45,10 +45,10 @@ check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh vtime/kernel/*.sh vti
 check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks docs firstflight paper tests vtime vtime/command/packetdrill
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then
-    # Beside the kernels, by the digest of each file: a new clone looks at what changed.
+    # The cache lies next to the kernels and is keyed by file digests: a new clone checks what changed.
     check mypy /usr/bin/python3 -m mypy --cache-dir "${XDG_CACHE_HOME:-$HOME/.cache}/first-flight/mypy"
 else
-    echo "left out: the project's types are held to mypy $MYPY, this is $version" >&2
+    echo "skipped mypy: the project is checked with mypy $MYPY, this is $version" >&2
 fi
 
 echo "== pytest" >&2

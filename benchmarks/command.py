@@ -1,4 +1,4 @@
-"""What benchmarks share: how each ends, and what it needs."""
+"""What benchmarks share: how they end, and what they need."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from firstflight.commands.engines import engine_errors
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
-    """Run a benchmark's main and exit with its status; what an engine lacks is one line.
+    """Run a benchmark's main and exit with its status; an engine's error is printed in one line.
 
-    0, 1 what it measured is wrong, 2 usage, 4 this machine cannot.
+    Status: 0 if all is right, 1 if what it measured is wrong, 2 for wrong usage, 4 if this machine
+    cannot run it.
     """
     def guarded(words: Sequence[str]) -> int:
         with engine_errors():
@@ -23,6 +24,6 @@ def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
 
 
 def need(program: str) -> None:
-    """Raises CannotError where a program, named as its package, is not installed."""
+    """Raises CannotError where a program is not installed; its package has the same name."""
     if not shutil.which(program):
         raise CannotError(f"no {program}: apt-get install --no-install-recommends {program}")

@@ -1,8 +1,8 @@
-"""Processor time of a command with all its processes, counted by a control group.
+"""Counts the processor time of a command and all its processes, by a control group.
 
-What `wait` reports of children lacks the processes of a guest that die with it
-(16.9 of 27.6 s were reported): UML's processes are traced by its kernel, and
-nobody waits for them. A control group counts every process that was in it.
+The times that `wait` reports lack the processes of a guest (16.9 of 27.6 s were reported): UML's
+kernel traces them, they die with it, and nobody waits for them. A control group counts every
+process that was in it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The second version of control groups, and the first: where groups are made,
-# the file that counts, and microseconds in one of its numbers.
+# Control groups, version 2 and version 1: where groups are made, the file with the counter, and
+# microseconds in one of its units.
 ROOTS = ((Path("/sys/fs/cgroup"), "cpu.stat", 1.0),
          (Path("/sys/fs/cgroup/cpuacct"), "cpuacct.usage", 0.001))
 
-GONE_S = 10.0  # the longest that processes of an ended command are waited for
+GONE_S = 10.0  # the longest wait for the processes of a command that has ended
 
 
 class Group:
@@ -28,17 +28,17 @@ class Group:
         self.folder, self.counter, self.microseconds = folder, counter, microseconds
 
     def command(self, words: list[str]) -> list[str]:
-        """The command, run within the group from its first process on."""
+        """The words that run a command within the group, from its first process on."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self.folder / "cgroup.procs"),
                 *words]
 
     @property
     def used_s(self) -> float:
-        """Processor seconds of everything that has run in it so far."""
+        """Processor seconds of everything that ran in the group so far."""
         return self.seconds(self.counter.read_text(encoding="ascii"))
 
     def seconds(self, content: str) -> float:
-        """Seconds by the content of the counter's file."""
+        """Seconds, by the content of the counter's file."""
         numbers = content.split()
         # "usage_usec 123 …" in the second version, a bare number in the first.
         return int(numbers[1] if len(numbers) > 1 else numbers[0]) * self.microseconds / 1e6
@@ -46,7 +46,7 @@ class Group:
 
 @contextmanager
 def group() -> Iterator[Group | None]:
-    """A new control group, gone afterwards; None where none can be made (it takes root)."""
+    """Make a control group, and remove it afterwards; None where that needs root."""
     new_group = next(filter(None, map(_make, *zip(*ROOTS))), None)
     try:
         yield new_group
@@ -56,7 +56,7 @@ def group() -> Iterator[Group | None]:
 
 
 def _remove(folder: Path) -> None:
-    """Once its last process has gone, which the kernel may see a moment after we did."""
+    """Remove a group once its last process has gone, which the kernel may notice a little later."""
     deadline = time.monotonic() + GONE_S
     while True:
         try:

@@ -1,13 +1,13 @@
-"""Time a command of ./run.sh as a user gives it, in turns with another version, or with ns-3.
+"""Times a command of ./run.sh, alone, or in turns with another version or with ns-3.
 
     /usr/bin/python3 -m benchmarks.timer [--runs 5] [-- --scenario zhao2019 …]
     /usr/bin/python3 -m benchmarks.timer --before FOLDER -- --scenario dukkipati2010
     /usr/bin/python3 -m benchmarks.timer --ns3
 
-Prints the least, median and most over the runs. What is compared runs in turns, so that whatever
-else the machine does meets both alike; the ratio is the median of those of the pairs. Processor
-time is of all processes, by a control group, which takes root. Machines differ and are noisy:
-compare runs on one machine, not numbers from two.
+Prints the least, median and most over the runs. The two sides run in turns, so that other load on
+the machine affects both alike; the ratio is the median over the pairs. Processor time is that of
+all processes, counted by a control group, which needs root. Machines differ and are noisy, so
+compare runs on one machine only.
 --before FOLDER: another version's working tree (git worktree add FOLDER COMMIT).
 --ns3: the grid of zhao2019, next to the same fetches in ns-3 (Debian's libns3-dev, 3.37, and g++):
 benchmarks/ns3_grid.cc, one process with ns-3's own TCP for all cells.
@@ -36,7 +36,7 @@ from firstflight.study.fetches.verify.record import Record
 
 @dataclass(frozen=True)
 class Timing:
-    """One run of a command. processor_s: None where it cannot be counted."""
+    """What one run of a command took. processor_s: None where it cannot be counted."""
 
     wall_s: float
     processor_s: float | None
@@ -47,9 +47,9 @@ Look = Callable[[Path], object]
 
 
 def watched(words: Sequence[str], given: str = "") -> tuple[Timing, str]:
-    """Run a command with this input to its end: what it took, and its output.
+    """Run a command to its end; return what it took and its output. given: its input.
 
-    Raises FirstFlightError with its last words if it fails.
+    Raises FirstFlightError with its last line if it fails.
     """
     with processor.group() as group:
         start = time.monotonic()
@@ -63,7 +63,7 @@ def watched(words: Sequence[str], given: str = "") -> tuple[Timing, str]:
 
 
 def timed(flags: Sequence[str], project: Path = PROJECT, look: Look = lambda run: None) -> Timing:
-    """One run of run.sh, figures drawn, in a folder of its own; look: is given each run's folder.
+    """Run run.sh with figures, in a temporary folder. look: is called with each run's folder.
 
     Raises FirstFlightError if it fails.
     """
@@ -83,13 +83,13 @@ def timed(flags: Sequence[str], project: Path = PROJECT, look: Look = lambda run
 GRID = "zhao2019"
 LIBRARIES = ("point-to-point", "internet", "network", "core")
 CONTROL = "TcpCubic"
-HEADER_BYTES, REQUEST_BYTES = 42, 78  # of our server's answer and of curl's request
+HEADER_BYTES, REQUEST_BYTES = 42, 78  # of our server's response and of curl's request
 NEAR_PERCENT = 2
 Cell = tuple[float, float, int]  # RTT in ms, kbit/s, initial window in segments
 
 
 def compiled(folder: Path) -> Path:
-    """The program that fetches the grid in ns-3. Raises CannotError where it cannot be made."""
+    """Compile the program that fetches the grid in ns-3. Raises CannotError."""
     command.need("g++")
     if not Path("/usr/include/ns3/core-module.h").exists():
         raise CannotError("no ns-3: apt-get install --no-install-recommends libns3-dev")
@@ -104,7 +104,7 @@ def compiled(folder: Path) -> Path:
 
 
 def simulated(program: Path) -> tuple[Timing, dict[Cell, float]]:
-    """One run of the grid: what it took, and each cell's ms from the SYN to the last byte."""
+    """Run the grid in ns-3; return what it took, and each cell's ms from SYN to last byte."""
     trials = registry.study_of(scenario_file.find(GRID)).trials
     timing, output = watched(
         [str(program), CONTROL, str(REQUEST_BYTES), str(trials[0].response_bytes + HEADER_BYTES),
@@ -119,14 +119,14 @@ def simulated(program: Path) -> tuple[Timing, dict[Cell, float]]:
 
 
 def cells_of(run: Path) -> dict[Cell, float]:
-    """curl's time of each cell in a stored run of the grid, in ms."""
+    """curl's time in ms of each cell, in a stored run of the grid."""
     return {(trial.rtt_ms, trial.bandwidth_kbps, trial.initcwnd): record.total_ms
             for record in read_records(run / "trials.csv", Record)
             if (trial := record.trial) and record.total_ms is not None}
 
 
 def difference(ours: Mapping[Cell, float], theirs: Mapping[Cell, float]) -> str:
-    """How far theirs is from ours over the cells of both, in one line."""
+    """How far ns-3's times are from ours, over the cells of both, in one line."""
     percent = sorted((theirs[cell] / ours[cell] - 1) * 100 for cell in ours.keys() & theirs.keys())
     near = sum(abs(deviation) <= NEAR_PERCENT for deviation in percent)
     return (f"{len(percent)} cells, ns-3's times against ours: median"
@@ -142,7 +142,7 @@ SHOWN: tuple[tuple[str, Callable[[Timing], float | None]], ...] = (
 
 
 def table(ours: Sequence[Timing], others: Sequence[Timing], name: str) -> list[str]:
-    """A line for each quantity; others: the same number of runs of what is compared, or none."""
+    """A line for each quantity. others: as many runs of the other side, or none; name: of it."""
     lines = [f"{'':<28} {'least':>8} {'median':>8} {'most':>8}"
              + (f" {name:>8} {'ratio':>6}" if others else "")]
     for quantity, value in SHOWN:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Write docs/REPRODUCE.md, a page for each scenario, and README's chapter on results.
 
-The findings of the newest whole run of every scenario go to docs/results/<scenario>.json,
-where they replace those of an older run. All documents are rendered from there: the page
-docs/results/<scenario>.md, and by templates with quotes in place of numbers docs/REPRODUCE.md,
-which links to the pages, and the chapter of README. Only --measure measures.
+The findings of the newest whole run of each scenario go to docs/results/<scenario>.json, in place
+of those of an older run. All documents are rendered from there: the page of the scenario,
+docs/results/<scenario>.md, docs/REPRODUCE.md, which links to the pages, and the chapter of README.
+The last two have templates with quotes in place of numbers. Only --measure measures.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
 # Documents with quotes in place of numbers.
 TEMPLATES = DOCS / "templates"
-SCENARIOS = "{table}"  # where REPRODUCE has a line for each scenario
+SCENARIOS = "{table}"  # stands in REPRODUCE's template for the table of scenarios
 GALLERY_HEAD = """\
 # Gallery
 
@@ -58,10 +58,10 @@ of its Figure 5 together, or what its first sentence rests on. `./run.sh SCENARI
 figures into `figures/`.
 
 """
-# Figures of the gallery besides a scenario's first; README has the first one of these.
+# Further figures in the gallery, after a scenario's first; README shows the first of these.
 FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6"), "ietf78_south_america": ("photos", "maps"),
            "page2026": ("mobile", "waterfall")}
-# Runs that are kept besides: by the name of their page the scenario and its larger sample.
+# Larger samples whose findings are kept, too: by the name of their page, scenario and sample.
 SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
@@ -97,7 +97,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def measure(name: str, results: Path, hours: int) -> None:
-    """A whole run by the driver, unless there is a recent one. Raises KeyboardInterrupt."""
+    """Run a whole scenario by run.sh, unless there is a recent run. Raises KeyboardInterrupt."""
     since = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat()
     if any(finished(runs.read_facts(folder)) >= since for folder in whole_runs(name, results)):
         return
@@ -111,14 +111,14 @@ def measure(name: str, results: Path, hours: int) -> None:
 
 
 def whole_runs(name: str, results: Path) -> list[Path]:
-    """The whole runs of a scenario, or of a sample of SAMPLES, the newest first."""
+    """The runs of a whole scenario, or of a page of SAMPLES, the newest first."""
     scenario, sample = SAMPLES.get(name, (name, ""))
     return [folder for folder in runs.whole_runs(scenario, results)
             if sample_of(runs.read_facts(folder)) == sample]
 
 
 def sample_of(facts: Mapping[str, object]) -> str:
-    """The run's --sample, "" for the scenario's own."""
+    """The run's --sample; "" for the scenario's own sample."""
     words = facts.get("arguments")
     flags = iter([str(word) for word in words] if isinstance(words, list) else [])
     for flag in flags:
@@ -137,7 +137,7 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            kept = stated.with_sentences(stored_report(folder), ())  # which are of today's file
+            kept = stated.with_sentences(stored_report(folder), ())  # kept_reports() adds them
             print(files.write(path, data.dumps(kept)))
             return
         except FirstFlightError as error:
@@ -149,11 +149,15 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
 
 
 def finished(facts: Mapping[str, object]) -> str:
+    """When a run finished, as ISO 8601; "" for unknown."""
     return str(facts.get("finished_at", ""))
 
 
 def kept_reports(findings: Path) -> dict[str, Report]:
-    """What is kept of each scenario, in its file's words of today. Raises FirstFlightError."""
+    """The kept report of each scenario, with the words of its file today, by name.
+
+    Raises FirstFlightError.
+    """
     reports = {}
     for name in sorted((*scenario_file.names(), *SAMPLES)):
         if (findings / f"{name}.json").exists():
@@ -171,11 +175,11 @@ def template(name: str) -> str:
 
 
 def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
-    """The pages of scenarios, which lie where findings are kept and link to the index."""
+    """The pages of scenarios, by path. They lie next to the findings and link to the index."""
     back, gallery = os.path.relpath(index, findings), os.path.relpath(GALLERY, findings)
     made = {}
     for name, report in reports.items():
-        scenario, _ = SAMPLES.get(name, (name, ""))  # whose name its figures have
+        scenario, _ = SAMPLES.get(name, (name, ""))  # its figures are named after the scenario
         short = replace(with_short_tables(report), name=scenario)
         made[findings / f"{name}.md"] = markdown.page(short, back, [
             f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
@@ -183,10 +187,10 @@ def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Pa
 
 
 def stricter() -> str:
-    """The tolerances of the scenarios that have their own, from their files."""
+    """Lines with the tolerances of the scenarios that have their own, from their files."""
     lines = []
     for name in scenario_file.names():
-        with suppress(UsageError):  # main() tells what is wrong with a file
+        with suppress(UsageError):  # main() reports what is wrong with a file
             if table := scenario_file.find(name).raw.get("as_published"):
                 lines.append(f"- `{name}`: {table['within_percent']} % or {table['within_ms']} ms,"
                              f" and {table['within_points']} points")
@@ -194,7 +198,7 @@ def stricter() -> str:
 
 
 def with_short_tables(report: Report) -> Report:
-    """The report with the first rows of each of its longer tables, quoted from all of them."""
+    """The report with longer tables cut to MOST_ROWS; its result quotes the whole tables."""
     def shortened(table: Table) -> Table:
         if len(table.rows) <= MOST_ROWS:
             return table
@@ -210,7 +214,10 @@ def with_short_tables(report: Report) -> Report:
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
-    """What quotes findings, unless it quotes what is not kept, and the pages."""
+    """Write README's chapter, REPRODUCE and the pages.
+
+    A document that quotes a finding that is not kept stays as it is, with a message.
+    """
     index, findings = arguments.output or OUTPUT, arguments.findings
     for path, made in ((arguments.readme, partial(in_readme, arguments.readme, reports.values())),
                        (index, partial(reproduce, index, reports, findings))):
@@ -223,17 +230,17 @@ def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace
 
 
 def pictures_of(name: str) -> list[Path]:
-    """The files of a scenario's pictures in the gallery."""
+    """The paths of a scenario's pictures in the gallery, whether they exist or not."""
     return [GALLERY / f"{name}{ending}.png" for ending in (
         "", *(f"_{figure}" for figure in FURTHER.get(name, ())))]
 
 
 def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
-    """docs/GALLERY.md and its pictures.
+    """Write docs/GALLERY.md and its pictures.
 
-    known: what is kept of each scenario. Of one without a whole run its picture stands.
+    known: the kept report of each scenario. A scenario without a whole run keeps its pictures.
     """
-    from firstflight.findings import drawing  # and with it matplotlib: only where it draws
+    from firstflight.findings import drawing  # imports matplotlib, so only where it draws
     shown, pictures = [], {}
     for name, kept in known.items():
         if name in SAMPLES:
@@ -254,8 +261,9 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 def in_gallery(report: Report) -> Report:
     """A report with its first figure only, and those of FURTHER.
 
-    Bars are shown on one page: the run's own, or else up to three figures under each other, of
-    more those that are named alike (fig5_rtt, fig5_bw). They come before bars of windows.
+    Figures of bars come before figures of windows, and are shown on one page: the run's own page,
+    or up to MOST_ON_A_PAGE figures under each other. Where there are more, those whose names begin
+    alike (fig5_rtt, fig5_bw).
     """
     drawn = [finding for finding in report.findings if finding.chart is not None]
     if not drawn:
@@ -283,7 +291,7 @@ def in_readme(path: Path, reports: Iterable[Report]) -> str:
 
 
 def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str:
-    """docs/REPRODUCE.md: each published claim, with ours. Raises FirstFlightError."""
+    """The text of docs/REPRODUCE.md. Raises FirstFlightError."""
     text = template("REPRODUCE")
     for name, word in {
             "within_percent": f"{claims.WITHIN_PERCENT:g}",
@@ -299,7 +307,7 @@ def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str
 
 
 def filled(text: str) -> str:
-    """Paragraphs in lines of a width that README has; a picture stays on one line."""
+    """Paragraphs wrapped to WIDTH; a picture stays on one line."""
     return "\n\n".join(
         paragraph if paragraph.startswith("[![") else
         textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -307,7 +315,7 @@ def filled(text: str) -> str:
 
 
 def write_chapter(folder: Path, output: Path | None) -> None:
-    """The chapter of one run, to a file or to standard output. Raises FirstFlightError."""
+    """Write the chapter of one run to a file, or to standard output. Raises FirstFlightError."""
     chapter = markdown.chapter(stored_report(folder))
     if output is None:
         print(chapter, end="")

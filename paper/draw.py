@@ -1,10 +1,11 @@
-"""Draws a population of clients and responses, as the paper's were, into a table of rows.
+"""Draws a population like the paper's clients and responses, and writes it as a table of rows.
 
     /usr/bin/python3 -m paper.draw dukkipati2010 [--seed N] [--full]
 
-scenarios/populations/<name>.toml says how. Each row is one response of one client. RTT and
-bandwidth come from a joint distribution: of all that have the marginals that the paper prints, the
-closest, in relative entropy, to what is known besides (Csiszár 1975; docs/STUDIES.md).
+scenarios/populations/<name>.toml describes the population. Each row is one response of one client.
+RTT and bandwidth come from a joint distribution. Of all distributions with the marginals that the
+paper prints, it is the one closest, in relative entropy, to the rest of what is known (Csiszár
+1975; docs/STUDIES.md).
 """
 
 from __future__ import annotations
@@ -33,52 +34,57 @@ from firstflight.study.scenario.published import buckets, shares
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred
 EXACT = 1e-9  # largest error of a fitted share
-LEAST_SHARE = 1e-9  # of a cell that is shown
-# Figure 3's medians at AvgDC, by which a client is far or near, slow or fast.
+LEAST_SHARE = 1e-9  # of a cell in the table of the joint distribution
+# Figure 3's medians at AvgDC: clients beyond them are far, or slow.
 MIDDLE_RTT_MS, MIDDLE_BANDWIDTH_KBPS = 70.0, 1200.0
 BDP_ENDS_BYTES = (RTT_ENDS_MS[0] * BANDWIDTH_ENDS_KBPS[0] / 8,
                   RTT_ENDS_MS[1] * BANDWIDTH_ENDS_KBPS[1] / 8)
-HEADER_BYTES = 56  # of server.py's response, without the digits of the length: a burst holds them
+HEADER_BYTES = 56  # of server.py's response, without the digits of its length; part of a burst
 SEGMENT_BYTES = 1448
 MIN_RTT_MS = 1.0
 
 
 @dataclass(frozen=True)
 class Population:
-    """Whom to draw, and what happens to a response beyond its size and its client's network."""
+    """What to draw: clients, their responses, and what happens to a response."""
 
     name: str
     datacenter: str  # average or slow
     clients: int
     responses: int  # of each client
-    full_clients: int = 0  # of the large sample
-    explained: int = 0  # responses of each client that the steps of causes are measured for
+    full_clients: int = 0  # in the large sample
+    explained: int = 0  # responses of each client for which the steps of causes are measured
     rtt_at_most_ms: float = math.inf
     sizes: str = "web_search"  # of Figure 1
-    two_stages: bool = False  # a burst and, after a gap, the body; or everything in one write
-    burst_segments: Sequence[int] = (3, 4)  # each as often
-    no_gap_share: float = 0.0  # of the responses; the gaps of the others have a gamma distribution
+    two_stages: bool = False  # a burst and after a gap the body, in place of a single write
+    burst_segments: Sequence[int] = (3, 4)  # equally likely
+    no_gap_share: float = 0.0  # of the responses; the gaps of the others are gamma distributed
     gap_mean_ms: float = 250.0
     gap_shape: float = 7.0
     first_share: float = 1.0  # of the responses: the first on their connection
-    link_factor: float = 1.0  # median of link rate over key: the key is a /24's average throughput
-    link_spread: float = 0.0  # deviation of its logarithm
-    rtt_factor: float = 1.0  # RTT without queueing over key: the key is the least RTT
-    queueing_bytes: float = 0.0  # mean queue at the key bandwidth, exponential
-    lossy_share: float = 0.0  # of the responses, which meet loss_percent
+    # A key is the published value by which a client is counted: a /24's average throughput, and its
+    # least RTT.
+    link_factor: float = 1.0  # median of link rate / key bandwidth
+    link_spread: float = 0.0  # standard deviation of the logarithm of link rate / key bandwidth
+    rtt_factor: float = 1.0  # RTT without queueing / key RTT
+    queueing_bytes: float = 0.0  # mean queue at the key bandwidth, exponentially distributed
+    lossy_share: float = 0.0  # of the responses: those with loss_percent
     loss_percent: float = 0.0
     queue_packets: int = 1000
-    far_and_slow: float = 0.0  # see `dependence`
+    far_and_slow: float = 0.0  # see dependence()
     very_far_and_slow: float = 0.0
-    # The powers by which responses of the first window's week lean to the far and slow, and to long
-    # gaps; 0, 0: all windows were measured side by side.
+    # Exponents of the weights in the first window's week: how much more it has of far and slow
+    # clients, and of long gaps. 0, 0: all windows were measured in the same weeks.
     baseline_week: float = 0.0
     baseline_gap: float = 0.0
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """Shares by one quantity, sum 1. edges: in ms, kbit/s or bytes, one more than labels."""
+    """Shares by one quantity; their sum is 1.
+
+    edges: of the buckets, in ms, kbit/s or bytes; one more than labels and shares.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -86,13 +92,20 @@ class Marginal:
     shares: tuple[float, ...]
 
     def bucket(self, values: Numbers) -> NDArray[numpy.intp]:
-        """The bucket of each value; it has its upper end. The outer ones have what lies beyond."""
+        """The index of each value's bucket, same shape.
+
+        A bucket includes its upper edge, and the outer buckets include everything beyond.
+        """
         return numpy.searchsorted(numpy.array(self.edges[1:-1]), values, side="left")
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A distribution on a grid. rtt_ms (r,), bandwidth_kbps (b,): middles; share (r, b): sum 1."""
+    """A joint distribution of RTT and bandwidth on a grid.
+
+    rtt_ms, bandwidth_kbps: the middles of the cells, shapes (r,) and (b,). share: shape (r, b),
+    with sum 1.
+    """
 
     rtt_ms: Numbers
     bandwidth_kbps: Numbers
@@ -101,7 +114,7 @@ class Joint:
 
     @property
     def members(self) -> list[NDArray[numpy.intp]]:
-        """The bucket of each cell by every marginal, shape (r, b) each."""
+        """For each marginal, the bucket of each cell, shape (r, b)."""
         values = {"RTT": self.rtt_ms[:, None], "BW": self.bandwidth_kbps[None, :],
                   "BDP": numpy.outer(self.rtt_ms, self.bandwidth_kbps) / 8}
         return [known.bucket(numpy.broadcast_to(values[known.name], self.share.shape))
@@ -145,11 +158,12 @@ DATACENTERS = {"average": average_datacenter, "slow": slow_datacenter}
 
 def dependence(far_and_slow: float, very_far_and_slow: float, rtt_ms: Numbers,
                bandwidth_kbps: Numbers) -> Numbers:
-    """Odds by which far clients are slow and near ones not, shape (r, b); 0, 0: independence.
+    """How much likelier than independence a cell is because far clients are slow; shape (r, b).
 
-    In natural logarithms, far_and_slow times the geometric mean of how far and how slow a
-    client is by AvgDC's medians, less that of far and fast and of near and slow;
-    very_far_and_slow times the product of how far and how slow it is.
+    How far and how slow a client is are natural logarithms of its distance from AvgDC's medians.
+    The logarithm of the result is far_and_slow times their geometric mean, less the same for far
+    and fast and for near and slow clients, plus very_far_and_slow times their product. It is 0
+    where both parameters are 0. rtt_ms: shape (r,); bandwidth_kbps: shape (b,).
     """
     far = numpy.log(rtt_ms / MIDDLE_RTT_MS)[:, None]
     slow = numpy.log(MIDDLE_BANDWIDTH_KBPS / bandwidth_kbps)[None, :]
@@ -165,7 +179,7 @@ def dependence(far_and_slow: float, very_far_and_slow: float, rtt_ms: Numbers,
 
 
 def near(joint: Joint, rtt_at_most_ms: float) -> Joint:
-    """Its clients up to an RTT, in the proportions that they have there. Raises UsageError."""
+    """The distribution of the clients up to an RTT. Raises UsageError where there are none."""
     share = joint.share * (joint.rtt_ms <= rtt_at_most_ms)[:, None]
     if not share.sum() > 0:
         raise UsageError(f"no client has an RTT up to {rtt_at_most_ms:g} ms")
@@ -178,7 +192,10 @@ def near(joint: Joint, rtt_at_most_ms: float) -> Joint:
 
 def marginal(name: str, published: Mapping[str, Published],
              ends: tuple[float, float]) -> Marginal:
-    """Published bars as shares, scaled to 1: labels are upper ends, the last one's is ">…"."""
+    """The marginal of published bars, scaled to 1. Labels are upper edges, the last one is ">…".
+
+    ends: the lowest and the highest edge.
+    """
     percents = [bar.responses_percent or 0.0 for bar in published.values()]
     return Marginal(name, tuple(published),
                     (ends[0], *map(float, list(published)[:-1]), ends[1]),
@@ -187,13 +204,13 @@ def marginal(name: str, published: Mapping[str, Published],
 
 def fit(marginals: Sequence[Marginal], rtt: CdfCurve, bandwidth: CdfCurve,
         odds: Callable[..., Numbers]) -> Joint:
-    """The maximum-entropy joint distribution with these marginals, of RTT, BW and perhaps BDP.
+    """The maximum-entropy joint distribution with these marginals: RTT, BW and perhaps BDP.
 
-    rtt, bandwidth: the fine curves that shape it within the buckets. odds: a dependence to
-    start from, (r, b), of the cells' RTTs (r,) and bandwidths (b,). Raises UsageError.
+    rtt, bandwidth: the curves that shape it within the buckets. odds: takes the cells' RTTs (r,)
+    and bandwidths (b,), and returns the dependence to start from, (r, b). Raises UsageError.
     """
     edges = [_grid(known.edges) for known in marginals[:2]]
-    # Never quite 0: the marginals may need what a curve lacks.
+    # Never quite 0: the marginals may need a cell where a curve has nothing.
     prior = numpy.outer(*(numpy.maximum(numpy.diff(curve.at(ends)), 1e-9)
                           for curve, ends in zip((rtt, bandwidth), edges)))
     middles = [numpy.sqrt(ends[:-1] * ends[1:]) for ends in edges]
@@ -203,7 +220,7 @@ def fit(marginals: Sequence[Marginal], rtt: CdfCurve, bandwidth: CdfCurve,
 
 
 def _grid(edges: Sequence[float]) -> Numbers:
-    """Edges of fine cells, even in the logarithm within each bucket, ends among them."""
+    """The edges of fine cells, at even logarithmic distances within each bucket."""
     fine = [numpy.geomspace(low, high, max(5, round(CELLS_PER_DECADE * math.log10(high / low))),
                             endpoint=False) for low, high in zip(edges, edges[1:])]
     return numpy.append(numpy.concatenate(fine), edges[-1])
@@ -211,10 +228,10 @@ def _grid(edges: Sequence[float]) -> Numbers:
 
 def scaled_to(prior: Numbers, members: Sequence[NDArray[numpy.intp]],
               marginals: Sequence[Marginal]) -> Numbers:
-    """Scale bucket after bucket to its share until all are met (Deming and Stephan 1940).
+    """Scale each bucket to its share, again and again until all fit (Deming and Stephan 1940).
 
-    prior: weights of any shape; members: the bucket of each by every marginal,
-    same shape. Raises UsageError where that cannot be, and names a bucket.
+    prior: weights of any shape; members: for each marginal the bucket of each weight, same shape.
+    Returns weights of that shape. Raises UsageError that names a bucket where they cannot all fit.
     """
     share, error, worst = prior.copy(), 1.0, ""
     for _ in range(ROUNDS):
@@ -237,13 +254,15 @@ def scaled_to(prior: Numbers, members: Sequence[NDArray[numpy.intp]],
 
 def sample(joint: Joint, clients: int, seed: int, spread: Numbers, *wanted: Joint
            ) -> tuple[NDArray[numpy.intp], list[Numbers]]:
-    """Cells of the grid, one for each client, and what they stand for in each of `wanted`, sum 1.
+    """Draw a cell of the grid for each client; return the cells, and weights for each of `wanted`.
 
-    A bucket with share s is given a part proportional to √s of the clients, in the mean over
-    the marginals; spread, (r, b): how widely results vary in each cell (Neyman 1934), else a few
-    slow networks decide the mean of a fast bucket. Systematic along the grid, with one random
-    start: neighbours are not drawn twice before others are drawn once. The weights undo all that:
-    every bucket of every marginal has exactly its share. Raises UsageError for too few clients.
+    The cells are indices into the flat grid, shape (clients,); so are the weights, with sum 1. A
+    bucket with share s gets a part proportional to √s of the clients, averaged over the marginals,
+    and more where results vary widely: spread, (r, b) (Neyman 1934). Otherwise a few slow networks
+    would decide the mean of a fast bucket. The draw is systematic along the grid with one random
+    start, so that no cell is drawn twice before its neighbours are drawn once. The weights undo
+    all of this: every bucket of every marginal has exactly its share. Raises UsageError for too
+    few clients.
     """
     boost = numpy.zeros_like(joint.share)
     for member, known in zip(joint.members, joint.marginals):
@@ -252,7 +271,8 @@ def sample(joint: Joint, clients: int, seed: int, spread: Numbers, *wanted: Join
                               where=part > 0)[member]
     boost = spread * boost
     chance = joint.share * boost
-    # Back and forth along the bandwidth axis: neighbours in the list are neighbours in the grid.
+    # Forth and back along the bandwidth axis, so that neighbours in the list are neighbours in the
+    # grid.
     order = numpy.concatenate([numpy.arange(chance.shape[1])[::(-1) ** row] + row * chance.shape[1]
                                for row in range(chance.shape[0])])
     cumulated = numpy.cumsum(chance.ravel()[order])
@@ -270,7 +290,10 @@ def sample(joint: Joint, clients: int, seed: int, spread: Numbers, *wanted: Join
 
 
 def responses(made: Population, seed: int) -> dict[str, list[object]]:
-    """The responses of a population as columns of rows.COLUMNS. A seed always gives the same."""
+    """Draw the responses of a population, by the columns of rows.COLUMNS.
+
+    The same seed gives the same responses.
+    """
     generator, count = numpy.random.default_rng(seed), made.clients * made.responses
     datacenter = DATACENTERS[made.datacenter]
     joint, apart = datacenter(made.far_and_slow, made.very_far_and_slow), datacenter()
@@ -284,7 +307,7 @@ def responses(made: Population, seed: int) -> dict[str, list[object]]:
         numpy.repeat(values, made.responses) for values in (
             joint.rtt_ms[row], joint.bandwidth_kbps[column],
             *(each / made.responses for each in stands_for)))
-    # The order in which they are drawn: another one gives other responses for a seed.
+    # Do not change the order of these draws: a seed would give other responses.
     of_size, of_earlier, of_gap, of_queue, of_burst, of_first, of_loss = (
         _stratified(generator, count) for _ in range(7))
     seeds = generator.integers(1, 2**32, count)  # small neighbours start alike in the kernel
@@ -321,7 +344,7 @@ def responses(made: Population, seed: int) -> dict[str, list[object]]:
 
 
 def _stratified(generator: numpy.random.Generator, count: int) -> Numbers:
-    """One value of every 1/count between 0 and 1, in any order, shape (count,)."""
+    """Random numbers from 0 to 1, one in each interval of 1/count, shuffled; shape (count,)."""
     values: Numbers = generator.permutation((numpy.arange(count) + generator.random(count))
                                             / count)
     return values
@@ -330,7 +353,10 @@ def _stratified(generator: numpy.random.Generator, count: int) -> Numbers:
 # Files -------------------------------------------------------------------------------
 
 def populations(path: Path) -> list[Population]:
-    """Those of a TOML file; `like` takes over what another has. Raises UsageError."""
+    """Read the populations of a TOML file. `like` names one whose values they begin with.
+
+    Raises UsageError.
+    """
     made: dict[str, Population] = {}
     for table in scenario_file.read(path, str(path)).raw["population"]:
         values = {**table, **table.get("mechanism", {})}
@@ -344,7 +370,10 @@ def populations(path: Path) -> list[Population]:
 
 
 def write(name: str, full: bool, seed: int) -> Path:
-    """Draws the table of a scenario, and shows what it was drawn from. Raises UsageError."""
+    """Draw the table of a scenario and write it, with its joint distributions; return its path.
+
+    Raises UsageError.
+    """
     made = populations(rows.FOLDER / f"{name}.toml")
     parts = [responses(replace(one, clients=one.full_clients or one.clients) if full else one, seed)
              for one in made]
@@ -367,7 +396,7 @@ def write(name: str, full: bool, seed: int) -> Path:
 
 
 def bucket_shares() -> dict[tuple[str, ...], float]:
-    """AvgDC's shares by the labels of RTT, bandwidth and BDP (paper/joint_shares.csv)."""
+    """AvgDC's shares by RTT, bandwidth and BDP, by their labels (paper/joint_shares.csv)."""
     joint, made = average_datacenter(), dict[tuple[str, ...], float]()
     for *places, share in zip(*(member.ravel() for member in joint.members), joint.share.ravel()):
         labels = tuple(known.labels[place] for known, place in zip(joint.marginals, places))

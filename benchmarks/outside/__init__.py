@@ -1,1 +1,1 @@
-"""The project against others: the model, a stock kernel, ns-3, the kernel's own tests."""
+"""Compares the project with others: the model, a stock kernel, containers, public experiments."""

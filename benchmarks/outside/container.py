@@ -1,14 +1,14 @@
-"""First Flight in a container, as an unprivileged user's engine runs it: docs/INSTALL.md.
+"""Runs First Flight in a container, as the engine of an unprivileged user does (docs/INSTALL.md).
 
     /usr/bin/python3 -m benchmarks.outside.container [--base IMAGE | --image IMAGE]
                                                      [--program PATH] [--keep]
 
 Builds the image of Containerfile from nothing, on a Debian 12 that mmdebstrap makes from Debian's
-mirror, and runs what people run in it: a single bucket, the paper's scenario, a Mininet script with
-Open vSwitch, packetdrill (PATH: its program, vtime/MININET.md), and tests/live/test_escape.py.
-Each container has no root, no capability, no network, Docker's list of system calls and its
-/dev/shm (64 MB that cannot be executed). Prints a table; exit status 1 where one of them fails, 4
-where this machine lacks a program for it.
+mirror. In it runs what people run: a single bucket, a scenario, a Mininet script with Open vSwitch,
+packetdrill (PATH: its program, vtime/MININET.md), and tests/live/test_escape.py. A container has no
+root, no capability, no network, Docker's list of system calls and Docker's /dev/shm (64 MB,
+noexec). Prints a table. Exit status: 1 where one of them fails, 4 where this machine lacks a
+program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from firstflight.base.files import PROJECT
 IMAGE, BASE = "localhost/first-flight:tried", "localhost/debian:12-tried"
 MOST_MB, MOST_FIRST_FIGURE_S = 1200, 10.0
 SCENARIO = "128 of 128 trials verified"
-# Podman's list of system calls, and what of it Docker's own has only for CAP_SYS_ADMIN.
+# Podman's list of system calls, and the calls in it that Docker allows only with CAP_SYS_ADMIN.
 PROFILE = Path("/usr/share/containers/seccomp.json")
 FOR_ADMINISTRATORS = (
     "add_key", "bpf", "clone3", "fanotify_init", "fsconfig", "fsmount", "fsopen", "fspick",
@@ -64,7 +64,7 @@ PYTEST = ("_pytest", "attr", "exceptiongroup", "iniconfig", "packaging", "pluggy
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was run, whether it did what it has to, its wall time in s, and what it said."""
+    """What was run, whether it did what it has to, its wall time in s, and a line of its output."""
 
     name: str
     is_good: bool
@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Containers:
-    """Containers of one image, over one folder `work` of an unprivileged user."""
+    """Containers of one image, which share the folder `work` of an unprivileged user."""
 
     def __init__(self, image: str, folder: Path) -> None:
         self.image, self.work = image, folder / "work"
@@ -91,7 +91,7 @@ class Containers:
                          "--security-opt", f"seccomp={profile}", "--volume", f"{self.work}:/work")
 
     def run(self, name: str, *words: str, expected: str, more: Sequence[str] = ()) -> Outcome:
-        """Run words in a container; it has to succeed and to print what is expected."""
+        """Run words in a container. They have to succeed and to print the expected text."""
         began = time.monotonic()
         done = podman("run", "--rm", *limits(), *self.confined, *more, self.image, *words)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or [""]
@@ -135,14 +135,14 @@ def podman(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def limits() -> list[str]:
-    """Flags for this machine's own limits: an engine's defaults may be above what it allows."""
+    """Flags with this machine's own limits: an engine's defaults may exceed them."""
     return [f"--ulimit={name}={soft}:{hard}" for name, number in (
         ("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC))
             for soft, hard in [resource.getrlimit(number)]]
 
 
 def docker_profile(profile: dict[str, list[dict[str, object]]]) -> dict[str, object]:
-    """Podman's list of system calls without what Docker's gives to no unprivileged container."""
+    """Podman's list of system calls without those that Docker refuses an unprivileged container."""
     rules = profile["syscalls"]
     for rule in rules:
         names = rule["names"] if not rule.get("includes") else []
@@ -156,7 +156,7 @@ def docker_profile(profile: dict[str, list[dict[str, object]]]) -> dict[str, obj
 
 
 def of_this_apt() -> list[str]:
-    """Flags of mmdebstrap: whether a mirror may be old, as this machine's apt has it."""
+    """Flags for mmdebstrap: this machine's apt setting of whether a mirror may be old."""
     option = "Acquire::Check-Valid-Until"
     said = subprocess.run(["apt-config", "dump", "--format", "%v", option], text=True,
                           capture_output=True, check=False).stdout.strip()
@@ -164,7 +164,7 @@ def of_this_apt() -> list[str]:
 
 
 def build(folder: Path, base: str | None) -> Outcome:
-    """The image, from the files of the last commit."""
+    """Build the image from the files of the last commit. base: an image of Debian 12."""
     began = time.monotonic()
     if base is None:
         subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", *of_this_apt(), "bookworm",
@@ -186,7 +186,7 @@ def build(folder: Path, base: str | None) -> Outcome:
 
 
 def tried(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
-    """What people run, and whose the files are that it leaves."""
+    """Run what people run, and look at the owners of the files that it leaves."""
     run, work = containers.run, containers.work
     (work / "script.py").write_text(SCRIPT)
     (work / "handshake.pkt").write_text(HANDSHAKE)
@@ -211,7 +211,7 @@ def tried(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
 
 
 def walls(containers: Containers) -> Outcome:
-    """The test that tries ways out of a guest; its pytest is this machine's."""
+    """Run the test that tries ways out of a guest, with this machine's pytest."""
     outside = containers.work.parent / "pytest"
     outside.mkdir()
     for name in PYTEST:

@@ -1,9 +1,9 @@
-"""Is docs/QUESTIONS.md still true? Runs each of its commands and looks for each line of output.
+"""Runs each command of docs/QUESTIONS.md and looks for the output that the document shows.
 
     /usr/bin/python3 -m benchmarks.outside.examples
 
-Every indented line below a command has to be among what it prints today, but for `…`, which
-stands for lines that are left out. Status 1 where one is not.
+Every indented line below a command has to be in what the command prints today, except `…`, which
+stands for omitted lines. Exit status 1 where one is missing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from firstflight.base.files import PROJECT
 
 QUESTIONS = PROJECT / "docs" / "QUESTIONS.md"
 LEFT_OUT = "…"
-PAGE_BYTES = 40_000  # that the document's own server has
+PAGE_BYTES = 40_000  # of the page on the server that the document configures
 
 
 def blocks(text: str) -> list[str]:
@@ -34,7 +34,10 @@ def blocks(text: str) -> list[str]:
 
 
 def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
-    """(command, lines that it is to print) of each; what makes up users; nginx's configuration."""
+    """The commands with the lines that they have to print; a program; nginx's configuration.
+
+    The program prints a log of users.
+    """
     commands: list[tuple[str, list[str]]] = []
     program, configuration, is_run = "", "", False
     for block in blocks(re.sub(r"\\\n +", "", text)):
@@ -54,7 +57,7 @@ def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
 
 
 def missing(output: str, lines: Sequence[str]) -> list[str]:
-    """The lines that are not there, whatever their spaces at the end."""
+    """The lines that are not in the output; spaces at line ends do not count."""
     there = {line.rstrip() for line in output.splitlines()}
     return [line for line in lines if line.rstrip() not in there]
 
@@ -79,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
                 env={**os.environ, "COLUMNS": "116"})
             lost = missing(done.stdout, expected)
             wrong += bool(lost) or done.returncode != 0
-            print(f"{'ok' if not lost else 'OTHERWISE'}  status {done.returncode}  {typed}",
+            print(f"{'ok' if not lost else 'DIFFERS'}  status {done.returncode}  {typed}",
                   flush=True)
             for line in lost:
                 print(f"    not there: {line}")

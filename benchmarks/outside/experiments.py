@@ -1,17 +1,17 @@
-"""Do other people's public experiments run in virtual time? Writes vtime/EXPERIMENTS.md.
+"""Runs other people's public experiments in virtual time, and writes vtime/EXPERIMENTS.md.
 
     /usr/bin/python3 -m benchmarks.outside.experiments [--from FOLDER] [--jobs N]
                                                        [--update] [NAME …]
 
 FOLDER: where clones of the repositories are, or are made (git clone), each named owner+name. Each
-experiment is a copy at one commit, and runs through `./run.sh --` in a guest of its own: this is
-strangers' code. It is unchanged, but for what experiments.toml lists: lines that rot, such as
-Python 2. What authors published is read from the files of their own run, where they keep those, by
-the same rule as ours; else it stands in the table. With names only those run, and nothing is
-written; with --update, too, their rows of the document are, and the others stay.
+experiment is a copy at one commit, and runs by `./run.sh --` in a guest of its own, since it is
+strangers' code. It is unchanged except for what experiments.toml lists, such as lines of Python 2.
+Published numbers are read from the files of the authors' own run, where they keep those, by the
+same rule as ours; otherwise they stand in experiments.toml. With names, only those run, and nothing
+is written; with --update as well, only their rows of the document are written.
 
-Exit status: 0 if every experiment that is said to run does, else 1; 4 where a package or a
-repository is missing.
+Exit status: 0 if every experiment runs that should, else 1; 4 where a package or a repository is
+missing.
 """
 
 from __future__ import annotations
@@ -51,16 +51,20 @@ by the same rule from what the run here wrote. Network: seconds of the experimen
 seconds of waiting, with {jobs} experiments side by side on two processors that also did other work.
 
 """
-# What people wrote begins here: it stays when the tables are written anew.
+# The part of the document that is written by hand begins here, and stays.
 BY_HAND = "\n## Two reproductions, by their authors' scripts\n"
 TABLE = Path(__file__).with_suffix(".toml")
-# Of what ping says.
+# A round trip as ping prints it.
 PING = r"time=([\d.]+) ms"
 
 
 @dataclass(frozen=True)
 class Number:
-    """What is compared: as experiments.toml says it."""
+    """A number to compare, as experiments.toml has it.
+
+    ours, theirs: the files that have it in our run and in the authors', or theirs is the number.
+    pattern: finds it; scale: the unit of the table.
+    """
 
     name: str
     ours: str = ""
@@ -87,7 +91,7 @@ class Experiment:
 
 
 def experiments(text: str) -> list[Experiment]:
-    """The table. Raises TypeError for a key that is none."""
+    """The experiments of experiments.toml. Raises TypeError for an unknown key."""
     made = []
     for each in parsed("experiments", text).raw["experiment"]:
         numbers = [Number(**number) for number in each.pop("number", ())]
@@ -133,8 +137,8 @@ def main(argv: Sequence[str]) -> int:
 class GuestRun:
     """An experiment that ran in a guest.
 
-    printed: standard output, then standard error; folder: its results, None where it left none.
-    virtual_s, wall_s: by the guest's clock and by ours.
+    printed: standard output, then standard error. folder: its results, None where it left none.
+    virtual_s, wall_s: its time by the guest's clock and by ours.
     """
 
     status: int
@@ -146,7 +150,8 @@ class GuestRun:
 
 @dataclass(frozen=True)
 class Row:
-    """An experiment and how it ended. run: None where it cannot; compared: name, theirs, ours."""
+    """An experiment and how it ended. run: None where it cannot run. compared: name, theirs, ours.
+    """
 
     experiment: Experiment
     run: GuestRun | None
@@ -154,14 +159,17 @@ class Row:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it ended well, printed what it has to, and wrote each number."""
+        """Whether it succeeded, printed what it has to, and wrote each number."""
         return (self.run is not None and self.run.status == 0
                 and self.experiment.shows in self.run.printed
                 and all(ours is not None for _, _, ours in self.compared))
 
 
 def require_packages(chosen: Sequence[Experiment]) -> None:
-    """Raises CannotError: an experiment can end well and leave out what needs a missing package."""
+    """Raises CannotError where a package is missing.
+
+    Without it an experiment might succeed and leave out a part.
+    """
     wanted = {name for each in chosen if not each.cannot for name in each.packages}
     found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev} ${Package}\n"],
                            capture_output=True, text=True, check=True).stdout
@@ -171,7 +179,7 @@ def require_packages(chosen: Sequence[Experiment]) -> None:
 
 
 def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
-    """Run one. Raises CannotError where a repository is not there."""
+    """Run one experiment. Raises CannotError where its repository is missing."""
     if experiment.cannot:
         return Row(experiment, None)
     copy = folder / experiment.name
@@ -191,7 +199,7 @@ def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
 
 
 def in_guest(copy: Path, results: Path) -> GuestRun:
-    """Run a copy's steps.sh through ./run.sh, as anybody does. results: where its results go."""
+    """Run a copy's steps.sh by ./run.sh, as a user does. results: where its results go."""
     began = time.monotonic()
     done = subprocess.run(
         [str(PROJECT / "run.sh"), "--results", str(results), "--quiet", "--memory", "1G",
@@ -215,34 +223,37 @@ def check_out(experiment: Experiment, source: Path, copy: Path) -> None:
 
 
 def git(*words: str) -> None:
-    """Raises CannotError."""
+    """Run git. Raises CannotError with what it printed where it fails."""
     done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise CannotError(f"git {words[0]}: {done.stderr.strip()[-300:]}")
 
 
 def mean_of(number: Number, text: str) -> float | None:
-    """What the pattern finds; None where it finds nothing."""
+    """The mean of all numbers that the pattern finds; None where it finds none."""
     found = [float(match[1]) for match in re.finditer(number.pattern, text)]
     return statistics.mean(found) * number.scale if found else None
 
 
 def theirs_of(number: Number, copy: Path) -> float | None:
-    """What the authors published, None where they did not."""
+    """The number that the authors published; None for none."""
     if not isinstance(number.theirs, str):
         return number.theirs
     return mean_of(number, text_within(copy, number.theirs))
 
 
 def ours_of(number: Number, run: GuestRun) -> float | None:
-    """What this run wrote or printed; None where nothing matches."""
+    """The number that this run wrote or printed; None where nothing matches."""
     if not number.ours:
         return mean_of(number, run.printed)
     return mean_of(number, text_within(run.folder / "files", number.ours)) if run.folder else None
 
 
 def text_within(folder: Path, place: str) -> str:
-    """A file of a stranger's folder; "" where there is none, or a link leads out of the folder."""
+    """The text of a file in a stranger's folder.
+
+    "" where there is none, or where a link leads out of the folder.
+    """
     path = (folder / place).resolve()
     if not path.is_relative_to(folder.resolve()):
         return ""
@@ -257,18 +268,19 @@ def shown(value: float | None) -> str:
 
 
 def numbers_of(row: Row) -> str:
+    """The compared numbers of a row, in words."""
     return "; ".join(f"{name}: {shown(theirs)} → {shown(ours)}"
                      for name, theirs, ours in row.compared)
 
 
 def begin_of(experiment: Experiment) -> str:
-    """What a row of the first table begins with."""
+    """How an experiment's row of the first table begins."""
     return (f"| [{experiment.repository}](https://github.com/{experiment.repository}/tree/"
             f"{experiment.commit}) | {experiment.about} |")
 
 
 def document(rows: Sequence[Row], jobs: int) -> str:
-    """vtime/EXPERIMENTS.md."""
+    """The text of vtime/EXPERIMENTS.md up to the part by hand."""
     lines = [HEAD.format(jobs=jobs),
              "| experiment | what it is | runs? | network, s | wall, s | published → ours |\n"
              "|---|---|---|--:|--:|---|"]
@@ -292,7 +304,7 @@ def by_hand(old: str) -> str:
 
 
 def updated(old: str, new: str, table: Sequence[Experiment]) -> str:
-    """A document with the rows that a newer one has, in the table's order."""
+    """The old document with the rows of the new one in place of its own, in the table's order."""
     begins = [begin_of(each) for each in table], [f"| {each.name} |" for each in table]
     lines = old.splitlines()
     for before in begins:

@@ -1,16 +1,14 @@
-"""tshark's reading of a run's captures compared with the project's own.
+"""Compares tshark's reading of a run's captures with the project's own.
 
     ./run.sh --scenario zhao2019 --fresh --keep-captures
     /usr/bin/python3 -m benchmarks.outside.first_flights [RUN]
 
-For every transfer whose packets at the server were kept: the data segments that
-the server sent at once before the first acknowledgement of data (the first
-flight), and how many data segments it retransmitted, by Wireshark's dissector and as
-recorded (seen_first_flight, retransmissions). A tail loss probe, which a timer sends
-some RTTs later and without an acknowledgement, is distinguished by its time.
+For each transfer with a capture at the server, two numbers are compared with those that the run
+recorded (seen_first_flight, retransmissions): the data segments that the server sent at once before
+the first acknowledgement of data, and the data segments that it retransmitted. A tail loss probe,
+which a timer sends some RTTs later without an acknowledgement, is recognised by its time.
 
-RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree,
-1 if not.
+RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree, else 1.
 """
 
 from __future__ import annotations
@@ -28,14 +26,15 @@ from firstflight.study.fetches.verify.record import Record
 
 FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
 SERVER_PORT = 80
-AT_ONCE_S = 0.001  # a flight leaves at one moment; the kernel's timers wait 2 ms at least
+AT_ONCE_S = 0.001  # a flight leaves within this time; the kernel's timers wait at least 2 ms
 
 
 @dataclass(frozen=True)
 class Reading:
-    """first_flight, probes: segments before the first acknowledgement of data.
+    """What tshark reads in a capture.
 
-    retransmissions: of data, by the server.
+    first_flight, probes: the server's segments before the first acknowledgement of data.
+    retransmissions: its data segments that were retransmitted.
     """
 
     first_flight: int
@@ -44,7 +43,7 @@ class Reading:
 
 
 def by_tshark(capture: Path) -> Reading:
-    """Raises FirstFlightError where tshark cannot read it."""
+    """Read a capture by tshark. Raises FirstFlightError where it cannot be read."""
     done = subprocess.run(["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields", "-E",
                            "separator=,", *(word for name in FIELDS for word in ("-e", name))],
                           capture_output=True, text=True, check=False)

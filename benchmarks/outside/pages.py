@@ -1,15 +1,16 @@
-"""Random pages: what a verdict says of pages that nobody chose, and of captures that are changed.
+"""Judges random pages, and the same pages with one packet of a capture changed.
 
     /usr/bin/python3 -m benchmarks.outside.pages --pages 2000 --seed 1 --jobs 2
     /usr/bin/python3 -m benchmarks.outside.pages --seed 1 --only 17,93
 
-Draws pages by seed: up to 120 objects of a byte to 300 kB on up to four hosts, which name each
-other anywhere, parse and think times, HTTP/1.1 over 1 to 8 connections or HTTP/2, server.py or
-nginx, RTT 1 to 900 ms, 100 kbit/s to 1 Gbit/s, uplinks, queues of two packets and more, random
-loss, IW 1 to 100, CUBIC, Reno and BBR. Each is measured and judged: none may be refused. Then one
-of its captured packets is lost, forged or moved by 11 µs and more, and it is judged again: none may
-pass. Only what the host is judged by is moved: data, but a pacer's. Prints what was refused, and
-what passed. Memory does not grow with the number of pages.
+Draws pages by seed: up to 120 objects of 1 byte to 300 kB on up to four hosts, named at any place
+of each other, with parse and think times, over 1 to 8 connections of HTTP/1.1 or over HTTP/2, from
+server.py or nginx, at RTTs of 1 to 900 ms and 100 kbit/s to 1 Gbit/s, with slower uplinks, queues
+of 2 to 1000 packets, random loss, IW 1 to 100, CUBIC, Reno and BBR. Each page is measured and
+judged, and none may be refused. Then one packet of a capture is lost, forged, or moved by 11 µs or
+more, and the page is judged again: none may pass. Only packets whose departure is judged are moved:
+data, unless the server paces. Prints what was refused and what passed. Memory does not grow with
+the number of pages.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
 from vtime.uml import built_kernel
 
-BATCH = 100  # pages of one engine
+BATCH = 100  # pages that are measured with one start of the guests
 MOST_BYTES = 3_000_000  # of a page
-# Linux gives up after seven SYNs, 136 s after the first (tcp_syn_retries, tcp_syn_linear_timeouts):
-# in a queue of two packets, where 23 connections retransmit theirs at one tick.
+# Linux gives up 136 s after the first of its SYNs (tcp_syn_retries, tcp_syn_linear_timeouts). That
+# happens with a queue of two packets, where 23 connections retransmit their SYNs at one tick.
 GAVE_UP = re.compile(r"Failed to connect to \S+ port \d+ after 13[67]\d{3} ms")
 
 
 def page_of(draw: random.Random) -> tuple[PageObject, ...]:
-    """Objects that name each other; most are named by the document."""
+    """Draw objects that name each other; the document names most of them."""
     count = int(between(draw, 1, 120))
     hosts = draw.choice((1, 1, 1, 2, 4))
     thinks, parses = draw.random() < 0.2, draw.random() < 0.3
@@ -69,7 +70,7 @@ def page_of(draw: random.Random) -> tuple[PageObject, ...]:
 
 
 def drawn(seed: int, number: int) -> PageTrial:
-    """The page of a seed and a number: always the same."""
+    """The trial of a seed and a number; always the same."""
     draw = random.Random(f"page {seed} {number}")
     http = draw.choice(("1.1", "1.1", "2"))
     server = NGINX if http == "2" else draw.choice((BUILTIN, BUILTIN, NGINX))
@@ -94,7 +95,7 @@ def drawn(seed: int, number: int) -> PageTrial:
 
 def tampered(observed: ObservedTrial, draw: random.Random, paces: bool
              ) -> tuple[str, ObservedTrial]:
-    """The same with one packet lost, forged, or moved in one capture; and what was done.
+    """Lose, forge or move one packet of one capture; return what was done, and the new trial.
 
     paces: whether a timer spreads what the server sends.
     """
@@ -106,7 +107,7 @@ def tampered(observed: ObservedTrial, draw: random.Random, paces: bool
     parsed = headers(head, size)
     if what == "moved" and (parsed is None or not parsed.payload_bytes
                             or paces and parsed.from_port in SERVER_PORTS):
-        what = "lost"  # its departure follows from nothing, and it may wait for the link anyway
+        what = "lost"  # its departure is not judged, and it may have to wait for the link anyway
     if what == "lost":
         del frames[number]
     elif what == "forged":
@@ -123,7 +124,7 @@ def tampered(observed: ObservedTrial, draw: random.Random, paces: bool
 
 
 class Tally:
-    """What came of the pages."""
+    """Counts of the pages, and the lines to print."""
 
     def __init__(self) -> None:
         self.verdicts: Counter[str] = Counter()

@@ -1,11 +1,11 @@
-"""Are the reasons of answers right? Random questions, each asked again by flags without its limits.
+"""Checks the reasons of answers: random questions are asked again without each of their limits.
 
     /usr/bin/python3 -m benchmarks.outside.reasons [--questions 200] [--seed 1]
 
-It shares no code with what finds reasons: it reads the words of the answer and the two requested
-rows of trials.csv, and measures its own counterfactuals as a user would, by --rwnd, --bw, --queue,
---loss, --jitter, --qdisc and --cc. Prints each answer that its measurements contradict, and counts.
-Status 1 where one is wrong.
+It shares no code with what finds the reasons. It reads the words of the answer and the two
+requested rows of trials.csv, and measures what happens without a limit as a user would, by --rwnd,
+--bw, --queue, --qdisc and --cc. Prints each answer that its measurements contradict, and counts.
+Exit status 1 where one is wrong.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from firstflight.base.command_line import Parser, positive_number, whole_number
 from firstflight.base.errors import FAILED, OK
 from firstflight.base.files import PROJECT
 
-SAME_PART = 0.01  # of the time: what may be no difference
-PRINTED_MS = 0.06  # to which the answer prints a time
+SAME_SHARE = 0.01  # differences below this share of the time count as none
+PRINTED_MS = 0.06  # the answer's times are rounded by less
 FRAME_BYTES = 1514
 KINDS = {"round trips": r"link is idle", "protects": r"protects?: ", "hides": r"without any limit",
          "cause": r"^The [a-z ]+: with (?:an endless queue|no )",
@@ -56,7 +56,7 @@ class Question:
                 f"{self.kept}"]
 
     def without(self, limit: str) -> Question:
-        """The same without a limit, by its name in an answer."""
+        """The question without a limit, by the limit's name in answers."""
         segments = -(-self.size * (1 + self.kept) // 1448)
         unpaced = replace(self, qdisc="fifo" if self.qdisc == "fq" else self.qdisc,
                           control="cubic" if self.control == "bbr" else self.control)
@@ -80,7 +80,7 @@ def drawn(draw: random.Random) -> Question:
 
 
 def asked(question: Question, results: Path, *more: str) -> tuple[str, list[dict[str, str]]]:
-    """What the driver answers, on one line, and the requested rows."""
+    """Ask the driver; return its answer on one line, and the requested rows."""
     done = subprocess.run([str(PROJECT / "run.sh"), *question.flags(), "--quiet", "--no-figures",
                            "--jobs", "1", "--fresh", "--results", str(results), *more],
                           capture_output=True, text=True, check=False)
@@ -91,24 +91,27 @@ def asked(question: Question, results: Path, *more: str) -> tuple[str, list[dict
 
 
 def saved(question: Question, results: Path) -> tuple[float, float] | None:
-    """What the larger window saves, and what may be no difference, ms; None of failed verdicts."""
+    """What the larger window saves, and below what it counts as nothing, in ms.
+
+    None where a verdict failed.
+    """
     _, rows = asked(question, results, "--no-reasons")
     if len(rows) != 2 or any(row["verdict"] != "pass" for row in rows):
         return None
     base, larger = (float(row["total_ms"]) for row in rows)
-    return base - larger, SAME_PART * base + PRINTED_MS
+    return base - larger, SAME_SHARE * base + PRINTED_MS
 
 
 def named(words: str, question: Question) -> list[str]:
-    """The limits that stand before the colon of an answer."""
+    """The limits that are named before the colon of an answer."""
     return [limit for limit in question.limits() if limit in words.partition(":")[0]]
 
 
 def wrong(question: Question, kind: str, sentence: str, rows: Sequence[Mapping[str, str]],
           results: Path) -> str:
-    """What contradicts an answer, "" for nothing."""
+    """What contradicts an answer, in words; "" for nothing."""
     base, larger = (float(row["total_ms"]) for row in rows)
-    gained, same = base - larger, SAME_PART * base + PRINTED_MS
+    gained, same = base - larger, SAME_SHARE * base + PRINTED_MS
     if kind == "round trips":
         # A dropped packet was never on the link, so its repeat costs no time there.
         again = [int(row["retransmissions"]) - int(row["queue_drops"]) - int(row["random_drops"])

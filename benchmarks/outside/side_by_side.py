@@ -1,20 +1,20 @@
-"""The same scripts in virtual time and on Debian's stock kernel in real time, side by side.
+"""Runs the same scripts in virtual time and on Debian's stock kernel, and compares them.
 
     benchmarks/outside/stock_kernel.sh side_by_side --keep FOLDER [--repeats N] [CASE ...]
 
-stock_kernel.sh brings the kernel and what it boots with. QEMU emulates a machine with one
-processor (TCG, no KVM) and boots once for each clock and repeat: once it runs in real time, and
-once an instruction takes a nanosecond of its clock and idle time is skipped (-icount), so that its
-numbers do not depend on what else this machine does. The second clock explains differences: what
-differs in real time alone comes from the emulated processor.
+stock_kernel.sh brings the kernel and what it boots with. QEMU emulates a machine with one processor
+(TCG, no KVM), and boots once for each clock and repeat. With one clock it runs in real time. With
+the other (-icount) an instruction takes a nanosecond and idle time is skipped, so that its numbers
+do not depend on other load on this machine. A difference in real time alone comes from the emulated
+processor.
 
-A case is judged by TOLERANCES (side_by_side_table.py), which were fixed before the first run:
-medians, in virtual time and with counted instructions. They do not differ where the runs of one
-reach into those of the other. Throughput is judged where a rate is set and the emulated processor
-is less than half busy.
+A case is judged by the medians in virtual time and with counted instructions. TOLERANCES
+(side_by_side_table.py) were fixed before the first run. Two medians do not differ where the runs of
+one side overlap those of the other. Throughput is judged where a rate is set and the emulated
+processor is less than half busy.
 
-FOLDER keeps what was observed. What is there is not observed again; --again virtual forgets one
-half. All that is there counts, so a case may have more runs. The table is printed as Markdown
+FOLDER keeps what was observed, and nothing in it is observed again; --again virtual removes that
+side. All runs in it count, so a case may have more of them. The table is printed as Markdown
 (vtime/SIDE_BY_SIDE.md). Exit status: 0 if each difference has a cause in cases.toml, else 1.
 """
 
@@ -50,9 +50,9 @@ CASES = Path(__file__).parent / "side_by_side_cases"
 SHARED = ("common.sh", "common.py", "observe.py")
 MEMORY_MB = 1024
 DEADLINE_S = 7200.0  # of wall time, for a boot and all cases
-# In the stock machine each case has processes and networks of its own, which end with it. Mininet
-# sets TCP's buffers, which it can in the first network alone: later ones begin as that one is.
-# Mininet's CPULimitedHost needs cgroups of version 1; Linux 7.2 has no cpuset of it.
+# In the stock machine each case has its own processes and network namespace, which end with it.
+# Mininet sets TCP's buffers, which only the initial namespace allows; others start with its values.
+# Mininet's CPULimitedHost needs cgroups of version 1, for which Linux 7.2 has no cpuset.
 START = """\
 umount /sys/fs/cgroup
 mount -t tmpfs cgroup /sys/fs/cgroup
@@ -97,7 +97,7 @@ fi 2>/dev/null
 python3 observe.py "$1.sh" "$1.json"
 cp "$1.json" "/run/first-flight/$1.json"
 """
-# What moves a result as a machine's noise does, after one run without it.
+# Delays that move a result as a machine's noise does. The first run has none.
 NOISE = LinkTimes().with_noise()
 HEAD = """\
 # Scripts in virtual time and on a stock kernel, side by side
@@ -126,13 +126,13 @@ CLOCKS = {"real": (), "counted": ("-icount", "shift=0,sleep=off")}
 
 
 def cases(text: str) -> tuple[list[Case], dict[str, str]]:
-    """The table, and causes by their names. Raises TypeError for a key that is none."""
+    """The cases, and the causes by their names. Raises TypeError for an unknown key."""
     raw = parsed("cases", text).raw
     return [Case(**case) for case in raw["case"]], raw.get("causes", {})
 
 
 def write_scripts(chosen: Sequence[Case], folder: Path) -> None:
-    """Write each case as NAME.sh, and what they read."""
+    """Write each case as NAME.sh, and the files that they read."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SHARED:
         shutil.copyfile(CASES / name, folder / name)
@@ -170,7 +170,7 @@ def place_of(keep: Path, world: str, number: int, case: Case) -> Path:
 # On the stock kernel -------------------------------------------------------------------
 
 def qemu_command(arguments: argparse.Namespace, exchange: Path, clock: str) -> list[str]:
-    """What boots the stock kernel on this machine's files and `exchange`."""
+    """The command that boots the stock kernel on this machine's files and `exchange`."""
     def shared(tag: str, path: str, more: str) -> list[str]:
         return ["-virtfs", f"local,path={path.replace(',', ',,')},mount_tag={tag},"
                            f"security_model=none,multidevs=remap{more}"]
@@ -200,13 +200,13 @@ def run_stock(arguments: argparse.Namespace, wanted: Sequence[Case], clock: str,
 # Both ----------------------------------------------------------------------------------
 
 def observed_of(keep: Path, world: str, case: Case) -> list[dict[str, Any]]:
-    """All that is kept of a case in a world: "virtual", "real" or "counted"."""
+    """The kept observations of a case in a world: "virtual", "real" or "counted"."""
     places = sorted(keep.glob(f"{world}-*/{case.name}.json"))
     return [json.loads(place.read_text()) for place in places]
 
 
 def observe_missing(arguments: argparse.Namespace, chosen: Sequence[Case]) -> None:
-    """Run what FOLDER does not have."""
+    """Run the cases that FOLDER lacks."""
     keep: Path = arguments.keep
     for number in range(arguments.repeats):
         for clock in arguments.worlds:
@@ -266,7 +266,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def head_of(observed: Mapping[str, Sequence[Sequence[Observed]]]) -> str:
-    """What stands above the table: the date, kernels, and how often each case ran."""
+    """The text above the table: date, kernels, and how often each case ran."""
     def of(world: str) -> tuple[str, str]:
         counts = sorted({len(runs) for runs in observed[world]})
         kernels = sorted({run["kernel"] for runs in observed[world] for run in runs})

@@ -1,4 +1,4 @@
-"""What side_by_side.py observed, judged and as a table."""
+"""Judges what side_by_side.py observed, and writes the table."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 # In percent of the stock kernel's median; fixed before anything was measured.
 TOLERANCES = {"throughput, Mbit/s": 5.0, "time, s": 5.0, "RTT, ms": 2.0, "lost, %": 20.0,
               "retransmitted": 20.0, "cwnd, segments": 10.0, "receive window, kB": 10.0}
-# They count only where a rate is set and the stock kernel's processor is busy for less than this.
+# These count only where a rate is set and the stock kernel's processor is less busy than this.
 RATES = ("throughput, Mbit/s", "time, s")
 MOST_BUSY_PERCENT = 50.0
 # The names that scripts print.
 PRINTED = {"throughput_mbit": "throughput, Mbit/s", "time_s": "time, s", "rtt_ms": "RTT, ms",
            "loaded_rtt_ms": "RTT, ms", "lost_percent": "lost, %"}
 WINDOWS = {"cwnd, segments": (1, 1.0), "receive window, kB": (2, 1e-3)}  # place in a round, scale
-# Windows are compared in each of so many round trips, before anybody loses a packet.
+# Windows are compared in each of the first round trips, at most this many, before the first loss.
 MOST_ROUNDS = 16
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case of cases.toml. causes: the name of the cause of a difference, by measure."""
+    """A case of cases.toml. causes: the name of a difference's cause, by measure."""
 
     name: str
     about: str
@@ -36,9 +36,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Compared:
-    """A measure of a case: medians. real: in QEMU's real time; at: the round trip, of a window.
+    """One measure of a case, as medians. real: in QEMU's real time; at: a window's round trip.
 
-    beyond: the medians are out of tolerance; differs: and the runs of the two lie apart.
+    beyond: the medians are out of tolerance. differs: and no run of one side is among the other's.
     """
 
     measure: str
@@ -60,7 +60,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Row:
-    """A case and what was compared."""
+    """A case, and its compared measures."""
 
     case: Case
     compared: tuple[Compared, ...]
@@ -73,11 +73,11 @@ class Row:
                 if each.measure not in self.case.causes]
 
 
-Observed = Mapping[str, Any]  # what observe.py wrote of one run
+Observed = Mapping[str, Any]  # what observe.py wrote about one run
 
 
 def numbers_of(run: Observed) -> dict[str, float]:
-    """What one run printed, and what its connections sent again."""
+    """The numbers that one run printed, and how many segments its connections retransmitted."""
     found = {PRINTED[name]: float(number) for name, number in
              re.findall(r"^= (\w+) ([\d.]+)$", run["output"], re.MULTILINE) if name in PRINTED}
     if run["connections"]:
@@ -87,8 +87,10 @@ def numbers_of(run: Observed) -> dict[str, float]:
 
 
 def rounds_of(run: Observed, place: int, until_s: float) -> list[float]:
-    """A window at each round trip until a moment: of the connection to the lowest port, of several
-    the one that began first."""
+    """A window at each round trip before until_s, of the connection to the lowest port.
+
+    Of several such connections it is the one that began first.
+    """
     first = min(run["connections"], key=lambda each: (each.get("to", 0), float(each["begin_s"])))
     return [float(each[place]) for each in first["rounds"] if each[0] < until_s][:MOST_ROUNDS]
 
@@ -100,7 +102,7 @@ def is_beyond(measure: str, virtual: Sequence[float], stock: Sequence[float]) ->
 
 
 def are_apart(virtual: Sequence[float], stock: Sequence[float]) -> bool:
-    """Whether no run of one is among those of the other."""
+    """Whether the ranges of the two sides' runs do not overlap."""
     return max(virtual) < min(stock) or max(stock) < min(virtual)
 
 
@@ -163,7 +165,7 @@ def digits(value: float) -> str:
 
 
 def document(rows: Sequence[Row], causes: Mapping[str, str], head: str) -> str:
-    """The page. head: what stands above the table."""
+    """The page as Markdown. head: the text above the table."""
     columns = list(TOLERANCES)
     lines = [head, f"| case | {' | '.join(columns)} | cause |", f"|---|{'---|' * len(columns)}---|"]
     for row in rows:

@@ -1,14 +1,13 @@
-"""The same fetches on a stock kernel in QEMU and in the guest in virtual time, side by side.
+"""Compares the same fetches on a stock kernel in QEMU and in the guest in virtual time.
 
     benchmarks/outside/stock_kernel.sh [--rtt MS,…] [--bw KBPS,…] [--iw N,…] [--size BYTES]
 
-stock_kernel.sh brings the kernel and what it boots with. QEMU runs without KVM:
-with -icount an instruction takes a nanosecond of its clock and idle time is
-skipped, so that the clock is honest however busy this machine is, and computing
-takes about as long as on a slow server. The first fetch warms the caches and does
-not count. “again”: segments retransmitted; “to model”: curl's time over the
-model's, where nothing was retransmitted. Exit status: 0 if every trial passes its verdict on both
-kernels and both agree on windows and first flights, else 1.
+stock_kernel.sh brings the kernel and what it boots with. QEMU runs without KVM. With -icount an
+instruction takes a nanosecond of its clock and idle time is skipped. So the clock is right however
+busy this machine is, and computing takes about as long as on a slow server. The first fetch warms
+the caches and does not count. “resent”: segments retransmitted. “to model”: curl's time divided by
+the model's, where nothing was retransmitted. Exit status: 0 if every trial passes its verdict on
+both kernels and both agree on windows and first flights, else 1.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from firstflight.testbed.messages import Job, ObservedTrial
 from vtime.console import EngineError
 from vtime.uml import built_kernel
 
-EXCHANGE = Path("/run/first-flight")  # inside: the one folder of the machine's that is written
+EXCHANGE = Path("/run/first-flight")  # in QEMU: the only folder of this machine that is writable
 MEMORY_MB = 1024
-# Of wall time, for the boot and all trials; a busy machine needs some minutes.
+# Wall time for the boot and all trials; a busy machine needs some minutes.
 DEADLINE_S = 3600.0
-HEAD = (f"{'':>15} │ {'window':^9} │ {'flight':^9} │ {'again':^9} │"
+HEAD = (f"{'':>15} │ {'window':^9} │ {'flight':^9} │ {'resent':^9} │"
         f" {'latency at the server, ms':^28} │ {'curl in all, ms':^28} │ {'to model':^16}\n"
         f"{'RTT':>4} {'kbit/s':>6} {'IW':>3} │ {'uml stock':^9} │ {'uml stock':^9} │"
         f" {'uml stock':^9} │ {'uml':>9} {'stock':>9} {'more':>8} │"
@@ -50,7 +49,7 @@ HEAD = (f"{'':>15} │ {'window':^9} │ {'flight':^9} │ {'again':^9} │"
 
 
 def trials_of(arguments: argparse.Namespace) -> list[Trial]:
-    """A fetch for every RTT, bandwidth and window, and before them one that does not count."""
+    """A fetch for each RTT, bandwidth and window, after a first one that does not count."""
     cell = Trial(scenario="stock", rtt_ms=20, bandwidth_kbps=10_000, uplink_kbps=10_000,
                  queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=100,
                  congestion_control="cubic", client="curl", response_bytes=arguments.size,
@@ -64,10 +63,10 @@ def trials_of(arguments: argparse.Namespace) -> list[Trial]:
 # In QEMU ------------------------------------------------------------------------------
 
 def inside() -> None:
-    """Run by the stock kernel's first process: the host engine, its observations to files.
+    """Run the host engine, and write its observations to files. The stock kernel's init calls it.
 
-    Idle time is skipped, also what waits for this machine's disk: until the first trial is done
-    and all is in memory, a process without priority keeps the kernel from being idle.
+    Idle time is skipped even while the kernel waits for this machine's disk. So a process of idle
+    priority keeps the kernel busy until the first trial is done and everything is in memory.
     """
     trials: list[Job] = json.loads((EXCHANGE / "trials.json").read_text())
     engine = HostEngine()
@@ -87,7 +86,7 @@ def inside() -> None:
 
 
 def qemu_command(arguments: argparse.Namespace, folder: Path) -> list[str]:
-    """What boots the stock kernel on this machine's files, read-only, and `folder`."""
+    """The command that boots the stock kernel on this machine's files, read-only, and `folder`."""
     def shared(tag: str, path: str, more: str) -> list[str]:
         return ["-virtfs", f"local,path={path.replace(',', ',,')},mount_tag={tag},"
                            f"security_model=none,multidevs=remap{more}"]
@@ -101,7 +100,10 @@ def qemu_command(arguments: argparse.Namespace, folder: Path) -> list[str]:
 
 def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
                     ) -> Iterator[ObservedTrial]:
-    """Boot it and yield its host engine's observations. Raises FirstFlightError."""
+    """Boot the stock kernel and yield the observations of its host engine.
+
+    Raises FirstFlightError where one is missing.
+    """
     (folder / "trials.json").write_text(json.dumps(jobs))
     (folder / "start").write_text(f"cd {shlex.quote(str(PROJECT))} && /usr/bin/python3 -m"
                                   " benchmarks.outside.stock_kernel --inside\n")
@@ -126,7 +128,7 @@ def on_stock_kernel(arguments: argparse.Namespace, jobs: list[Job], folder: Path
 
 def records_of(trials: list[Trial], observations: Iterator[ObservedTrial], exact: bool
                ) -> list[Record]:
-    """The judged records, in the order of the trials, without the one that warms up."""
+    """The judged records in the order of the trials, without the first fetch."""
     requested = {trial.id: trial for trial in trials}
     records = {one.trial_id: judge_fetch(requested[one.trial_id], one.content,
                                    one.client_pcap, one.server_pcap, exact=exact, sysctls={})
@@ -141,7 +143,7 @@ def _ms(mine: float | None, other: float | None) -> str:
 
 
 def _ratio(record: Record) -> str:
-    """Measured over modelled time; the model knows only transfers that retransmit nothing."""
+    """Measured time divided by the model's; the model covers no retransmissions."""
     if record.total_ms is None or record.model_ms is None or record.retransmissions:
         return f"{'–':>8}"
     return f"{record.total_ms / record.model_ms:8.4f}"
@@ -187,7 +189,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def compare(arguments: argparse.Namespace, kernel: Path) -> tuple[int, int]:
-    """Measure on both and print the table; return how many cells differ, and of how many."""
+    """Measure on both kernels and print the table; return how many cells differ, and all cells."""
     trials = trials_of(arguments)
     jobs = [trial.job() for trial in trials]
     with tempfile.TemporaryDirectory() as name:

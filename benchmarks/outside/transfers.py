@@ -1,4 +1,4 @@
-"""Random transfers against the model: what a verdict says of settings that nobody chose.
+"""Judges random transfers, and compares their times with the model's.
 
     /usr/bin/python3 -m benchmarks.outside.transfers --transfers 2000 --seed 1 --jobs 2
     /usr/bin/python3 -m benchmarks.outside.transfers --seed 1 --only 17,93 --keep FOLDER
@@ -6,23 +6,21 @@
     /usr/bin/python3 -m benchmarks.outside.transfers --transfers 20000 --seed 1 --crossed --jobs 2
     /usr/bin/python3 -m benchmarks.outside.transfers --sysctl "net.ipv4.tcp_rmem=4096 20000 60000"
 
-Samples settings by seed (RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100,
-1 byte to 2 MB, one write or two, new and kept connections, CUBIC and Reno,
-receive windows, uplinks, queues from ample to just long enough), with --tls each with
-TLS 1.3 (chains, tickets, records, buffers; one write, ample queues), runs them in
-guests and judges them with the verdict that users get. Prints verdicts by their result, how many
-trials each check judged, how many retransmitted what was not lost, and whether as the model
-predicts; how many deviate from it by more than a verdict allows, and the worst ten; and for each of
-these the command that shows it. A number and a seed mean the same transfer, but for a queue that is
-just long enough: that is what the model takes it for, under the sysctls as they are pinned.
+Draws settings by seed: RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100, 1 byte to 2 MB in one
+write or two, new and used connections, CUBIC and Reno, receive windows, uplinks, and queues from
+ample to just long enough. With --tls each transfer has TLS 1.3 (chains, tickets, records, buffers),
+one write, and an ample queue. They run in guests and get the verdict that users get. Prints the
+verdicts; how many trials each check judged; how many retransmitted without a loss, and whether the
+model predicts that; how many deviate from the model by more than a verdict allows; the worst ten;
+and for each of these the command that repeats it. A seed and a number mean the same transfer. The
+one exception is a queue that is just long enough: the model decides its length.
 
-With --crossed the transfers have everything that a question of one's own can ask for. Half of the
-networks are such as people have, the others reach to the ends of what is modelled. Each other
-quantity is usual, or drawn by a coin of its own, so that any two of them meet: think times,
-queueing disciplines, queues of a packet and more, slower uplinks, earlier responses and pauses,
-small segments, TLS with sessions that are resumed, on slow links above all, random loss, bursts
-of it, jitter, BBR, curl, its library and wget, nginx.
-Memory does not grow with the number of transfers.
+With --crossed the transfers have every parameter that a question by flags can have. Half of the
+networks are usual ones; the others reach the limits of the model. Each other parameter has its
+usual value, or is drawn independently, so that any two of them meet: think times, queueing
+disciplines, queues from one packet on, slower uplinks, earlier responses and pauses, small
+segments, TLS with resumed sessions (mostly on slow links), random loss, bursts of loss, jitter,
+BBR, curl, libcurl, wget, and nginx. Memory does not grow with the number of transfers.
 """
 
 from __future__ import annotations
@@ -63,17 +61,17 @@ from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
 from vtime.uml import built_kernel
 
-# Transfers that cross everything ------------------------------------------------------
+# Transfers with every parameter (--crossed) ------------------------------------------
 
 AMPLE_PACKETS = 100_000
-MOST_SEGMENTS = 1500  # of all responses on the connection; each packet costs a guest its time
+MOST_SEGMENTS = 1500  # of all responses on a connection; each packet takes a guest time
 QUEUES = ("100000", "100000", "100000", "100", "100", "1", "few", "ms", "bdp")
 BBR = "bbr"
 T = TypeVar("T")
 
 
 def sample_crossed(seed: int, number: int) -> Trial:
-    """A setting; the same for the same seed and number."""
+    """Draw a setting; the same seed and number give the same one."""
     draw = random.Random(f"crossed {seed} {number}")
     wide = draw.random() < 0.5
     rtt_ms = between(draw, *((1, 5000) if wide else (5, 500)))
@@ -106,7 +104,7 @@ def sample_crossed(seed: int, number: int) -> Trial:
 
 
 def _draw_connection(draw: random.Random, values: dict[str, Any]) -> None:
-    """What came before the response: TLS, earlier responses, a pause, or nothing."""
+    """Draw what comes before the response: TLS, earlier responses, a pause, or nothing."""
     kind = draw.choice(("new", "new", "tls", "kept", "earlier"))
     values["client"] = "curl" if kind == "tls" else "libcurl"
     if kind == "tls":
@@ -123,7 +121,7 @@ def _draw_connection(draw: random.Random, values: dict[str, Any]) -> None:
 
 
 def _draw_programs(draw: random.Random, values: dict[str, Any]) -> None:
-    """Who fetches and who answers, and sessions that are resumed: most of these on slow links."""
+    """Draw client, server, and resumed sessions; most of the latter are on slow links."""
     if values.get("chain_bytes"):
         values["server"] = _sometimes(draw, "nginx", "builtin", 0.1)
         if values["server"] == "nginx":
@@ -154,7 +152,7 @@ def _sometimes(draw: random.Random, value: T, usual: T, share: float = 0.2) -> T
 
 
 def between(draw: random.Random, least: float, most: float) -> float:
-    """Each decade as likely as the others; three decimals, as the network takes them."""
+    """Draw a number, with each decade equally likely; three decimals, as the network takes."""
     return round(math.exp(draw.uniform(math.log(least), math.log(most))), 3)
 
 
@@ -177,7 +175,7 @@ def command_of(trial: Trial) -> str:
 
 
 def _values(trial: Trial) -> str:
-    """Fields that are not the default's, of a transfer that no flags express."""
+    """The fields of a trial that differ from their defaults, in words."""
     return ", ".join(f"{field.name}={value}" for field in fields(trial)
                      if (value := getattr(trial, field.name)) != field.default)
 
@@ -185,24 +183,24 @@ def _values(trial: Trial) -> str:
 # Transfers against the model ----------------------------------------------------------
 
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
-# Bytes besides path and body, for how long a queue has to be: server.py's headers but for the
-# digits of the size, libcurl's request but for the path, and "Connection: close" of either.
+# Bytes by which the length of a queue is computed: server.py's headers without the digits of the
+# size, libcurl's request without the path, and "Connection: close" in either.
 HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 37, 71, 19
-BATCH = 2000  # transfers for one start of the guests
+BATCH = 2000  # transfers that are measured with one start of the guests
 WORST = 10
 TOLERANCE_MS = EXACT.model_ms or 0.0
 
 
 @dataclass
 class Tally:
-    """What came of them. Of a transfer only its line is kept, and only if it is one to look at.
+    """Counts of the transfers, and lines on those that are to be looked at.
 
-    flags: with which, and a transfer's number, this program repeats it. modelled: how many the
-    model judges; beyond, beyond_tenth: of those deviate by more than a verdict allows, than 0.1
-    ms; predicted: of those retransmitted as the model says. lost: whose queue dropped packets.
-    judged: how many each check judged; failed_checks: how many failed it. lines: by what is
-    wrong; unpredicted: of those that lost nothing and retransmitted, where the model predicts
-    another number. worst: by how much total or latency deviate from the model's, in ms.
+    flags: repeat a transfer, together with its number. modelled: how many the model judges; of
+    these, beyond and beyond_tenth deviate by more than a verdict allows and by more than 0.1 ms,
+    and predicted retransmitted as the model says. lost: how many lost packets. judged: how many
+    each check judged; failed_checks: how many failed it. lines: by what is wrong; "unpredicted":
+    lost nothing, and retransmitted another number of segments than the model says. worst: the
+    largest deviations of total time or latency from the model, in ms, with their lines.
     """
 
     flags: str
@@ -258,17 +256,17 @@ class Tally:
             heapq.heappop(self.worst)
 
     def show(self) -> None:
-        """Print the results, then how many each check judged, then those to look at."""
+        """Print the counts, how many transfers each check judged, and the lines."""
         for name, count in (
                 ("transfers", self.done), ("passed", self.passed),
                 ("failed verdicts", len(self.lines["failed"])),
                 ("not finished, so not judged", len(self.lines["not finished"])),
                 ("lost packets to a queue, or at random", self.lost),
                 ("judged by the model", self.modelled),
-                ("  off by more than allowed", self.beyond),
-                ("  off by more than 0.1 ms", self.beyond_tenth),
+                ("  deviate by more than allowed", self.beyond),
+                ("  deviate by more than 0.1 ms", self.beyond_tenth),
                 ("  retransmitted as it says", self.predicted),
-                ("retransmitted otherwise", len(self.lines["unpredicted"]))):
+                ("retransmitted, not as it says", len(self.lines["unpredicted"]))):
             print(f"{name:<38} {count:8d} {100 * count / max(1, self.done):6.1f} %")
         print("\njudged by")
         for check in every_check():
@@ -279,11 +277,11 @@ class Tally:
             for line in to_show:
                 print(f"{what}: {line}")
         for deviation_ms, line in sorted(self.worst, reverse=True):
-            print(f"off {deviation_ms:.3f} of {line}")
+            print(f"deviates by {deviation_ms:.3f} ms: {line}")
 
 
 def sample(seed: int, number: int) -> Trial:
-    """A setting; the same for the same seed and number."""
+    """Draw a setting; the same seed and number give the same one."""
     draw = random.Random(f"{seed} {number}")
     bandwidth_kbps = between(draw, 28, 10_000_000)
     uplink_kbps = bandwidth_kbps
@@ -309,7 +307,7 @@ def sample(seed: int, number: int) -> Trial:
 
 
 def sample_tls(seed: int, number: int) -> Trial:
-    """The same network, with what else decides over TLS."""
+    """Draw the same network as sample(), with TLS."""
     draw = random.Random(f"tls {seed} {number}")
     return replace(
         sample(seed, number), queue_packets=AMPLE_PACKETS, client="curl", gap_ms=0.0,
@@ -319,7 +317,7 @@ def sample_tls(seed: int, number: int) -> Trial:
 
 
 def _needed_packets(trial: Trial) -> int:
-    """The shortest queue without loss, as the model has it."""
+    """The shortest queue without loss, by the model, in packets."""
     closes = 0 if trial.earlier_bytes else CLOSE_BYTES
     *before, path = (len(path) for path in trial.job()["paths"])
     headers = HEADER_BYTES + len(str(trial.response_bytes)) + closes
@@ -335,7 +333,7 @@ def measured(seed: int, numbers: Sequence[int], jobs: int,
              draw: Callable[[int, int], Trial] = sample,
              sysctls: Mapping[str, str] = MappingProxyType({})
              ) -> Iterator[tuple[Trial, ObservedTrial]]:
-    """Run those of the seed in guests, some thousands at a time. Raises EngineError."""
+    """Yield these transfers of a seed, measured in guests, BATCH at a time. Raises EngineError."""
     kernel = built_kernel()
     for start in range(0, len(numbers), BATCH):
         trials = {trial.id: trial for trial in (

@@ -1,1 +1,1 @@
-"""What is reported: findings, charts and claims, before anything renders them."""
+"""Findings, charts and claims: what a run shows, as values, before it is rendered."""

@@ -1,4 +1,4 @@
-"""Names of what every run may show beside its figures; no figure has one of them."""
+"""Names of what every run may show next to its figures. No figure may have one of these names."""
 
-ON_THE_WIRE = "on_the_wire"  # the drawing of its timelines
-SENTENCES = "sentences"  # the finding of what its scenario states
+ON_THE_WIRE = "on_the_wire"  # the drawing of the run's timelines
+SENTENCES = "sentences"  # the finding with the scenario's sentences and their tests

@@ -1,8 +1,8 @@
-"""Every quantity by its name: the parameters of a fetch, what else is requested, what is measured.
+"""All quantities by name: the parameters of a fetch, others that are requested, and metrics.
 
-A quantity's name is its column in records, its key in scenario files and its
-attribute in trials; it ends in the unit. Reading, checking, messages, --help,
-heads of tables and axes of figures all follow from its line.
+The name of a quantity is its column in records, its key in scenario files and its attribute in
+trials; it ends in the unit. How it is read and checked, messages, --help, heads of tables and axes
+of figures follow from its row.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from firstflight.base.quantity import Quantity
 from firstflight.net.queue_length import BDP, MS, PACKETS
 from firstflight.parameters import PARAMETERS
 
-# What is measured of a fetch, in the order of the columns (study.fetches.verify.record): what a
-# figure can be of.
+# The metrics of a fetch, in the order of the columns (study.fetches.verify.record). A figure can
+# show any of them.
 _METRICS: tuple[Quantity, ...] = (
     Quantity("first_byte_ms", "the time to the first byte", "ms", head="first byte",
              label="time to the first byte"),
@@ -86,7 +86,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("within", "a tolerance", "", 0, 1e9),
     Quantity("extra_rtts", "a number of round trips"),
     *_METRICS,
-    # What else is measured.
+    # Other metrics.
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
     Quantity("p10_ms", "the 10th percentile", "ms", head="p10"),
     Quantity("p25_ms", "the 25th percentile", "ms", head="p25"),
@@ -98,7 +98,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("p999_ms", "the 99.9th percentile", "ms", head="p99.9"),
     Quantity("hit_mean_ms", "the mean of transfers with a retransmission", "ms"),
     Quantity("retransmission_percent", "the retransmission rate", "%", head="retransmitted"),
-    # What distinguishes trials besides, runs and queues.
+    # Other columns that distinguish trials, and those of runs and queues.
     Quantity("client", "a client", head="client"),
     Quantity("burst_bytes", "a first write", head="burst bytes"),
     Quantity("earlier_bytes", "an earlier response", head="earlier bytes"),
@@ -117,11 +117,11 @@ METRICS = tuple(quantity.name for quantity in _METRICS)
 
 
 def quantity(name: str) -> Quantity:
-    """A quantity by its name. Raises KeyError where none has this name."""
+    """The quantity of that name. Raises KeyError where there is none."""
     return QUANTITIES[name]
 
 
 def of_column(name: str) -> Quantity:
-    """The quantity of a column of any record; one that has no line here has its name for words."""
+    """The quantity of a record's column; where it has no row, its words are those of the name."""
     words = name.replace("_", " ")
     return QUANTITIES.get(name) or Quantity(name, words, head=words)

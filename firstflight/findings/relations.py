@@ -1,8 +1,8 @@
-"""Relations between the cells of a table, for sentences that hold in every row or in some.
+"""Relations between cells of a table, for sentences that have to hold in some rows or in all.
 
-A value is known by its interval: an exact one by itself twice, an unknown one by nothing. So a
-relation holds, fails, or is open (None) where an interval reaches over. This room compares
-numbers; which cells a sentence is about stands in runs/stated.py.
+Each number has an interval: both ends are the number itself if it is exact, and infinite if nothing
+is known. So a relation holds, fails, or is undecided (None) where intervals overlap. This module
+compares numbers; runs/stated.py selects the cells of a sentence.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from firstflight.findings.claims import Ends
 
 RISES, FALLS, NEVER_RISES, NEVER_FALLS = "rises", "falls", "never rises", "never falls"
 BOTH_WAYS = "rises and falls"
-ALONG = (RISES, FALLS, NEVER_RISES, NEVER_FALLS, BOTH_WAYS)  # from each row to the next
+ALONG = (RISES, FALLS, NEVER_RISES, NEVER_FALLS, BOTH_WAYS)  # compare each row with the next
 ABOVE, BELOW, EQUAL = "above", "below", "equal"
 AT_LEAST, AT_MOST = "at least", "at most"
-AROUND = "around"  # the interval has it inside: not significantly different
+AROUND = "around"  # the intervals overlap: not significantly different
 SOMEWHERE_ABOVE, SOMEWHERE_BELOW = "somewhere above", "somewhere below"
+# Compare each cell with a number, or with another cell of its row.
 BESIDE = (ABOVE, BELOW, EQUAL, AT_LEAST, AT_MOST, AROUND, SOMEWHERE_ABOVE, SOMEWHERE_BELOW)
-HIGHEST, LOWEST = "highest", "lowest"  # of a column, in certain rows
+HIGHEST, LOWEST = "highest", "lowest"  # of a column, found in certain rows
 EXTREMES = (HIGHEST, LOWEST)
 
 
 @dataclass(frozen=True)
 class Known:
-    """A cell: its value, what is known of it, and where it stands, in words."""
+    """A cell's number, the ends between which it is known to lie, and its place in words."""
 
     value: float
     ends: Ends
@@ -40,39 +41,39 @@ class Known:
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison; holds: None where an interval leaves it open."""
+    """One comparison, in words. holds: None where the intervals leave it undecided."""
 
     holds: bool | None
     text: str
 
 
 def exact(value: float) -> Known:
-    """A number that a sentence names."""
+    """A number that is exact, such as one that a sentence names."""
     return Known(value, (value, value))
 
 
 def less(first: Known, second: Known) -> bool | None:
-    """Whether the first is smaller, whatever the intervals leave open."""
+    """Whether the first number is smaller; None where the intervals overlap."""
     if first.ends[1] < second.ends[0]:
         return True
     return False if first.ends[0] >= second.ends[1] else None
 
 
 def at_most(first: Known, second: Known, within: float = 0.0) -> bool | None:
-    """Whether the first is larger by `within` at most."""
+    """Whether the first number exceeds the second by `within` at most; None for undecided."""
     if first.ends[1] <= second.ends[0] + within:
         return True
     return False if first.ends[0] > second.ends[1] + within else None
 
 
 def equal(first: Known, second: Known, within: float) -> bool | None:
-    """Whether the two differ by `within` at most."""
+    """Whether two numbers differ by `within` at most; None for undecided."""
     both = at_most(first, second, within), at_most(second, first, within)
     return False if False in both else None if None in both else True
 
 
 def along(relation: str, row: Sequence[Known], within: float) -> list[Compared]:
-    """Each value of a column beside the one before it; relation: of ALONG."""
+    """Compare each number of a column with the one before it. relation: one of ALONG."""
     pairs = list(zip(row, row[1:]))
     if relation == BOTH_WAYS:
         up, down = (any(at_most(*pair, within) is False for pair in ordered)
@@ -89,10 +90,10 @@ def along(relation: str, row: Sequence[Known], within: float) -> list[Compared]:
 
 
 def beside(relation: str, pairs: Iterable[tuple[Known, Known]], within: float) -> list[Compared]:
-    """Each value beside what it is compared with; relation: of BESIDE."""
+    """Compare the two numbers of each pair. relation: one of BESIDE."""
     if relation in (SOMEWHERE_ABOVE, SOMEWHERE_BELOW):
-        each = beside(relation.removeprefix("somewhere "), pairs, within)
-        return [Compared(any(one.holds for one in each), "nowhere")] if each else []
+        compared = beside(relation.removeprefix("somewhere "), pairs, within)
+        return [Compared(any(one.holds for one in compared), "nowhere")] if compared else []
     compare: dict[str, Callable[[Known, Known], bool | None]] = {
         ABOVE: lambda first, second: less(second, first), BELOW: less,
         AT_LEAST: lambda first, second: at_most(second, first, within),
@@ -105,7 +106,10 @@ def beside(relation: str, pairs: Iterable[tuple[Known, Known]], within: float) -
 
 
 def extreme(relation: str, there: Sequence[Known], elsewhere: Sequence[Known]) -> list[Compared]:
-    """The highest, or lowest, of some rows beside each other row; relation: of EXTREMES."""
+    """Compare the highest, or lowest, number of some rows with each of the other rows.
+
+    relation: one of EXTREMES.
+    """
     if not there:
         return []
     is_highest = relation == HIGHEST
@@ -116,7 +120,7 @@ def extreme(relation: str, there: Sequence[Known], elsewhere: Sequence[Known]) -
 
 
 def result(compared: Sequence[Compared]) -> tuple[bool | None, str]:
-    """Whether all hold, and how many, with the first that does not, in words."""
+    """Whether all comparisons hold; and how many do, with the first that does not, in words."""
     failing = [one for one in compared if one.holds is False]
     unclear = [one for one in compared if one.holds is None]
     count = f"{len(compared) - len(failing) - len(unclear)} of {len(compared)}"

@@ -1,9 +1,9 @@
-"""In the guest: makes its root writable in memory, runs one command, hands back what it wrote.
+"""Runs in the guest: makes the root writable in memory, runs one command, and sends its files.
 
-The root is an overlay: below it the machine's files, which cannot be written to, above it the
-guest's memory. The folder in which the command was started is an overlay of its own, so that what
-the command wrote there is what lies above (`written` packs it). Folders in which people keep what
-is theirs (HIDDEN) are empty. Processes of the command end with the guest.
+The root is an overlay. Its lower layer has the machine's files, which cannot be written; its upper
+layer is in the guest's memory. The folder in which the command was started is an overlay of its
+own, so that its upper layer has exactly what the command wrote there (send_written). Folders in
+which people keep their own files (HIDDEN) are empty. The command's processes end with the guest.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from vtime.readable import HIDDEN
 REQUEST, FRAMES, STANDARD_INPUT = "request.json", "frames", "input"
 KINDS_OF_FILES = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
-CONSOLE = "/dev/tty1"  # where the machine's frames come in
+CONSOLE = "/dev/tty1"  # receives the machine's frames
 HOME = "/tmp/home"
-# Programs that are called in another way here: this folder's file stands in their place, and what
-# it calls itself is in OWN. NOTES: lines that they have for who runs the command.
+# Programs that a file of this folder replaces in the guest. The replaced program is in OWN, where
+# the file may call it. NOTES: lines that these programs have for the user.
 OURS = "/run/first-flight"
 OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
 IN_PLACE = {
@@ -50,20 +50,20 @@ IN_PLACE = {
         "ovs-vsctl", "ovs-ofctl", "telnet", "controller", "sudo", "packetdrill")},
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
-# By those that call another program.
+# The programs that have to be installed for a file to take their place.
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
           "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}
 MOST_NOTES, MOST_SPACES = 10_000, 1000  # bytes, and names of network namespaces
-# What Mininet looks for of cgroup v1: the files of a group, and what is in them.
+# The part of cgroup v1 that Mininet looks for: the files of a group, and their content.
 CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1024",
                    "rt_period_us": "1000000", "rt_runtime_us": "950000"},
            "cpuacct": {"usage": "0"}, "cpuset": {"cpus": "0", "mems": "0"}}
-NEW, OLD = "/run/new", "mnt"  # where the new root is made; where in it the old one is put
-# How long the guest is up when the command begins: programs take the first second of a machine for
-# a clock that was never read (iputils' ping then sends without its interval).
+NEW, OLD = "/run/new", "mnt"  # where the new root is made, and where the old one is put in it
+# Seconds since the guest's boot when the command begins. In the first second of a machine some
+# programs take the clock as unset (iputils' ping then sends without its interval).
 UP_S = 60
 TICK_S = 1.0  # of the guest's clock, between two signs of life
-QUIET_S = 2.0  # nothing printed for so long: a person is awaited, if there is a terminal
+QUIET_S = 2.0  # with a terminal, a person is awaited once nothing was printed for so long
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _PIVOT_ROOT = 155
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 1 << 14, 1 << 18
@@ -75,18 +75,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # The root ----------------------------------------------------------------------------
 
 def _mounted(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    """mount(2), making the folder. Raises OSError."""
+    """mount(2); makes the folder first. Raises OSError."""
     os.makedirs(target, exist_ok=True)
     mount(source, target, kind, flags, options)
 
 
 def bind(source: str, target: str) -> None:
-    """Let a file or a folder stand in the place of another one. Raises OSError."""
+    """Mount a file or folder in place of another one. Raises OSError."""
     mount(source, target, "", _MS_BIND | _MS_REC)
 
 
 def _overlay(lower: str, target: str, above: str) -> str:
-    """Mount an overlay whose upper layer is in `above`; where that is."""
+    """Mount an overlay whose upper layer is in `above`; return the path of that layer."""
     upper, work = f"{above}/upper", f"{above}/work"
     os.makedirs(upper)
     os.makedirs(work)
@@ -97,9 +97,10 @@ def _overlay(lower: str, target: str, above: str) -> str:
 
 
 def enter(folder: str, readable: list[str]) -> tuple[int, int]:
-    """Make the writable root and go there.
+    """Make the writable root and change to it.
 
-    Returns the descriptors of the layer above the folder, and of the folder shared with the
+    folder: where the command was started. readable: further paths that the command may read.
+    Returns descriptors of the folder's upper layer, and of the folder that is shared with the
     machine. Raises OSError.
     """
     _mounted("none", "/", "", _MS_REC | _MS_PRIVATE)
@@ -123,7 +124,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
             _put_in_place(place, name)
     for source in Path(__file__).parent.glob("times.*"):  # for packetdrill
         Path(f"{NEW}{OURS}/{source.name}").write_bytes(source.read_bytes())
-    if not os.path.lexists(f"{NEW}/usr/bin/python"):  # as experiments call it
+    if not os.path.lexists(f"{NEW}/usr/bin/python"):  # many experiments call it so
         os.symlink("python3", f"{NEW}/usr/bin/python")
     _make_cgroups(f"{NEW}/sys/fs/cgroup")
     socket.sethostname("localhost")  # a machine's name that resolves
@@ -142,7 +143,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
 
 
 def _put_in_place(place: str, name: str) -> None:
-    """Let this folder's program stand where the machine's stands, which is in OWN then."""
+    """Put this folder's program in place of the machine's, and that one into OWN."""
     own = f"{NEW}{OWN}/{os.path.basename(place)}"
     os.makedirs(NEW + OWN, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
@@ -156,7 +157,7 @@ def _put_in_place(place: str, name: str) -> None:
 
 
 def _make_cgroups(tree: str) -> None:
-    """Cgroups as of v1, in memory, that limit nothing: with v2 alone Mininet 2.3.0 has no hosts."""
+    """Make files like those of cgroup v1, which limit nothing: Mininet 2.3.0 cannot do without."""
     mount("cgroup", tree, "tmpfs", options="mode=755")
     for controller, values in CGROUPS.items():
         os.makedirs(f"{tree}/{controller}")
@@ -165,7 +166,7 @@ def _make_cgroups(tree: str) -> None:
 
 
 def notes() -> list[str]:
-    """The notes of programs in the place of others, each line once."""
+    """The notes that replaced programs left for the user, without duplicates."""
     with contextlib.suppress(OSError), open(NOTES, "rb") as file:
         return list(dict.fromkeys(file.read(MOST_NOTES).decode(errors="replace").splitlines()))
     return []
@@ -174,11 +175,11 @@ def notes() -> list[str]:
 # The command -------------------------------------------------------------------------
 
 class Unsent(Exception):
-    """The machine takes no more frames: its disk is full. It sees that one is torn, or missing."""
+    """The machine takes no more frames, since its disk is full. It notices the missing one."""
 
 
 class Command:
-    """The command as a process, its input and output, and what the machine sends meanwhile."""
+    """The command as a process: carries its input and output, and the machine's frames."""
 
     def __init__(self, request: dict[str, Any], shared: int) -> None:
         self.request, self.shared = request, shared
@@ -186,19 +187,20 @@ class Command:
         self.console = os.open(CONSOLE, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.console)
         self.reader = Reader()
-        self.sources: dict[int, bytes] = {}  # what is read, and the kind of its frames
+        self.sources: dict[int, bytes] = {}  # descriptors that are read: the kind of their frames
         self.terminal = -1
-        self.input = -1  # where input is written to
-        self.waiting = bytearray()  # input that it has not taken so far
+        self.input = -1  # the descriptor of the command's input
+        self.waiting = bytearray()  # input that the command has not taken yet
         self.taken_bytes = 0
         self.closing = False
         self.paced = False
         self.now_ns = 0  # on the guest's clock, when the last frame was sent
         self.mounts = os.open("/proc/self/mountinfo", os.O_RDONLY)
-        self.spaces: dict[str, int] = {}  # numbers and names that `ip netns` gave: since when
+        self.spaces: dict[str, int] = {}  # by number and name of a network namespace: since when
 
     def send(self, kind: bytes, content: bytes = b"") -> None:
-        if kind != CONTENT:  # who asks what time it is thousands of times is known to spin
+        """Send content in frames of a kind, with the time. Raises Unsent."""
+        if kind != CONTENT:  # reading the clock for each piece would look like a busy loop
             self.now_ns = time.monotonic_ns() - UP_S * 1_000_000_000
         for place in range(0, len(content) or 1, MOST_BYTES):
             frame = Frame(kind, self.now_ns, content[place:place + MOST_BYTES]).packed()
@@ -210,7 +212,7 @@ class Command:
                 raise Unsent
 
     def run(self) -> None:
-        """Run it to its end, and send how it ended."""
+        """Run the command to its end, and send its status."""
         request = self.request
         words, environment = request["words"], request["environment"]
         try:
@@ -225,7 +227,7 @@ class Command:
         self.send(ENDED, str(status if status >= 0 else 128 - status).encode())
 
     def _started(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-        """Start it. Raises OSError."""
+        """Start the command. Raises OSError."""
         taken: list[int] = []
         if self.request["terminal"]:
             self.terminal, child = pty.openpty()
@@ -270,7 +272,7 @@ class Command:
             return file.read()
 
     def _attended(self, process: subprocess.Popen[bytes]) -> int:
-        """Carry input and output until it ends; its status."""
+        """Carry input and output until the command ends; return its status."""
         ends = os.pidfd_open(process.pid)
         if self.closing and not self.waiting:
             self._close_input()
@@ -303,7 +305,7 @@ class Command:
             if ends in readable:
                 break
         status = process.wait()
-        # What it has printed is there; what it left running may hold its pipes for ever.
+        # Carry what it printed, and no more: processes that it left may keep its pipes open for ever.
         while ready := select.select(list(self.sources), [], [], 0)[0]:
             for source in ready:
                 self._carried(source)
@@ -311,7 +313,7 @@ class Command:
         return status
 
     def _note_names(self) -> None:
-        """Something was mounted, such as a network namespace in the place that has its name."""
+        """Note the names of network namespaces: `ip netns` mounts each on a file of its name."""
         os.lseek(self.mounts, 0, os.SEEK_SET)
         with open(os.dup(self.mounts), "rb") as file:
             for line in file.read().decode(errors="replace").splitlines():
@@ -322,21 +324,21 @@ class Command:
 
     @staticmethod
     def _stop() -> None:
-        """Kill whatever runs in the guest but this process."""
+        """Kill all other processes of the guest."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
 
     def _pace(self, paced: bool) -> None:
-        """Let time go on as on the wall while a person is awaited."""
+        """Let the guest's clock run as the wall's while a person is awaited."""
         if self.terminal >= 0 and paced != self.paced:
             self.paced = paced
             own_kernel.pace(paced)
 
     def _carried(self, source: int) -> bool:
-        """Carry what was printed; False at its end."""
+        """Send what was printed to a descriptor; return False at its end."""
         try:
             content = os.read(source, MOST_BYTES)
-        except OSError:  # of a terminal that nobody has open any more
+        except OSError:  # a terminal that no process has open any more
             content = b""
         if content:
             self.send(self.sources[source], content)
@@ -345,7 +347,7 @@ class Command:
         return bool(content)
 
     def _hear(self, process: subprocess.Popen[bytes]) -> None:
-        """The frames that the machine sends."""
+        """Take the machine's frames and do what they say."""
         for frame in self.reader.read(os.read(self.console, MOST_BYTES)):
             if frame.kind == INPUT:
                 self.waiting += frame.content
@@ -362,14 +364,14 @@ class Command:
             self._close_input()
 
     def _give(self) -> None:
-        """Write of the input what is taken."""
+        """Write as much of the waiting input as the command takes."""
         try:
             taken_bytes = os.write(self.input, self.waiting)
             del self.waiting[:taken_bytes]  # no copy of the rest, which has up to 64 MB
             self.taken_bytes += taken_bytes
             if self.request["input"] == "live":
                 self.send(TICK, str(self.taken_bytes).encode())
-        except OSError:  # nobody reads it any more
+        except OSError:  # nobody reads the input any more
             self.waiting.clear()
             self.closing = True
         if self.closing and not self.waiting:
@@ -387,16 +389,16 @@ class Command:
 # What it wrote -----------------------------------------------------------------------
 
 def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -> None:
-    """Send what lies in the layer above a folder, and a line for whatever of it is left out.
+    """Send the files, folders and links of an upper layer, and a line for everything left out.
 
-    Regular files, folders and links; a name that was removed is a line of its own. The layer's own
-    marks (character device 0/0) are no files.
+    above: a descriptor of the layer. A name that the command removed is a line, too: the layer
+    marks it by a character device 0/0.
     """
     removed = []
 
-    def tell(name: bytes, why: str) -> None:
+    def report(name: bytes, why: str) -> None:
         send(TROUBLE, f"{shown(name)}: {why}".encode())
-    for name, place in _walk(above, tell):
+    for name, place in _walk(above, report):
         try:
             info = os.stat(place, follow_symlinks=False)
             if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
@@ -417,16 +419,16 @@ def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -
         except OSError as error:
             why = error.strerror
         if why:
-            tell(name, why)
+            report(name, why)
     for name in removed:
-        tell(name, "removed")
+        report(name, "removed")
 
 
 def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None],
                 is_whole: bool) -> None:
-    """An entry, and its content where it fits: the machine reports that it does not.
+    """Send an entry, and its content if is_whole; otherwise the machine reports that it is missing.
 
-    Of the content as much as the entry says: what was left running may still write to it.
+    No more content is sent than the entry says, since processes left running may still write to it.
     """
     if entry.kind != FILE or not is_whole:
         send(ENTRY, entry.packed())
@@ -440,18 +442,18 @@ def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None]
 
 
 def shown(name: bytes) -> str:
-    """A file's name in a line: escapes for what is not printable, of a long one both ends."""
+    """A file's name for a message: unprintable characters escaped, long names cut in the middle."""
     text = name.decode(errors="backslashreplace")
     text = text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
     return "".join(character if character.isprintable() else
                    character.encode("unicode_escape").decode() for character in text)
 
 
-def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[bytes, bytes]]:
-    """All names below a folder, each folder before what is in it, and their paths.
+def _walk(above: int, report: Callable[[bytes, str], None]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield all names below a folder with their paths, each folder before its content.
 
-    tell: takes a folder that cannot be listed, and why. Not os.walk, which calls itself for each
-    folder in a folder, and says nothing of such a one.
+    above: a descriptor of the folder. report: takes a folder that cannot be listed, and why.
+    os.walk calls itself for each level of folders, and skips such a folder silently.
     """
     root = b"/proc/self/fd/%d/" % above
     waiting = [b""]
@@ -461,7 +463,7 @@ def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[byte
             with os.scandir(root + folder) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:  # its path may be longer than one can be
-            tell(folder.rstrip(b"/"), f"what is in it: {error.strerror}")
+            report(folder.rstrip(b"/"), f"its content: {error.strerror}")
             continue
         for entry in found:
             yield folder + entry.name, entry.path
@@ -470,13 +472,13 @@ def _walk(above: int, tell: Callable[[bytes, str], None]) -> Iterator[tuple[byte
 
 
 def set_loopback_up() -> None:
-    """Set lo up without `ip`, which a capture would show as a command of the user's."""
+    """Set lo up without `ip`, which a capture would report as one of the user's commands."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:  # netdevice(7)
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
 def main(folder: Path, project: Path) -> None:
-    """Run what the shared folder's request asks for. Whatever fails is sent in a frame."""
+    """Run the request in the shared folder. Errors are sent as frames."""
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     above, shared = enter(request["folder"], request["readable"])
     set_loopback_up()

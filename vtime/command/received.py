@@ -1,4 +1,4 @@
-"""Writes the files that a command wrote in its guest into a folder here, as they arrive."""
+"""Writes the files that a command wrote in its guest to a folder of the host, as they arrive."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from firstflight.base.words import is_visible
 from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
 from vtime.command.guest import CommandOutcome
 
-MODES = 0o777  # nothing runs with its owner's rights
-# As which os.fsdecode has the bytes of names that are no UTF-8, such as Latin-1's letters.
+MODES = 0o777  # permissions that are kept: no set-user-ID, set-group-ID or sticky bit
+# The characters by which os.fsdecode stands for bytes that are not UTF-8, such as Latin-1 letters.
 _OTHER_LETTERS = frozenset(map(chr, range(0xDCA0, 0xDD00)))
-LAST_NS = (1 << 63) - 1  # since 1970: as much as 64 bits hold, in the year 2262
+LAST_NS = (1 << 63) - 1  # since 1970: the largest time in 64 bits, in the year 2262
 
 
 class Received:
-    """Takes the frames of entries and their content. They are not trusted: names may lead anywhere.
+    """Writes entries and their content from frames, which are not trusted: names may lead anywhere.
 
-    A file gets its name once it is complete. An entry that is wrong or cannot be written is left
-    out and noted; the others are not affected. count: files and links written so far. Use as a
+    A file gets its name once it is complete. An entry that is wrong, or cannot be written, is
+    skipped and noted; others are not affected. count: files and links written so far. Use it as a
     context manager.
     """
 
     def __init__(self, folder: Path, room: Room, ahead_s: float, outcome: CommandOutcome,
                  announce: Callable[[str], None] | None = None) -> None:
-        """ahead_s: how much the wall's clock is ahead of the guest's: files have the wall's times.
+        """folder: where files are written.
 
-        room: for what comes back. outcome: is told what is left out, and what could not be saved.
+        room: limits what is taken. ahead_s: how far the wall's clock is ahead of the guest's, since
+        files get the wall's times. outcome: notes what was skipped, and what could not be saved.
         announce: takes each name before it is written.
         """
         self.path, self.room, self.outcome, self.announce = folder, room, outcome, announce
@@ -41,9 +42,9 @@ class Received:
         self.count = 0
         self.folder: files.Folder | None = None  # made for the first entry
         self.entry = Entry(FILE, b"")  # the last one
-        self.file: FileIO | None = None  # of that entry, while its content comes
-        self.rest = 0  # bytes of it that are to come
-        self.stack = ExitStack()  # gives the file its name, or takes it away
+        self.file: FileIO | None = None  # the file of that entry, while its content arrives
+        self.rest = 0  # bytes of the content that are missing
+        self.stack = ExitStack()  # gives the file its name at the end, or removes it
 
     def __enter__(self) -> Received:
         return self
@@ -54,7 +55,7 @@ class Received:
             self.folder.close()
 
     def take(self, kind: bytes, content: bytes) -> None:
-        """Take a frame in: an ENTRY, or CONTENT. Raises ValueError for what is none."""
+        """Take a frame, ENTRY or CONTENT. Raises ValueError for an ENTRY that cannot be read."""
         if kind == ENTRY:
             self._finish()
             self.entry = Entry.read(content)
@@ -78,7 +79,7 @@ class Received:
                 self._finish()
 
     def _finish(self) -> None:
-        """Nothing more comes of the entry."""
+        """Complete the file of the last entry, or skip it if content is missing."""
         if self.file is None:
             return
         if self.rest > 0:
@@ -119,18 +120,18 @@ class Received:
             self.outcome.lose(str(error))
 
     def _give_up(self, why: str) -> None:
-        """Leave out the file that has begun: what had its name before stays."""
+        """Skip the file that has begun; a file that had its name before stays."""
         self.file = None
         self.outcome.lose(self._line(why))
         self.stack.__exit__(WriteError, WriteError(why), None)
 
     def _line(self, why: str) -> str:
-        """What became of the entry."""
+        """A line on the last entry: its name, and why it was skipped."""
         return f"{one_line(os.fsdecode(self.entry.name))}: {why}"
 
 
 def refusal(entry: Entry) -> str:
-    """Why an entry may not be written anywhere, "" if it may."""
+    """Why an entry must not be written; "" if it may be."""
     path = PurePosixPath(os.fsdecode(entry.name))
     if len(entry.name) > MOST_NAME:
         return "its name is too long"
@@ -144,18 +145,18 @@ def refusal(entry: Entry) -> str:
 
 
 def has_controls(name: bytes) -> bool:
-    """Whether a name has what moves a terminal's cursor, ends a line, or hides or reorders text.
+    """Whether a name has characters that move a cursor, end a line, or hide or reorder text.
 
-    Of bytes that are no UTF-8, those that are controls in the older sets of characters.
+    Bytes that are not UTF-8 count if they are controls in older character sets.
     """
     return any(not is_visible(character) and character not in _OTHER_LETTERS
                for character in os.fsdecode(name))
 
 
 def leads_inside(name: str, target: str) -> bool:
-    """Whether a link stays in its folder, whatever other links of the same folder there are.
+    """Whether a link's target stays in the folder, whatever other links the folder has.
 
-    So ".." may only come first: behind the name of another link it could lead anywhere.
+    So ".." is allowed at the beginning only: behind the name of a link it could lead anywhere.
     """
     parts = PurePosixPath(target).parts
     up = 0

@@ -1,4 +1,4 @@
-"""Read by the cases with Mininet: what they print about two hosts."""
+"""What cases with Mininet print about two hosts; they import this file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 
 def say(name: str, number: float) -> None:
-    """An observation, as side_by_side.py knows it."""
+    """Print an observation, in the form that side_by_side.py reads."""
     print(f"= {name} {number}", flush=True)
 
 
 def ping(net: Any, first: str, second: str, count: int = 10) -> None:
-    """The median of pings, but of the first, which asks for the address."""
+    """Print the median RTT of pings, without the first one, which waits for ARP."""
     text = net[first].cmd(f"ping -n -c {count} -i 0.2 {net[second].IP()}")
     say("rtt_ms", statistics.median_low(
         float(word) for word in re.findall(r"time=([\d.]+) ms", text)[1:]))
 
 
 def iperf3(net: Any, first: str, second: str, flags: str = "-t 6") -> None:
-    """Mbit/s at the receiver."""
+    """Print the throughput at the receiver in Mbit/s."""
     net[second].cmd("iperf3 -s -D; until ss -Hltn | grep -q :5201; do sleep 0.1; done")
     text = net[first].cmd(f"iperf3 -f k -c {net[second].IP()} {flags}")
     rates = re.findall(r"([\d.]+) Kbits/sec.*receiver", text)

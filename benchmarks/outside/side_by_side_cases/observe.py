@@ -1,10 +1,10 @@
-"""Runs a case and writes what its TCP did: unchanged in virtual time and on the stock kernel.
+"""Runs a case and writes what its TCP did, in virtual time and on the stock kernel alike.
 
     python3 observe.py CASE.sh OUTPUT.json
 
-It needs the standard library alone, since it runs in both worlds. The kernel's own tracepoints
-report TCP's state (tcp_probe: at each segment that a sender receives), what was retransmitted, and
-what queues dropped. The processor's times come from /proc/stat, twice a second.
+It needs the standard library only, since it runs in both worlds. The kernel's tracepoints report
+TCP's state (tcp_probe: at each segment that a sender receives), retransmissions, and drops of
+queues. The processor's times come from /proc/stat, twice a second.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pathlib import Path
 
 TRACING = Path("/sys/kernel/tracing")
 BUFFER_KB = 32_768
-# Of an acknowledgment at the sender: the port, first and next byte, and windows.
+# An acknowledgement at the sender: ports, first unacknowledged and next byte, and windows.
 PROBE = re.compile(
     r" (?P<at>[\d.]+): tcp_probe: .*?src=\S+?:(?P<port>\d+) dest=\S+?:(?P<to>\d+) .*?"
     r"data_len=(?P<length>\d+) snd_nxt=0x(?P<next>[0-9a-f]+) snd_una=0x(?P<una>[0-9a-f]+)"
     r" snd_cwnd=(?P<cwnd>\d+) ssthresh=\d+ snd_wnd=(?P<window>\d+) srtt=(?P<srtt>\d+)")
 EVENTS = {"tcp/tcp_probe": "data_len == 0", "tcp/tcp_retransmit_skb": "", "skb/kfree_skb": ""}
-# Reasons of qdiscs: with a name, of their own numbers (subsystem 3), and 0xbe, TBF's.
+# The reasons of qdiscs: named ones, numbers of their own (subsystem 3), and 0xbe, which is TBF's.
 DROPPED = re.compile(r" kfree_skb: .*reason: (?:QDISC_\w+|TC_\w+|0xbe|0x3[0-9a-f]{4})\b")
 SAMPLE_S = 0.5
 
 
 def start_tracing() -> None:
-    """Switch the tracepoints on. Raises OSError."""
+    """Turn the tracepoints on. Raises OSError."""
     if not (TRACING / "events").exists():
         subprocess.run(["mount", "-t", "tracefs", "tracefs", str(TRACING)], check=True)
     (TRACING / "tracing_on").write_text("0")
@@ -45,7 +45,7 @@ def start_tracing() -> None:
 
 
 def stop_tracing() -> str:
-    """Switch them off; what they reported."""
+    """Turn the tracepoints off; return what they reported."""
     (TRACING / "tracing_on").write_text("0")
     text = (TRACING / "trace").read_text(errors="replace")
     for event in EVENTS:
@@ -54,7 +54,7 @@ def stop_tracing() -> str:
 
 
 class Processor(threading.Thread):
-    """Samples for how long the processor was busy."""
+    """Samples how busy the processor is."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -70,7 +70,7 @@ class Processor(threading.Thread):
                                  idle))
 
     def busy_percent(self, begin_s: float, end_s: float) -> float | None:
-        """How busy it was between two moments; None without two samples between them."""
+        """How busy it was between two times; None without two samples between them."""
         within = [sample for sample in self.samples if begin_s <= sample[0] <= end_s]
         if len(within) < 2:
             return None
@@ -79,9 +79,9 @@ class Processor(threading.Thread):
 
 
 def connections(text: str) -> list[dict[str, object]]:
-    """The windows by round trip of each connection that sent something, the first one first.
+    """The windows of each connection that sent data, by round trip.
 
-    A round trip ends when what was the next byte at its begin is acknowledged.
+    A round trip ends when the byte is acknowledged that was the next one to send at its begin.
     """
     rows: dict[tuple[str, str], list[tuple[float, int, int, int, int]]] = {}
     for match in PROBE.finditer(text):
@@ -104,7 +104,7 @@ def connections(text: str) -> list[dict[str, object]]:
 
 
 def observe(script: str) -> dict[str, object]:
-    """Run a case, and report it."""
+    """Run a case; return what was observed, as JSON has it."""
     start_tracing()
     processor = Processor()
     processor.start()

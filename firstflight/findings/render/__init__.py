@@ -1,1 +1,1 @@
-"""Findings as text, Markdown, a page or data."""
+"""Renders findings as text, Markdown, a page, or data."""

@@ -1,4 +1,4 @@
-"""A report as data: as docs/results keeps it, of which its pages are made, and for others."""
+"""A report as data: the JSON of docs/results, and what --export writes (JSON, CSV)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ KIND = "is"  # the key that names a value's class
 
 
 def dumps(report: Report) -> str:
-    """What Markdown needs of a report; of each value its whole digits, on a line of its own."""
+    """The JSON of what Markdown needs of a report. Numbers have all digits, each on its own line.
+    """
     facts = {name: report.facts[name] for name in FACTS if name in report.facts}
     findings = tuple(replace(finding, sentence="", answer=None,
                              chart=Chart("", ()) if finding.chart else None)
@@ -41,15 +42,15 @@ def dumps(report: Report) -> str:
 
 
 def loads(text: str) -> Report:
-    """The report from its text. Raises ValueError, TypeError, LookupError where it is none."""
+    """The report of a text by dumps(). Raises ValueError, TypeError or LookupError."""
     report = _decoded(json.loads(text))
     if not isinstance(report, Report):
-        raise ValueError("is no report")
+        raise ValueError("is not a report")
     return report
 
 
 def read(path: Path) -> Report:
-    """A kept report. Raises FirstFlightError."""
+    """Read a report of docs/results. Raises FirstFlightError."""
     try:
         return loads(files.content(path).decode("utf-8"))
     except OSError as error:
@@ -59,7 +60,10 @@ def read(path: Path) -> Report:
 
 
 def _encoded(value: object) -> Json:
-    """Values of KINDS by their class and what of them is not the default. Raises TypeError."""
+    """A value as JSON. One of KINDS is its class and the fields that differ from their defaults.
+
+    Raises TypeError for other classes.
+    """
     if is_dataclass(value):
         return {KIND: type(value).__name__, **{
             field.name: _encoded(getattr(value, field.name)) for field in fields(value)
@@ -80,20 +84,20 @@ def _decoded(value: Json) -> object:
     return tuple(map(_decoded, value)) if isinstance(value, list) else value
 
 
-# For others: JSON with provenance, CSV with a line for each value, or Markdown -------
+# --export: JSON with provenance, CSV with a line for each value, or Markdown -----------
 
-_UNITS = {"%": "percent", "kbit/s": "kbps"}  # as names of columns have them
+_UNITS = {"%": "percent", "kbit/s": "kbps"}  # in the names of columns
 _COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low", "high")
 
 
 def exported(form: str, report: Report) -> str:
-    """The findings of a report; form: of base.command_line.EXPORTS."""
+    """The findings of a report as text. form: one of base.command_line.EXPORTS."""
     forms: dict[str, Callable[[Report], str]] = {"json": _json, "md": markdown.chapter, "csv": _csv}
     return forms[form](report)
 
 
 def _json(report: Report) -> str:
-    """Intervals are [low, high]; what is not known is null."""
+    """The report as JSON. Intervals are [low, high]; unknown values are null."""
     return escaped(json.dumps({
         "scenario": report.name, "title": report.title, "claim": report.claim,
         "source": report.source, "run": report.path, "verified": report.verified,
@@ -139,7 +143,7 @@ def _csv_of(rows: Iterable[Iterable[Json]]) -> str:
 
 
 def _harmless(cell: Json) -> Json:
-    """Text that no spreadsheet takes for a formula: titles and names are a stranger's, too."""
+    """Text that no spreadsheet takes for a formula: a stranger may have chosen titles and names."""
     return to_cell(cell) if isinstance(cell, str) else cell
 
 
@@ -153,7 +157,7 @@ def _lines(table: Table) -> Iterator[tuple[Json, ...]]:
 
 
 def _bounded(cell: Cell) -> tuple[Json, Json, Json]:
-    """A value and its interval, "" for what there is not."""
+    """A cell's value and the ends of its interval, "" where it has none."""
     if isinstance(cell, Rounded):
         return _bounded(cell.value)
     if isinstance(cell, Interval):
@@ -174,7 +178,7 @@ def table_csv(table: Table) -> str:
 
 
 def _in_one_cell(cell: Cell) -> Json:
-    """A value without its interval; of an interval alone both ends."""
+    """A cell's value without its interval; both ends of a cell that is an interval."""
     value, low, high = _bounded(cell)
     if value == "" and low != "":
         return f"{low:.12g} … {high:.12g}"

@@ -1,4 +1,4 @@
-"""Pages of docs/results with every published bar and ours, their index, and docs/GALLERY.md."""
+"""Markdown: the pages of docs/results, their index, and docs/GALLERY.md."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ UNRENDERED = "The result cannot be rendered"
 
 
 def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str) -> str:
-    """A table with a line for each scenario, with a link to its page in `folder`.
+    """A table with a row for each scenario, which links to its page in `folder`.
 
-    unmeasured: scenarios of which there is no whole run.
+    unmeasured: the names of scenarios without a run of the whole scenario.
     """
     return "\n".join([
         "| scenario | what comes out | published bars and statements |", "|-|-|-|",
@@ -35,14 +35,14 @@ def _in_one_sentence(report: Report) -> str:
 
 
 def page(report: Report, index: str, pictures: Sequence[str] = ()) -> str:
-    """A scenario's chapter as a document. index, pictures: their paths as seen from there."""
+    """The page of a scenario. index, pictures: their paths, relative to the page."""
     return f"[All results, and what the words mean]({index})\n\n{chapter(report, pictures)}"
 
 
 def chapter(report: Report, pictures: Sequence[str] = ()) -> str:
-    """One run as a document of its own; it ends in a newline.
+    """One run as a Markdown document, which ends in a newline.
 
-    pictures: their paths; who cannot see them reads the claim, which they show.
+    pictures: their paths. Their text for readers who cannot see them is the claim.
     """
     verified = (_joined([line.strip().rstrip(".") for line in report.summary])
                 or f"{report.verified} of {report.count} trials verified")
@@ -57,13 +57,13 @@ def chapter(report: Report, pictures: Sequence[str] = ()) -> str:
 
 
 def _joined(lines: Sequence[str]) -> str:
-    """Lines as running text: a sentence of its own is one, the others are its parts."""
+    """Lines joined to one text: ". " before those that begin a sentence, "; " before others."""
     return "".join(lines[:1]) + "".join(
         f"{'. ' if line[:1].isupper() else '; '}{line}" for line in lines[1:])
 
 
 def _opening(report: Report) -> list[str]:
-    """The scenario's result with its numbers, or what could not be quoted."""
+    """The scenario's result with its numbers, or why it cannot be rendered; [] for none."""
     if not report.opening:
         return []
     try:
@@ -73,7 +73,7 @@ def _opening(report: Report) -> list[str]:
 
 
 def _run(report: Report) -> str:
-    """Which run it is from, in words."""
+    """The run behind the numbers, in words."""
     facts, project = report.facts, report.facts.get("project")
     parts = [f"finished {facts.get('finished_at', 'at an unknown time')}",
              f"engine {facts.get('engine')}", f"kernel {report.kernel or 'unknown'}"]
@@ -86,7 +86,7 @@ def _run(report: Report) -> str:
 
 
 def section(scenario: str, finding: Finding) -> list[str]:
-    """The paragraphs of a section of the second level."""
+    """The paragraphs of a finding's section."""
     parts = [f"## {escaped(finding.name)}: {escaped(finding.title)}"]
     if finding.missing:
         parts.append(f"Not available: {escaped(finding.missing)}.")
@@ -112,7 +112,7 @@ def _statement(statement: Statement) -> str:
 
 
 def _table(table: Table, known: str) -> list[str]:
-    """A table, between its title, unless that is `known`, and its notes."""
+    """A table with its title above and its notes below. known: a title that is not repeated."""
     title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
     rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
     lines = [_row(map(head, table.columns)), f"|{rule}|",
@@ -127,29 +127,28 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text of others that stays text: no HTML, no formula, no link, no end of a cell."""
+    """Text with Markdown's characters escaped: it makes no HTML, formula, link or end of a cell."""
     return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", visible_line(text))
 
 
 def code(text: str) -> str:
-    """A path as it stands, in letters of one width."""
+    """A path or command as Markdown code."""
     return f"`{visible_line(text).replace('`', ' ')}`"
 
 
-# docs/GALLERY.md: every scenario's figure, its words, the command that draws it ----
+# docs/GALLERY.md -----------------------------------------------------------------------
 
 def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) -> str:
-    """A section for each scenario; its page has the numbers of the picture.
+    """A section for each scenario that has pictures.
 
-    pictures: by the name of the scenario, the paths of its figures as seen from
-    the document. A scenario without one is excluded.
+    pictures: their paths relative to the document, by the name of the scenario.
     """
     return "\n".join(_entry(report, pictures[report.name])
                      for report in reports if report.name in pictures)
 
 
 def _entry(report: Report, pictures: Sequence[str]) -> str:
-    """The pictures, with titles on their faces, each a link to its page."""
+    """A scenario's pictures, each a link to the page with its numbers."""
     shown = [f"[![{escaped(report.name)}]({picture})](results/{report.name}.md)\n"
              for picture in pictures]
     return "\n".join([f"## {escaped(report.name)}\n", *shown])

@@ -1,9 +1,8 @@
-"""report.html: all that a run shows, as one page that needs nothing else.
+"""report.html: the whole report of a run as one page that loads nothing.
 
-Figures, style and script are inside, and nothing is loaded from anywhere. It
-depends on the report and the drawings only, so that another build gives
-the same bytes. The templates (page.html.j2 and what it includes) alone know
-HTML; whatever they are given is escaped.
+Figures, style and script are inside it. It depends on the report and the drawings only, so that
+building it again gives the same bytes. All HTML is in the templates (page.html.j2 and those that it
+includes), which escape the values that they get.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ TEMPLATE = "page.html.j2"
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing inside the page. source: its data: address; text: for who cannot see it."""
+    """A drawing inside the page. source: its data: URL; text: for readers who cannot see it."""
 
     title: str
     source: str
@@ -40,10 +39,10 @@ class Picture:
 
 
 def page(report: Report, drawings: Mapping[str, bytes]) -> str:
-    """The whole page: the answer, its figure and the reasons, other figures, then all tables.
+    """The page: the answer with its figure and the reasons, other figures, then all tables.
 
-    drawings: PNG or WebP files by name; one named as a finding stands with it, another one after
-    all findings.
+    drawings: PNG or WebP files by name. One that is named like a finding stands with it, others
+    after all findings.
     """
     shown = [finding for finding in report.findings if not finding.missing]
     pictures = {finding.name: _picture_of(finding, drawings[finding.name])
@@ -84,7 +83,7 @@ def _picture(title: str, text: str, drawing: bytes) -> Picture:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    """The templates beside this file; every value is cleaned, then escaped."""
+    """The templates in this folder. Values are cleaned of invisible characters, then escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
@@ -100,7 +99,7 @@ def _clean(value: Any) -> Any:
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:
-    """Headings above the columns, each with the number of columns that it spans; [] for none."""
+    """The groups above the columns, each with the number of its columns; [] without groups."""
     spans = [(name, len(list(columns))) for name, columns in
              itertools.groupby(column.group for column in table.columns)]
     return spans if any(name for name, _ in spans) else []

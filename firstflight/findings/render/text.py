@@ -1,4 +1,4 @@
-"""A report for the terminal: all of it in aligned columns, or in brief what a run comes to."""
+"""A report for the terminal: all of it with aligned tables, or the answer in brief."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from firstflight.findings.findings import Answer, Cell, Column, Finding, Report,
 from firstflight.findings.render.values import (counted, counted_for_readers, head, quoted,
                                                 shortened, written)
 
-WIDTH = 110  # characters; a table that needs more is hard to read in a terminal
+WIDTH = 110  # characters; wider tables are hard to read in a terminal
 
 
 def text(report: Report, width: int = WIDTH) -> str:
-    """All that a run shows, but for its trials and its provenance, which a page has.
+    """The whole report without its trials and provenance, which only the page has.
 
-    A part of a scenario does not speak for its claim, and leaves it out.
+    A run of a part of a scenario does not test the scenario's claim, so it is left out.
     """
     claim = ([] if report.facts.get("partial") else
              [wrapped(f"{report.name}: {report.claim}", width)])
@@ -35,12 +35,12 @@ def text(report: Report, width: int = WIDTH) -> str:
 
 
 def lines_of(whole: str) -> str:
-    """Lines without invisible characters, the last one ended."""
+    """The text without invisible characters and spaces at line ends, with a newline at its end."""
     return "\n".join(visible_line(line).rstrip() for line in whole.split("\n")) + "\n"
 
 
 def _finding(finding: Finding, width: int) -> str:
-    """A table without a title of its own is right under that of the finding."""
+    """A finding's text. A table without its own title stands right below the finding's title."""
     parts = [f"{finding.name}: {finding.title}"]
     if finding.missing:
         parts[0] += f"\nno table: {finding.missing}"
@@ -59,14 +59,14 @@ def _finding(finding: Finding, width: int) -> str:
 
 
 def statement_text(statement: Statement) -> str:
-    """Such as "“The claim” Here: what was measured → the result"."""
+    """A statement in one line, such as "“The claim” Here: what was measured → the result"."""
     if not statement.outcome:
         return f"{statement.text} {statement.measured}"
     return f"“{statement.text}” Here: {statement.measured} → {in_full(statement.outcome)}"
 
 
 def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> str:
-    """first: before the first line, indent: before the others."""
+    """The paragraph in lines. first: stands before the first line; indent: before the others."""
     return textwrap.fill(paragraph, width, initial_indent=first, subsequent_indent=indent,
                          break_on_hyphens=False)
 
@@ -74,7 +74,7 @@ def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> st
 # Tables ------------------------------------------------------------------------------
 
 def table_text(table: Table, width: int) -> str:
-    """The table with as many columns as fit. The lowest rank is left out first."""
+    """The table with as many columns as fit; those of the lowest rank are dropped first."""
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
     if table.wraps:
@@ -96,7 +96,7 @@ def table_text(table: Table, width: int) -> str:
 
 def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
              ) -> list[list[str]]:
-    """Rows whose first cell takes several lines where a line would be too long."""
+    """Rows whose first cell is wrapped where a line would be too long."""
     others = sum(2 + max(len(cell) for cell in (columns[place].name, *(row[place] for row in rows)))
                  for place in range(1, len(columns)))
     return [[line, *(row[1:] if number == 0 else [""] * (len(row) - 1))] for row in rows
@@ -104,7 +104,7 @@ def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
 
 
 def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns two spaces apart under their groups, names and units, numbers to the right."""
+    """Lines of a table: groups, names and units above, columns two spaces apart, numbers right."""
     heads = [[column.name for column in columns], [column.unit for column in columns]]
     heads = heads if any(heads[1]) else heads[:1]
     widths = [max(map(len, cells)) for cells in zip(*heads, *rows)]
@@ -116,7 +116,10 @@ def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
-    """A line with each group over its columns, [] without groups; widens what is too narrow."""
+    """A line with each group above its columns, [] without groups.
+
+    Changes widths: the last column of a group that is too narrow is widened.
+    """
     spans = []
     for group, places in itertools.groupby(range(len(columns)), lambda at: columns[at].group):
         own = list(places)
@@ -128,16 +131,16 @@ def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
     return [line] if line else []
 
 
-# In brief: a sentence, some rows, and what counts against it --------------------------
+# In brief: the answer, some rows, and failures ------------------------------------------
 
 MOST_ROWS = 20
-MOST_POINTS = 6  # of findings without a table of their own
+MOST_POINTS = 6  # sentences or statements, where the report has no answer
 MOST_FAILURES = 3
 INDENT = "  "
 
 
 def brief(report: Report, width: int = WIDTH) -> str:
-    """The answer of a run, without any table that is longer than some 20 rows."""
+    """The answer of a run, with tables of at most MOST_ROWS rows."""
     answer = answer_of(report)
     parts = [wrapped(_head(report), width, INDENT), *_paragraphs(report.about, width),
              *_paragraphs(answer.sentence, width)]
@@ -159,7 +162,7 @@ def brief(report: Report, width: int = WIDTH) -> str:
 
 
 def answer_of(report: Report) -> Answer:
-    """The run's own answer; else the scenario's words, the first statement, or the claim."""
+    """The run's answer. Without one: the scenario's result, the first statement, or the claim."""
     answer = report.answer
     if answer.sentence:
         return answer
@@ -173,7 +176,7 @@ def answer_of(report: Report) -> Answer:
 
 
 def _opening(report: Report) -> str:
-    """The scenario's own words with their numbers; "" where this run lacks one of them."""
+    """The scenario's result with its numbers; "" where this run lacks one of them."""
     try:
         return quoted(report.opening, [report])
     except FirstFlightError:
@@ -181,7 +184,8 @@ def _opening(report: Report) -> str:
 
 
 def _head(report: Report) -> str:
-    """Such as "zhao2019 · 128 of 128 transfers verified · 350 s of network in 1.9 s"."""
+    """The first line, such as "zhao2019 · 128 of 128 trials verified · 350 s of network in 1.9 s".
+    """
     parts = [report.name + (" (a part)" if report.facts.get("partial") else "")]
     if report.count:
         parts.append(f"{report.verified} of {report.count} trials verified")
@@ -192,7 +196,7 @@ def _head(report: Report) -> str:
 
 
 def _points(report: Report, sentence: str) -> list[str]:
-    """What each finding shows, or its statements, but for what the sentence has already."""
+    """The sentence of each finding, or its statements, without those in `sentence` already."""
     points = [point for finding in report.findings if not finding.missing
               for point in ([f"{finding.title}: {finding.sentence}"] if finding.sentence else
                             map(statement_text, finding.statements))
@@ -202,11 +206,11 @@ def _points(report: Report, sentence: str) -> list[str]:
 
 
 def _failures(report: Report) -> list[str]:
-    """Why trials do not count: the most frequent reasons, each with its number of trials."""
+    """The most frequent reasons why trials do not count, each with its number of trials."""
     failures: Table | None = report.failures
     if failures is None:
         return []
-    first: dict[tuple[Cell, Cell], Cell] = {}  # of each reason its first trial
+    first: dict[tuple[Cell, Cell], Cell] = {}  # by reason: its first trial
     for trial, *why in failures.rows:
         first.setdefault((why[0], why[1]), trial)
     counts = Counter((verdict, reason) for _, verdict, reason in failures.rows)

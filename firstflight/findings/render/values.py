@@ -1,21 +1,21 @@
-"""How values become text in the terminal, in Markdown and on a page, and sentences that quote them.
+"""Formats values for terminal, Markdown and page, and fills in the quotes of sentences.
 
-Sentences that people write take their numbers from findings: nothing is typed twice. A quote
-stands in braces, its parts apart by " / ":
+Sentences that people write quote numbers from findings, so that no number is typed. A quote stands
+in braces, and " / " separates its parts:
 
     {fig5_rtt / 100 / improved: ms}          a cell: the finding, how its row begins, the column
-    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same by every cells of the row
-    {fig5_rtt / 100 / improved: % / 0}       with that many decimals, without sign or interval
-    {load / IW 10 / saved, % / less|more}    a word for a number above zero, one for below; for
-                                             zero itself there is none
-    {think / 3 / IW 3 / first word}          of text, such as "421.5 (3)", what stands first
-    {kb15 / How much IW 10 saves / 2}        the second of the numbers of a statement
-    {kb15 / Who keeps IW3 / result}          the result of the claim that begins like this
-    {fig5_rtt / bars}                        how many of its published bars have which result
-    {fig5_rtt + fig5_bw / bars}              the same of several figures together
-    {zhao2019 / minutes}                     how long the whole run of a scenario took
+    {load / IW 10 & 5 kB & 0.5 / saved, %}   the same, by several cells of the row
+    {fig5_rtt / 100 / improved: % / 0}       with this many decimals, without sign or interval
+    {load / IW 10 / saved, % / less|more}    a word for a number above zero, and one for below;
+                                             zero itself has none
+    {think / 3 / IW 3 / first word}          the first word of a text such as "421.5 (3)"
+    {kb15 / How much IW 10 saves / 2}        the second number of the statement that begins so
+    {kb15 / Who keeps IW3 / result}          the result of the claim that begins so
+    {fig5_rtt / bars}                        how many of its published bars have each result
+    {fig5_rtt + fig5_bw / bars}              the same for several figures together
+    {zhao2019 / minutes}                     how long the run of the whole scenario took
 
-A finding of another scenario is named after it: {zhao2019.fig5_rtt / …}.
+A finding of another scenario has that name in front: {zhao2019.fig5_rtt / …}.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from firstflight.findings.findings import (Cell, Column, Finding, Interval, Repo
 
 
 def written(cell: Cell, column: Column) -> str:
-    """A cell as its column, or its Rounded, has numbers written.
+    """A cell as text, with the decimals of its column or of its own (Rounded).
 
-    An Estimate is "1205 ± 3", half of its interval, and an Interval
-    "1202 … 1208". Whole numbers have no decimals whatever the column has.
+    An Estimate is "1205 ± 3", with half of its interval, and an Interval "1202 … 1208". Integers
+    have no decimals, whatever the column has.
     """
     if isinstance(cell, Rounded):
         return _value(cell.value, cell.digits, cell.signed)
@@ -67,21 +67,21 @@ def _value(value: str | int | float | Estimate | Interval | None, digits: int,
 
 
 def head(column: Column) -> str:
-    """Such as "published: saved, ms"."""
+    """The head of a column in one line, such as "published: saved, ms"."""
     name = ", ".join(part for part in (column.name, column.unit) if part)
     return ": ".join(part for part in (column.group, name) if part)
 
 
 def shortened(table: Table) -> str:
-    """That a table shows its first rows only; "" where it shows all."""
+    """A note that a table shows only its first rows; "" where it shows all."""
     shown = len(table.rows)
     return f"The first {shown} of {shown + table.hidden_rows} rows" if table.hidden_rows else ""
 
 
 def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
-    """How many published bars and how many statements have which result; held out ones apart.
+    """Lines with how many published bars, held-out bars and statements have each result.
 
-    in_short: without results that none has, "bars: 12 reproduced, 50 undecided".
+    in_short: without the results that none has, "bars: 12 reproduced, 50 undecided".
     """
     every, of_bars = list(findings), listed if in_short else claims.summary
     lines = (("bars", of_bars(bars(every))), ("bars held out", of_bars(bars(every, held_out=True))),
@@ -90,7 +90,7 @@ def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
 
 
 def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
-    """The same for who reads it first; what a result means stands where it is met first."""
+    """The same for new readers: each result is explained where it occurs first."""
     every, lines = list(findings), []
     unexplained = dict(claims.MEANINGS)
     for what, counted in (
@@ -111,9 +111,9 @@ FIRST_WORD = "first word"
 
 
 def quoted(text: str, reports: Iterable[Report]) -> str:
-    """The text with what its quotes name. Raises FirstFlightError where there is no such thing.
+    """The text with its quotes filled in. Raises FirstFlightError where one cannot be.
 
-    reports: whose findings it may name; those of the first one without its scenario.
+    reports: the reports that it may quote. Findings of the first one need no scenario's name.
     """
     findings: dict[str, Finding] = {}
     minutes: dict[str, str] = {}
@@ -155,7 +155,7 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
 
 
 def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, Column]]:
-    """The cells of a column in the rows that begin like this."""
+    """The cells of a column, by its head, in the rows that begin with these cells."""
     for table in finding.tables:
         for cells in table.rows:
             known = list(zip(cells, table.columns))
@@ -178,6 +178,6 @@ def _formed(cell: Cell, form: str, words: str) -> str:
 
 
 def bare(cell: Cell) -> Any:
-    """The value itself of a number with an interval or decimals of its own."""
+    """The plain value of a cell, without an interval and decimals of its own."""
     value = cell.value if isinstance(cell, Rounded) else cell
     return value.value if isinstance(value, Estimate) else value

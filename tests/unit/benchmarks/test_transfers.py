@@ -81,8 +81,8 @@ def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
     assert (tally.modelled, tally.beyond, tally.beyond_tenth) == (WORST + 3, 1, 2)
     assert len(tally.worst) == WORST
     tally.show()
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("off ")]
-    assert told[0].startswith("off 1.500 of") and told[1].startswith("off 0.200 of")
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("deviates ")]
+    assert told[0].startswith("deviates by 1.500 ms") and told[1].startswith("deviates by 0.200 ms")
     assert "of --seed 7 --only" in told[0]
 
 
