@@ -50,7 +50,7 @@ IN_PLACE = {
         "ovs-vsctl", "ovs-ofctl", "telnet", "controller", "sudo", "packetdrill")},
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
     **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
-# The programs that have to be installed for a file to take their place.
+# Programs that have to be installed before a file takes their place.
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
           "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}
 MOST_NOTES, MOST_SPACES = 10_000, 1000  # bytes, and names of network namespaces
@@ -97,11 +97,10 @@ def _overlay(lower: str, target: str, above: str) -> str:
 
 
 def enter(folder: str, readable: list[str]) -> tuple[int, int]:
-    """Make the writable root and change to it.
+    """Make the writable root and change to it. Raises OSError.
 
     folder: where the command was started. readable: further paths that the command may read.
-    Returns descriptors of the folder's upper layer, and of the folder that is shared with the
-    machine. Raises OSError.
+    Returns descriptors of the folder's upper layer, and of the folder shared with the machine.
     """
     _mounted("none", "/", "", _MS_REC | _MS_PRIVATE)
     _mounted("memory", "/run/above", "tmpfs", options="mode=755,size=95%")
@@ -305,7 +304,7 @@ class Command:
             if ends in readable:
                 break
         status = process.wait()
-        # Carry what it printed, and no more: processes that it left may keep its pipes open for ever.
+        # Carry what it printed, and no more: processes that it left may keep the pipes for ever.
         while ready := select.select(list(self.sources), [], [], 0)[0]:
             for source in ready:
                 self._carried(source)
@@ -389,10 +388,9 @@ class Command:
 # What it wrote -----------------------------------------------------------------------
 
 def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -> None:
-    """Send the files, folders and links of an upper layer, and a line for everything left out.
+    """Send the files, folders and links of an upper layer, and a line for what is skipped.
 
-    above: a descriptor of the layer. A name that the command removed is a line, too: the layer
-    marks it by a character device 0/0.
+    above: a descriptor of the layer. Removed names, marked by character devices 0/0, are lines.
     """
     removed = []
 

@@ -83,7 +83,7 @@ def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
     tally.show()
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("deviates ")]
     assert told[0].startswith("deviates by 1.500 ms") and told[1].startswith("deviates by 0.200 ms")
-    assert "of --seed 7 --only" in told[0]
+    assert "ms: --seed 7 --only" in told[0]
 
 
 def test_what_was_sent_again_is_predicted_or_not() -> None:

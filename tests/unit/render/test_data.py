@@ -53,7 +53,7 @@ def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    ("{", "holds no findings: Expecting"), ("3", "holds no findings: is no report"),
+    ("{", "holds no findings: Expecting"), ("3", "holds no findings: is not a report"),
     ('{"is": "Table", "title": ""}', "holds no findings: "),
     ('{"is": "Other"}', "holds no findings: 'Other'"),
     *((content, "holds no findings") for content in (
