@@ -228,8 +228,8 @@ def values(read_item: Reader, what: str = "numbers", empty: bool = False,
 
 def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
     """A reader of a list of values, or of a single value without brackets."""
-    several = values(read_item, what)
-    return lambda value, where: several(value if isinstance(value, list) else [value], where)
+    read_list = values(read_item, what)
+    return lambda value, where: read_list(value if isinstance(value, list) else [value], where)
 
 
 def _of_hint(hint: object, quantity: str) -> Reader:

@@ -275,7 +275,7 @@ def test_a_trace_is_read_once_and_one_that_failed_is_not() -> None:
     found, linux = views(), TraceCurve("idle", "linux")
     assert found.view(linux) is found.view(TraceCurve("idle", "linux", 10)) is not None
     assert found.view(TraceCurve("idle", "absent")) is None
-    assert list(found.read) == ["idle-linux-iw10"]
+    assert list(found.views) == ["idle-linux-iw10"]
     failed = [replace(record, ok=False) for record in found.records]
     assert Views(failed, RUN).view(linux) is None
     with pytest.raises(FirstFlightError, match="^idle/other was not measured"):
