@@ -10,7 +10,7 @@ from firstflight.base import errors
 from firstflight.base.command_line import say, terminal_width
 from firstflight.base.words import escaped
 from firstflight.commands.dry_run import dry_run
-from firstflight.commands.run import overrides_of
+from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
 

@@ -19,7 +19,7 @@ from firstflight.base.typed import SUFFIXES
 from firstflight.base.words import nearest
 from firstflight.commands import conditions
 from firstflight.commands.engines import congestion_controls
-from firstflight.commands.run import overrides_of, own_server
+from firstflight.commands.overrides import overrides_of, own_server
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import cluster, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT

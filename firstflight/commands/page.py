@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from firstflight.base.command_line import file_path, positive_number
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
-from firstflight.commands.run import overrides_of
+from firstflight.commands.overrides import overrides_of
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.kinds import Study
 from firstflight.study import registry

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from firstflight.base.command_line import file_path, positive_number, say
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
+from firstflight.commands.overrides import overrides_of
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
@@ -114,7 +115,7 @@ def _chosen(study: Study, measured: RunData) -> int:
 
 def requested_of(arguments: argparse.Namespace) -> Requested:
     """What the flags request of --users. Raises UsageError."""
-    given = requested_run.overrides_of(arguments).checked()
+    given = overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")

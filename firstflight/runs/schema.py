@@ -136,13 +136,18 @@ def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "n
         word = table.get(called)
         place = f"{where}: [[{name}]] {number}"
         if isinstance(word, str):
-            place = f'{where}: [[{name}]] "{word}"'
+            place = place_of(where, name, word)
         known_keys(table, known, place)
         if (word := word if isinstance(word, str) else repr(word)) in words:
             raise UsageError(f"{place}: there are two of them")
         words.add(word)
         named.append((table, place))
     return named
+
+
+def place_of(where: str, name: str, word: str) -> str:
+    """How messages name a [[name]] table, by the word that distinguishes it."""
+    return f'{where}: [[{name}]] "{word}"'
 
 
 def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str, Any]]:
