@@ -21,7 +21,8 @@ from firstflight.study.fetches.scenario.sweep import Sweep, Value
 from firstflight.study.scenario import published
 
 ANY = "any"
-ALSO = ("ccdf",)  # other charts of the samples behind bars: modules of figures with a chart()
+# Other charts of the samples behind bars: modules of study/fetches/figures that have a chart().
+ALSO = ("ccdf",)
 _DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
 _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
