@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
@@ -63,9 +62,8 @@ def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
            ) -> UserSample | None:
     if "users" not in raw:
         return None
-    users = schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
-                        like=None)
-    return replace(users, like=_template(defaults, where))
+    return schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
+                       template=_template(defaults, where))
 
 
 def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object], where: str
