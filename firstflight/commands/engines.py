@@ -1,4 +1,4 @@
-"""Which engine a command line may name, and which one would run; none is started here."""
+"""Chooses the engine of a command line without starting it, and turns its errors into messages."""
 
 from __future__ import annotations
 

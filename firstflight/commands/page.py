@@ -47,7 +47,7 @@ def listed(name: str) -> Callable[[str], list[int]]:
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
           questions: Sequence[str]) -> str:
-    """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
+    """Why the flags do not go together; "" if they do. given: flags of network, TCP and trial."""
     requested = [flag for flag in _FLAGS if getattr(arguments, flag)]
     if not requested and (arguments.connections or arguments.document):
         flag = "--connections" if arguments.connections else "--document"

@@ -43,7 +43,7 @@ def read_scenario(file: ScenarioFile) -> Scenario:
 
 def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
             where: str) -> tuple[Sweep, ...]:
-    """The sweeps; with `one_in` coarser grids of about one in so many networks."""
+    """The sweeps; with the key one_in they are coarser grids, of one in `one_in` networks."""
     own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
            if OWN_SERVER in raw else None)
     sweeps: tuple[Sweep, ...] = schema.read_tables(

@@ -84,7 +84,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """Which reproduction is explained, and when a number agrees (docs/REFERENCE.md)."""
+    """The reproduction that is explained, and when a number agrees (docs/REFERENCE.md)."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")
