@@ -86,7 +86,7 @@ class PageTrial:
         waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
         rounds = 40 + 4 * len(self.requested)
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
-        return 120 + rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
+        return 600 + rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
 
     @property
     def path(self) -> Path:

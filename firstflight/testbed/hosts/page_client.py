@@ -87,6 +87,7 @@ class Browser:
         self.opening: dict[int, tuple[Download, list[Download]]] = {}
         self.left = len(self.downloads)
         self.brought = 0  # calls of the library with headers or data
+        self.reads = 0  # rounds of the library that are due, although they may bring nothing
         self.timer = Timer()
         self.begun_ns = time.monotonic_ns()
 
@@ -112,8 +113,8 @@ class Browser:
         it.
         """
         brought = -1
-        while brought != self.brought:
-            brought = self.brought
+        while self.reads or brought != self.brought:
+            brought, self.reads = self.brought, max(0, self.reads - 1)
             while self.multi.perform()[0] == self.curl.E_CALL_MULTI_PERFORM:
                 pass
 
@@ -220,17 +221,22 @@ class Browser:
 
     def _take_ended(self) -> bool:
         """Note the transfers that have ended; return whether any has."""
-        ended = False
+        hosts: set[int] = set()
         while True:
             queued, succeeded, failed = self.multi.info_read()
             now_ns = time.monotonic_ns()
+            hosts |= {handle.download.task.host
+                      for handle in (*succeeded, *(handle for handle, _, _ in failed))}
             for handle in succeeded:
                 self._end(handle, now_ns, "")
             for handle, code, reason in failed:
                 self._end(handle, now_ns, f"curl {code}: {reason or 'failed'}")
-            ended = ended or bool(succeeded or failed)
             if not queued:
-                return ended
+                break
+        if self.multiplexes:
+            for host in hosts:
+                self._read_on(host)
+        return bool(hosts)
 
     def _end(self, handle: Any, now_ns: int, error: str) -> None:
         curl, download = self.curl, handle.download
@@ -250,6 +256,23 @@ class Browser:
         if error:  # what it would have named is never requested
             self.left -= sum(1 for _ in _below(download))
             download.names.clear()
+
+    def _read_on(self, host: int) -> None:
+        """Make the library read what it holds of a host's connection, when a transfer has ended.
+
+        Where a stream's buffer is full, libcurl up to 8.0 stops in the midst of what it has read
+        of the connection. If that stream then ends (http2_data_done in lib/http2.c), nobody reads
+        the rest, as no socket becomes readable for it. A transfer that was paused is read at once;
+        what it reads for another one takes a second round.
+        """
+        for download in self.downloads:
+            handle = download.handle
+            if (handle is not None and download.task.host == host
+                    and handle.getinfo(self.curl.PRETRANSFER_TIME) > 0):
+                handle.pause(self.curl.PAUSE_RECV)
+                handle.pause(self.curl.PAUSE_CONT)
+                self.reads = 2
+                return
 
     def _answer(self, download: Download) -> dict[str, object]:
         times = {name: None if not at_ns else round((at_ns - self.begun_ns) / _NS, 6)

@@ -19,6 +19,7 @@ class Handle:
 
     def __init__(self) -> None:
         self.is_open = False
+        self.paused: list[int] = []
 
     def setopt(self, *_: Any) -> None:
         pass
@@ -26,21 +27,29 @@ class Handle:
     def getinfo(self, _: Any) -> float:
         return 0.2 if self.is_open else 0.0
 
+    def pause(self, bits: int) -> None:
+        self.paused.append(bits)
+
+    def close(self) -> None:
+        self.is_open = False
+
 
 @pytest.fixture()
 def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the objects that the library was given."""
     numbers: list[int] = []
     multi = SimpleNamespace(setopt=lambda *_: None,
-                            add_handle=lambda handle: numbers.append(handle.download.number))
+                            add_handle=lambda handle: numbers.append(handle.download.number),
+                            remove_handle=lambda _: None, perform=lambda: (0, 3))
     names = ("M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING", "M_MAX_HOST_CONNECTIONS",
              "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY", "MAXAGE_CONN",
              "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE", "PRETRANSFER_TIME",
              "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
-             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE")
+             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "E_CALL_MULTI_PERFORM", "RESPONSE_CODE",
+             "LOCAL_PORT", "NUM_CONNECTS", "HEADER_SIZE")
     monkeypatch.setitem(sys.modules, "pycurl", SimpleNamespace(
-        CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"),
-        **dict.fromkeys(names, 1)))
+        CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"), PAUSE_RECV=4,
+        PAUSE_CONT=0, **dict.fromkeys(names, 1)))
     return numbers
 
 
@@ -68,3 +77,23 @@ def test_over_http2_others_wait_until_their_host_has_its_connection(given: list[
 def test_over_http_1_nothing_waits(given: list[int]) -> None:
     browser = started("1.1")
     assert given == [1, 2, 3, 4, 5] and not browser._release()
+
+
+@pytest.mark.parametrize(("http", "reads"), [("2", True), ("1.1", False)])
+def test_over_http2_the_end_of_a_transfer_lets_another_one_of_its_host_read(
+        given: list[int], http: str, reads: bool) -> None:
+    """libcurl 7.88 may keep what it has read behind the data of the transfer that ended."""
+    browser = started(http)
+    handles = [download.handle for download in browser.downloads]
+    for handle in handles:
+        handle.is_open = True
+    browser._release()
+    rounds: list[int] = []
+    browser.multi.perform = lambda: (rounds.append(1) or 0, 3)
+    ended = [handles[3]]
+    browser.multi.info_read = lambda: (0, [ended.pop()] if ended else [], [])
+    assert browser._take_ended()
+    assert [handle.paused for handle in handles] == [[], [], [], [], [4, 0] if reads else []]
+    browser._perform()
+    assert len(rounds) == (2 if reads else 1)
+    assert not browser._take_ended() and handles[4].paused == ([4, 0] if reads else [])
