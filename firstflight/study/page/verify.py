@@ -160,7 +160,8 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
         if exchange.handshake_retransmissions or not connection.objects:
             continue
         least = 0
-        if (trial.http == HTTP_1 and not exchange.lost_to_client
+        # What a pacer spreads may be acknowledged before all of the window has left.
+        if (trial.http == HTTP_1 and not trial.paces and not exchange.lost_to_client
                 and not exchange.retransmissions and not exchange.probes):
             least = min(most, math.ceil((connection.starts[1] - 1) / MSS))
         yield Comparison(least <= flight <= trial.initcwnd + timed, f"{flight} segments",

@@ -102,6 +102,9 @@ def _unprompted(segments: Iterable[Segment], to_client: bool, late_ns: int,
                 is_explained = pauses.is_over(to_client, now, came)
         caused_ns = now
         if segment.payload_bytes and not is_explained:
-            data.append(segment)
+            # Behind an acknowledgement by a timer, data of its own pause may leave.
+            is_explained = pauses.is_over(to_client, now, came)
+            if not is_explained:
+                data.append(segment)
     if data:
         yield _Departure(first_ns, tuple(data))

@@ -103,6 +103,14 @@ def test_a_page_that_was_not_the_requested_one_fails(name: str, wrong: dict[str,
     assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
 
 
+def test_what_is_paced_may_be_acknowledged_before_the_window_has_left() -> None:
+    larger = stored_page.load("one").reported(
+        lambda content: content["objects"][0].update(header_bytes=3000))
+    for congestion_control, fails in (("cubic", True), ("bbr", False)):
+        record = larger.requested(congestion_control=congestion_control).judge()
+        assert ("first flight" in record.failed_checks.split("; ")) == fails
+
+
 @pytest.mark.parametrize(("name", "text", "named"), [
     ("two", "9000 6001<1@1500 6000<1@3000 6000<1@4500 6000<1@6000 6000<1@7500", "size"),
     ("two", "9000 6000<1@3000 6000<1@3000 6000<1@4500 6000<1@6000 6000<1@7500", "order"),

@@ -326,3 +326,16 @@ def test_a_pause_that_was_asked_for_is_a_cause() -> None:
     assert find_uncaused(sent_at(when + 6_000), tick_ns, Pauses(server_ns=40 * MS))
     assert find_uncaused(sent_at(when), tick_ns, Pauses(server_ns=41 * MS))
     assert find_uncaused(sent_at(when), tick_ns, Pauses(server_ns=30 * MS))
+
+
+def test_data_of_a_pause_may_leave_behind_an_acknowledgement_by_a_timer() -> None:
+    """That timer fires when it likes: what leaves just behind it has a cause of its own."""
+    begun = max(each for each in CAME if each <= DATA[-1].time_ns)
+    when = begun + 40 * MS
+    tick_ns = when - MS // 2
+    sent = sent_at(when)
+    data = sent.at_server[-1]
+    held_back = data._replace(time_ns=when - 2_900, payload_bytes=0)
+    both = replace(sent, at_server=(*sent.at_server[:-1], held_back, data))
+    assert not find_uncaused(both, tick_ns, Pauses(server_ns=40 * MS))
+    assert find_uncaused(both, tick_ns, Pauses(server_ns=41 * MS)) == (data,)
