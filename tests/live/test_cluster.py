@@ -21,6 +21,7 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.measuring import OneMachine
 from firstflight.runs.results.records import RowWriter, columns_of
 from firstflight.study import registry
+from firstflight.study.page.record import ObjectTimes, read_file
 from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.dask_processes import Machines, certificates
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
 # So many, some of them with losses, that a machine can die among them.
 MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0%,2%",
         "--size", "20000", "--iw", "3,10", "--repeat", "1")
+PAGES = ("--name", "pages", "--objects", "6", "--size", "6kB", "--rtt", "40", "--bw", "5M", "--iw",
+         "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "2", "--seed", "4")
 # Of each other kind one as small as they come.
 OF_EACH_KIND = {"handley1999_memory": Overrides({}), "ietf78_completion": Overrides(
     {"initcwnd": [10], "load": [0.3], "bandwidth_kbps": [500], "response_bytes": [15_000]},
@@ -152,6 +155,57 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
     told = json.loads((runs.newest_first(results / "many")[0] / runs.RUN_JSON).read_text())
     assert sum(machine["trials"] for machine in told["cluster"]["machines"].values()) > 0
     assert told["engine"] == "uml"
+
+
+def objects_of_pages(results: Path) -> dict[str, list[ObjectTimes]]:
+    """The objects of each page of the newest run, by the page's folder."""
+    folder = runs.newest_first(results / "pages")[0]
+    return {str(path.relative_to(folder)): read_file(path.read_bytes(), str(path))
+            for path in sorted(folder.rglob("*objects.csv"))}
+
+
+def test_pages_are_the_same_by_two_guests_when_resumed_and_on_a_cluster(
+        machines: Machines, results: Path, kernel: Path) -> None:
+    """Pages with losses over one and two connections; a cluster resumes what one guest began."""
+    found: dict[str, Path] = {}
+    for name, flags in (("alone", ("--jobs", "1")), ("two guests", ("--jobs", "2")),
+                        ("cluster", ("--cluster", machines.address)),
+                        ("resumed", ("--cluster", machines.address))):
+        found[name] = results.parent / name / "results"
+        if name == "resumed":
+            shutil.copytree(found["alone"], found[name], symlinks=True)
+            keep_the_first(found[name] / "pages", 5)
+        done = subprocess.run(
+            command(found[name], *flags, "--no-figures", *PAGES), env=machines.environment,
+            capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        assert done.returncode == 0, done.stderr
+    expected = rows(found["alone"], "pages")
+    assert len(expected) == 12 and all(row["verdict"] == "pass" for row in expected)
+    assert any(int(row["retransmissions"]) for row in expected)
+    of_alone = objects_of_pages(found["alone"])
+    assert len(of_alone) == 12
+    for name in found.keys() - {"alone"}:
+        check_same(rows(found[name], "pages"), expected)
+        objects = objects_of_pages(found[name])
+        assert objects.keys() == of_alone.keys()
+        for page, times in of_alone.items():
+            for one, other in zip(objects[page], times, strict=True):
+                assert one[:4] == other[:4]
+                assert one[4:] == pytest.approx(other[4:], abs=MICROSECOND_MS)
+    resumed = rows(found["resumed"], "pages")
+    assert [row["measured_at"] for row in resumed[:5]] == [
+        row["measured_at"] for row in expected[:5]]
+    assert resumed[-1]["measured_at"] != expected[-1]["measured_at"]
+
+
+def keep_the_first(results: Path, count: int) -> None:
+    """Make the newest run one that was interrupted after so many trials."""
+    folder = runs.newest_first(results)[0]
+    table = folder / runs.TRIALS_CSV
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:1 + count]))
+    facts = json.loads((folder / runs.RUN_JSON).read_text())
+    facts.pop("trials")
+    (folder / runs.RUN_JSON).write_text(json.dumps({**facts, "state": "running"}))
 
 
 @pytest.mark.parametrize(("address", "said"), [

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ if __name__ == "__main__":
         print(local.scheduler_address, flush=True)
         sys.stdin.read()
 """
+
+
+START_DEADLINE_S = 600  # of a worker, on a machine with a hundred times as much to do
 
 
 @contextmanager
@@ -79,6 +83,8 @@ class Machines:
                     "--port", str(port), "--no-dashboard")
         for name in ("one", "two"):
             self.work(name)
+        for name in ("one", "two"):  # a run waits 10 s for one; a busy machine takes longer
+            self._wait_for_worker(name)
 
     def _start(self, name: str, *words: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -89,6 +95,15 @@ class Machines:
     def work(self, name: str) -> None:
         self._start(name, "dask-worker", self.address, "--nthreads", "1", "--nworkers", "1",
                     "--no-dashboard", "--local-directory", str(self.folder / f"machine-{name}"))
+
+    def _wait_for_worker(self, name: str) -> None:
+        """Wait until the scheduler knows a worker."""
+        until = time.monotonic() + START_DEADLINE_S
+        log = self.folder / f"{name}.log"
+        while b"Registered to" not in log.read_bytes():
+            assert self.processes[name].poll() is None and time.monotonic() < until, (
+                f"worker {name} did not start: {log.read_text()}")
+            time.sleep(0.1)
 
     def kill(self, name: str) -> None:
         """As a machine that loses its power."""
