@@ -84,6 +84,9 @@ BAR_HEIGHT = 0.82  # of a row
 PARSED, QUEUED, WAITS, RECEIVES = (
     "is parsed", "no connection is free", "waits for its first byte", "is received")
 PARTS = {PARSED: style.ORANGE, QUEUED: style.GROUND, WAITS: style.SKY, RECEIVES: style.BLUE}
+SPANS = {PARSED: ("named_ms", "due_ms"), QUEUED: ("due_ms", "start_ms"),
+         WAITS: ("start_ms", "first_byte_ms"), RECEIVES: ("first_byte_ms", "end_ms")}
+VISIBLE_SHARE = 0.001  # of the time axis, about a pixel
 
 
 def draw_objects(chart: ObjectChart) -> Figure:
@@ -108,16 +111,15 @@ def draw_objects(chart: ObjectChart) -> Figure:
 
 def _draw_panel(axes: Axes, panel: ObjectPanel, to_ms: float) -> None:
     rows = range(len(panel.objects))
-    for part, begins, ends in ((PARSED, "named_ms", "due_ms"), (QUEUED, "due_ms", "start_ms"),
-                               (WAITS, "start_ms", "first_byte_ms"),
-                               (RECEIVES, "first_byte_ms", "end_ms")):
+    for part, (begins, ends) in SPANS.items():
         starts = [getattr(each, begins) for each in panel.objects]
         axes.barh(list(rows), [getattr(each, ends) - start
                                for each, start in zip(panel.objects, starts)],
                   BAR_HEIGHT, left=starts, facecolor=PARTS[part], linewidth=0)
     opening = [row for row in rows if panel.objects[row].opens]
     axes.plot([panel.objects[row].start_ms for row in opening], opening, linestyle="none",
-              marker="|", markersize=5, markeredgewidth=1.2, color=style.VERMILION)
+              marker="|", markersize=5, markeredgewidth=1.2, color=style.VERMILION,
+              clip_on=False, zorder=3)  # the document's is at 0, on the frame
     axes.set_xlim(0, 1.02 * to_ms)
     axes.set_ylim(len(panel.objects) - 0.4, -0.6)
     style.fix_ticks(axes.xaxis, style.even_ticks(0, to_ms), (0, to_ms))
@@ -132,10 +134,12 @@ def _draw_panel(axes: Axes, panel: ObjectPanel, to_ms: float) -> None:
 
 
 def _object_legend(chart: ObjectChart) -> list[Artist]:
-    parses = any(each.due_ms > each.named_ms for panel in chart.panels for each in panel.objects)
+    longest = {part: max(getattr(each, ends) - getattr(each, begins)
+                         for panel in chart.panels for each in panel.objects)
+               for part, (begins, ends) in SPANS.items()}
     handles: list[Artist] = [Patch(facecolor=colour, linewidth=0, label=part)
                              for part, colour in PARTS.items()
-                             if part != PARSED or parses]
+                             if longest[part] > VISIBLE_SHARE * chart.to_ms]
     if any(each.opens for panel in chart.panels for each in panel.objects):
         handles.append(Line2D([], [], linestyle="none", marker="|", markersize=7,
                               markeredgewidth=1.2, color=style.VERMILION,

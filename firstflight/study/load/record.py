@@ -243,7 +243,7 @@ class LoadEvidence:
         return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
 
     def grown(self, counter: str) -> float:
-        """The increase of a counter of the bottleneck."""
+        """By how much a counter of the bottleneck rose."""
         samples = getattr(self.bottleneck, counter)
         return float(samples[-1] - samples[0])
 

@@ -52,11 +52,7 @@ class TraceKind(Kind):
         return verify.CHECKS
 
     def has_all_cells(self, trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
-        """Whether exactly these trials were measured.
-
-        A curve does not name the window of a sweep with one window, so trials under another window
-        would be taken for these.
-        """
+        """Its curves name no window where there is one: a figure needs these trials alone."""
         return set(trials) == set(measured)
 
 
