@@ -279,5 +279,5 @@ def default(name: str) -> Any:
 
 
 def of_subject(subject: str) -> tuple[Parameter, ...]:
-    """Its parameters."""
+    """The rows of a subject's parameters."""
     return tuple(row for row in _ROWS if row.subject == subject)

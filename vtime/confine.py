@@ -265,7 +265,7 @@ def _error(what: str) -> OSError:
 
 
 def main(command: list[str]) -> None:
-    """Become the command, with an environment that tells nothing about this machine.
+    """Become the command, with an environment that says nothing about this machine.
 
     The guest's kernel replaces PATH by a longer one, and finds the end of its stack by the address
     of another variable (get_top_address in arch/um/kernel/um_arch.c). So there has to be one:

@@ -50,7 +50,10 @@ def read_within(folder: Path, place: str, most_bytes: int) -> bytes:
 
 
 def ends_within(folder: Path, place: str, most_bytes: int) -> bytes:
-    """The beginning and the end of a file, at most so many bytes. Raises ValueError, OSError."""
+    """The beginning and the end of a file, together at most most_bytes.
+
+    Raises ValueError, OSError.
+    """
     with open_within(folder, place) as file:
         content = file.read(most_bytes // 2)
         rest = os.fstat(file.fileno()).st_size - len(content)

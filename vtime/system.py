@@ -34,7 +34,7 @@ MISSING = f"needs {NAME}'s programs, which are not installed: ./install.sh --wit
 
 
 class Damaged(Exception):
-    """The system is not as it was unpacked; the message names the file."""
+    """The system was changed since it was unpacked; the message names the file."""
 
 
 class Missing(Damaged):
@@ -69,7 +69,7 @@ def check(root: Path) -> dict[str, str]:
 
 
 def check_content(root: Path) -> dict[str, str]:
-    """As check, but the content of each file is compared. Raises Damaged."""
+    """Like check(), but compare the content of each file. Raises Damaged."""
     return _checked(root, by_content=True)
 
 

@@ -57,7 +57,7 @@ def find_kernel(*flags: str) -> Path | None:
 
 
 def built_kernel() -> Path:
-    """The same. Raises EngineCannot where it is not built."""
+    """The kernel for trials, built already. Raises EngineCannot where it is not."""
     kernel = find_kernel()
     if kernel is None:
         raise EngineCannot("the guest kernel is not built: run ./install.sh, it says what is"
@@ -236,7 +236,7 @@ def walls() -> dict[str, object] | bool:
 
 @functools.cache
 def namespaces() -> tuple[str, ...]:
-    """Those of NAMESPACES that this user can make here; it is tried once."""
+    """The kinds of NAMESPACES that this user can make on this machine; tried once."""
     if _works(NAMESPACES):
         return NAMESPACES
     return tuple(name for name in NAMESPACES if _works((name,)))

@@ -137,6 +137,7 @@ def records_of(trials: list[Trial], observations: Iterator[ObservedTrial], exact
 
 
 def _ms(mine: float | None, other: float | None) -> str:
+    """Two times and their difference, in three columns."""
     if mine is None or other is None:
         return f"{'–':>9} {'–':>9} {'–':>8}"
     return f"{mine:9.2f} {other:9.2f} {other - mine:+8.2f}"

@@ -146,7 +146,7 @@ class Quantity:
 
     @property
     def axis(self) -> str:
-        """Its name on a figure's axis: "RTT (ms)"."""
+        """The label of a figure's axis, such as "RTT (ms)"."""
         name = self.label or self.head or self.name.replace("_", " ")
         name = name[0].upper() + name[1:]
         return f"{name} ({self.unit})" if self.unit else name

@@ -37,7 +37,7 @@ _VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
 # Two dots, or one dash or colon between numbers, as in "10..40", "10-40" and "10..40:10".
 _RANGE = re.compile(r"\s*(\d[^-:]*?)\s*(?:\.\.|-)\s*(\d[^-:]*?)\s*(?::\s*(\d[^:]*?))?\s*")
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")
-# Two whole numbers, and a unit behind the second alone or none: two values, or a decimal comma?
+# Two whole numbers, with no unit or one behind the second only: two values, or a decimal comma?
 _TWO = re.compile(r"\s*(\d+),(\d+)\s*([a-zµ/%]*)\s*", re.IGNORECASE)
 SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's time stamps
 
@@ -122,7 +122,7 @@ def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
 
 
 def _ask_about_unit(word: str, unit: str) -> None:
-    """Raises ValueError for a plain number that may be in another unit; with its unit it passes.
+    """Raises ValueError for a number without a unit that may be meant in another unit.
 
     14600 are the bytes of 10 segments, and other tools write a loss of 1 % as 0.01.
     """
@@ -140,6 +140,7 @@ def _ask_about_unit(word: str, unit: str) -> None:
 
 
 def _range(word: str, low: float, high: float, step: float | None, whole: bool) -> Iterator[str]:
+    """Yield the values of a range. word: as it was typed. Raises ValueError."""
     if step is None and not whole:
         raise ValueError(f"{word!r} needs a step, such as {plain(low)}..{plain(high)}"
                          f":{plain((high - low) / 4 or 1)}")

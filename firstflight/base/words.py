@@ -34,7 +34,7 @@ def visible_line(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The same lines with each invisible character as JSON's escape."""
+    """The lines with each invisible character escaped as in JSON."""
     return text if text.isprintable() else "".join(
         character if is_visible(character) or character in "\n\t" else json.dumps(character)[1:-1]
         for character in text)

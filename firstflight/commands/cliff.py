@@ -10,7 +10,7 @@ from firstflight.base import errors
 from firstflight.base.command_line import say, terminal_width
 from firstflight.base.words import escaped
 from firstflight.commands.dry_run import dry_run
-from firstflight.commands.run import overrides_of
+from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
 
@@ -22,7 +22,7 @@ def add_flags(add: Callable[..., object]) -> None:
 
 
 def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
-    """Which flags do not go with --find-cliff, "" for none; given: those of a network and TCP."""
+    """Why the flags do not go with --find-cliff; "" if they do. given: flags of network and TCP."""
     if arguments.find_cliff and (arguments.scenario or len(questions) > 1 or arguments.name
                                  or arguments.repeat or arguments.export):
         return ("--find-cliff is a question of its own: it takes flags of a network, TCP and TLS,"

@@ -1,4 +1,4 @@
-"""Which engine a command line may name, and which one would run; none is started here."""
+"""Chooses the engine of a command line without starting it, and turns its errors into messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vtime.console import EngineCannot, EngineError
 
 
 def congestion_controls() -> list[str]:
-    """Those that the guest's kernel has, read from its configuration and from our added sources."""
+    """The congestion controls of the guest's kernel, by its configuration and our sources."""
     guest = files.PROJECT / "vtime" / "kernel"
     config = (guest / "kernel.config").read_text(encoding="utf-8")
     added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))

@@ -19,7 +19,7 @@ from firstflight.base.typed import SUFFIXES
 from firstflight.base.words import nearest
 from firstflight.commands import conditions
 from firstflight.commands.engines import congestion_controls
-from firstflight.commands.run import overrides_of, own_server
+from firstflight.commands.overrides import overrides_of, own_server
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import cluster, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT
@@ -357,7 +357,7 @@ def check_controls(parser: Parser, arguments: argparse.Namespace) -> None:
 
 def check_own_server(parser: Parser, arguments: argparse.Namespace,
                      questions: Sequence[str]) -> None:
-    """Exits with a line where the flags of a server of one's own do not go together."""
+    """Exits with a line where the flags of the user's own server do not go together."""
     requested = own_server(arguments)
     if not requested:
         return
@@ -416,7 +416,7 @@ def add_question(parser: Parser) -> None:
 
 
 def add_own_server(parser: Parser) -> None:
-    """The flags of a server of one's own."""
+    """Add the flags of the user's own server."""
     add = parser.add_argument_group(
         "a server of your own", "Started in the guest, which reads the machine's programs, writes"
         " to /tmp and /var in its memory and\nreaches no network; docs/STUDIES.md.").add_argument

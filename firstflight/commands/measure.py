@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from firstflight.base import errors, files
@@ -21,12 +20,12 @@ from firstflight.runs.measuring import MeasureOptions, Refining, measure
 from firstflight.runs.results import provenance
 from firstflight.runs.results.records import FAIL
 
-OWN_CAPTURES = 64  # trials
-MOST_NAMES = 3  # of files in one folder, in a line; more are counted
+OWN_CAPTURES = 64  # trials of a question by flags whose packets are all kept
+MOST_NAMES = 3  # files of a folder that a line names; more are counted
 
 
 def worst(statuses: Sequence[int]) -> int:
-    """The status of several scenarios: a failure counts most, then a verdict."""
+    """The exit status for several scenarios: failures count most, then failed verdicts."""
     return next((status for status in (errors.FAILED, errors.VERDICT, errors.CANNOT,
                                        errors.CONDITION, errors.UNREAD)
                  if status in statuses), errors.OK)
@@ -39,23 +38,22 @@ def run_study(study: Study, arguments: argparse.Namespace) -> int:
 
 def measured(study: Study, arguments: argparse.Namespace,
              refining: Refining | None = None) -> RunData:
-    """Measure one scenario."""
+    """Measure one scenario; return its run. refining: how it gives an early answer."""
     with engine_errors(), measurer_for(study, arguments) as measurer:
-        return measure(study, measurer, replace(options_of(arguments, len(study.trials)),
-                                                refining=refining))
+        return measure(study, measurer, options_of(study, arguments, refining))
 
 
 def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
-    """Write the page and figures of a run, then print; return the exit status.
+    """Write the page and figures of a run, then print its report; return the exit status.
 
-    In this order: a reader who leaves early (`| head`) loses nothing but the text.
+    Files come first, so that a reader who leaves early (`| head`) loses only text.
     """
     report = study.report(run)
     written = [run.folder / runs.TRIALS_CSV]
     lost: list[WriteError] = []
 
     def keep(save: Callable[[], list[Path]]) -> None:
-        """What cannot be saved stops nothing else."""
+        """Save files; if that fails, note the error and go on."""
         try:
             written.extend(save())
         except WriteError as error:
@@ -66,7 +64,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         keep(lambda: [files.write(Path(path), data.exported(form, report))])
     if ((study.whole or any(finding.bars for finding in report.findings))
             and not arguments.no_figures):
-        from firstflight.findings import drawing  # and with it matplotlib: only where it draws
+        from firstflight.findings import drawing  # imports matplotlib, so only where it draws
         from firstflight.findings.render import page
         images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
         is_apart = not study.whole and arguments.figures == files.PROJECT / "figures"
@@ -90,7 +88,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
 
 
 def files_written(written: Sequence[Path], full: bool) -> str:
-    """Where everything went, a line for each folder: relative below the current one."""
+    """Lines that name the files that were written, one for each folder."""
     folders: dict[Path, list[Path]] = {}
     for path in written:
         folders.setdefault(path.parent, []).append(path)
@@ -105,20 +103,22 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     return "\n".join(lines)
 
 
-def options_of(arguments: argparse.Namespace, trials: int) -> MeasureOptions:
+def options_of(study: Study, arguments: argparse.Namespace, refining: Refining | None
+               ) -> MeasureOptions:
     """Where and how to measure, and what run.json records of the command and the machine.
 
-    A question of one's own keeps all packets of a few trials: the one that shows most is drawn.
+    A question with few trials keeps all their packets, so that the trial that shows most is drawn.
     """
-    kept = arguments.keep_captures or arguments.own and trials <= OWN_CAPTURES
+    is_small_question = arguments.own and len(study.trials) <= OWN_CAPTURES
     return MeasureOptions(
-        arguments.results, arguments.seed, arguments.fresh, kept,
-        {"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)}, arguments.quiet,
-        reasons=not arguments.no_reasons)
+        results=arguments.results, seed=arguments.seed, fresh=arguments.fresh,
+        keep_captures=arguments.keep_captures or is_small_question,
+        facts={"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)},
+        quiet=arguments.quiet, refining=refining, reasons=not arguments.no_reasons)
 
 
 def status_of(run: RunData) -> int:
-    """CANNOT where this machine lacks what every trial needs; the report names it."""
+    """The exit status by the records: CANNOT where every trial was skipped, FAILED, VERDICT, OK."""
     if run.records and all(record.was_skipped for record in run.records):
         return errors.CANNOT
     if not all(record.ok or record.failed_as_expected for record in run.records):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from firstflight.base.command_line import file_path, positive_number
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
-from firstflight.commands.run import overrides_of
+from firstflight.commands.overrides import overrides_of
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
@@ -47,7 +47,7 @@ def listed(name: str) -> Callable[[str], list[int]]:
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
           questions: Sequence[str]) -> str:
-    """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
+    """Why the flags do not go together; "" if they do. given: flags of network, TCP and trial."""
     requested = [flag for flag in _FLAGS if getattr(arguments, flag)]
     if not requested and (arguments.connections or arguments.document):
         flag = "--connections" if arguments.connections else "--document"

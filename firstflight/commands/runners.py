@@ -1,4 +1,4 @@
-"""Who measures what a command line requests: this machine's engine, or a cluster."""
+"""Chooses what measures the trials of a command line: this machine's engine, or a cluster."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from firstflight.base.command_line import file_path, positive_number, say
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
+from firstflight.commands.overrides import overrides_of
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
@@ -46,7 +47,7 @@ def rtt_field(word: str) -> RttField:
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
           questions: Sequence[str]) -> str:
-    """Which flags do not go together, "" for none; given: those of a network, TCP and a trial."""
+    """Why the flags do not go together; "" if they do. given: flags of network, TCP and trial."""
     if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
         return "--users goes without a scenario, --repeat, --client and --sysctl"
     if arguments.rtt_field and not arguments.users:
@@ -57,7 +58,7 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 
 
 def read(arguments: argparse.Namespace) -> list[Study]:
-    """A sample of the users of a file. Raises UsageError."""
+    """The study of a sample of a file's users. Raises UsageError."""
     from firstflight.study.users import logs
     users = logs.read_file(arguments.users, arguments.rtt_field)
     return [_study(users, arguments, requested_of(arguments))]
@@ -71,7 +72,7 @@ def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure; where no windows are named, larger ones too while the largest is the best."""
+    """Measure the users. Without --iw, add larger windows while the largest one is the best."""
     if arguments.dry_run:
         return requested_run.run(arguments, read)
     # What boots guests, judges and renders, which a dry run does not load.
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     from firstflight.study.users import logs
     runners.check_rights(arguments)
     requested = requested_of(arguments)
-    # Once: a log that grows would change its users.
+    # Read once: users would change with a log that grows meanwhile.
     users = logs.read_file(arguments.users, arguments.rtt_field)
     while True:
         study = _study(users, arguments, requested)
@@ -95,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refining(study: Study) -> Refining:
-    """How users are measured: equal trials once, in an order that gives a fair first answer."""
+    """How to measure users: equal trials once, in an order that gives a fair first answer."""
     from firstflight.runs.measuring import Refining
     from firstflight.study.fetches.scenario.users import content, order
     from firstflight.study.users.findings import first_answer
@@ -113,8 +114,8 @@ def _chosen(study: Study, measured: RunData) -> int:
 
 
 def requested_of(arguments: argparse.Namespace) -> Requested:
-    """What the flags request of --users. Raises UsageError."""
-    given = requested_run.overrides_of(arguments).checked()
+    """The windows, number of trials and parameters that the flags request. Raises UsageError."""
+    given = overrides_of(arguments).checked()
     windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")

@@ -122,6 +122,13 @@ def judge(numbers: Sequence[ComparedNumber]) -> Result:
     return Result(outcome, "; ".join(number.test for number in numbers))
 
 
+def worst(outcomes: Iterable[str]) -> str:
+    """The outcome of a claim on several places: the worst one of theirs. There is one at least."""
+    known = set(outcomes)
+    return next(outcome for outcome in (NOT_REPRODUCED, UNDECIDED, DIRECTION, REPRODUCED)
+                if outcome in known)
+
+
 def outcome_of(holds: bool, direction: bool = False) -> str:
     """The outcome where no interval is needed: whether the claim holds, or its direction."""
     return REPRODUCED if holds else DIRECTION if direction else NOT_REPRODUCED

@@ -136,13 +136,18 @@ def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "n
         word = table.get(called)
         place = f"{where}: [[{name}]] {number}"
         if isinstance(word, str):
-            place = f'{where}: [[{name}]] "{word}"'
+            place = place_of(where, name, word)
         known_keys(table, known, place)
         if (word := word if isinstance(word, str) else repr(word)) in words:
             raise UsageError(f"{place}: there are two of them")
         words.add(word)
         named.append((table, place))
     return named
+
+
+def place_of(where: str, name: str, word: str) -> str:
+    """How messages name a [[name]] table, by the word that distinguishes it."""
+    return f'{where}: [[{name}]] "{word}"'
 
 
 def as_tables(raw: Mapping[str, object], name: str, where: str) -> list[dict[str, Any]]:
@@ -228,8 +233,8 @@ def values(read_item: Reader, what: str = "numbers", empty: bool = False,
 
 def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
     """A reader of a list of values, or of a single value without brackets."""
-    several = values(read_item, what)
-    return lambda value, where: several(value if isinstance(value, list) else [value], where)
+    read_list = values(read_item, what)
+    return lambda value, where: read_list(value if isinstance(value, list) else [value], where)
 
 
 def _of_hint(hint: object, quantity: str) -> Reader:

@@ -9,8 +9,10 @@ What the unit is, and so which estimator fits, depends on how the values were me
 - student_by_seed: runs of a load, each seed under both windows.
 - student_of_repeats: single cells, whose values have weights.
 - student_over_draws: whole runs, whose draws need not be the same.
+- exact: two numbers that cannot vary.
 
-`judge` gives the results of published numbers and claims.
+`judge` gives the results of published numbers and claims, `judge_larger` and `judge_equal` those of
+claims on bars; `agrees` compares estimates alone.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from firstflight.base import stats
 from firstflight.base.stats import CONFIDENCE, Estimate, estimate, percentile_interval
 from firstflight.findings import claims
-from firstflight.findings.bar import Published
+from firstflight.findings.bar import Bar, Published
 from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECIDED, WITHIN_PERCENT,
                                          WITHIN_POINTS, ComparedNumber, Ends, Result, equivalent)
 from firstflight.findings.difference import Difference, percent_of
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 USER_RESAMPLES = 1000
 ALIKE_PERCENT = 5.0  # the largest difference of two values that a source calls alike
+EQUAL_PERCENT = 1.0  # of the base: the largest difference of bars that a source calls equal
 VARIES_MS = 0.001  # repeats that differ by less do not vary: they are rounded
 
 
@@ -315,6 +318,16 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
         n=2 * len(weight), draws=len(weight), sign=sign)
 
 
+# Numbers that cannot vary --------------------------------------------------------------
+
+def exact(base: float, experiment: float, sign: int = 1) -> Difference:
+    """The difference of two numbers of which each repeat would give the same ones."""
+    absolute, percent = sign * (base - experiment), percent_of(base, experiment, sign)
+    return Difference(
+        Estimate(base), Estimate(experiment), Estimate(absolute, (absolute, absolute)),
+        Estimate(percent, (percent, percent)), n=2, lossless=True, exact=True, sign=sign)
+
+
 # Results -------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
@@ -322,12 +335,12 @@ class Expected:
     """What a claim expects of the experiment. sign: 1 for less, −1 for more, 0 for alike.
 
     published: by how much, in percent of the base, or in the metric's unit (is_absolute). within:
-    the tolerance around it, in the same unit.
+    the tolerance around it, in the same unit; of values that are alike, how far apart they may be.
     """
 
     sign: int
     published: float | None = None
-    within: float = 0.0
+    within: float = ALIKE_PERCENT
     is_absolute: bool = False
 
 
@@ -341,10 +354,12 @@ def judge(expected: Published | Expected, change: Difference, unit: str = "",
     """
     if isinstance(expected, Published):
         return claims.judge(_numbers(expected, change, unit, of_experiment))
-    outcome = _expected(expected.sign, change)
+    ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
+    if expected.sign == 0:
+        return Result(equivalent(ends, expected.within))
+    outcome = _direction(expected.sign, change)
     if expected.published is None:
         return Result(outcome)
-    ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
     low, high = sorted(expected.sign * end - expected.published for end in ends)
     near = equivalent((low, high), expected.within)
     return Result(DIRECTION if near == NOT_REPRODUCED and outcome == DIRECTION else near)
@@ -366,15 +381,12 @@ def _numbers(known: Published, change: Difference, unit: str,
     return numbers
 
 
-def _expected(sign: int, change: Difference) -> str:
-    """Whether a difference has the expected sign, by its 95 % interval.
+def _direction(sign: int, change: Difference) -> str:
+    """Whether a difference has the expected sign, 1 or −1, by its 95 % interval.
 
-    sign 0: REPRODUCED where the whole interval is within ALIKE_PERCENT of the base. 1, −1:
     DIRECTION where the interval lies on that side, NOT_REPRODUCED where it ends before
     ALIKE_PERCENT on that side. Else UNDECIDED.
     """
-    if sign == 0:
-        return equivalent(_percent_ends(change), ALIKE_PERCENT)
     if change.absolute.sign == sign:
         return DIRECTION
     most = max(sign * end for end in _percent_ends(change))
@@ -389,3 +401,65 @@ def _percent_ends(change: Difference) -> Ends:
         return change.percent.interval
     low, high = (math.copysign(math.inf, end) if end else 0.0 for end in change.absolute.interval)
     return low, high
+
+
+# Claims on bars ------------------------------------------------------------------------
+
+def judge_larger(bar: Bar, *others: Bar) -> str:
+    """Whether a bar saves a larger percentage than each of the others, by their intervals."""
+    return claims.worst(claims.larger(*(each.difference.known(each.percent) or ANY
+                                        for each in (bar, other))) for other in others)
+
+
+def judge_equal(first: Bar, second: Bar) -> str:
+    """Whether two bars save the same, but for EQUAL_PERCENT of the smaller base."""
+    (low, high), (least, most) = (bar.difference.known(bar.difference.absolute) or ANY
+                                  for bar in (first, second))
+    return equivalent((low - most, high - least), EQUAL_PERCENT / 100 * min(
+        first.difference.base.value, second.difference.base.value))
+
+
+def judge_highest(bar: Bar, published_percent: float) -> str:
+    """Whether the highest bar has the percentage that its source prints."""
+    return claims.judge([ComparedNumber(bar.percent.value, published_percent, WITHIN_POINTS,
+                                        bar.difference.known(bar.percent))]).outcome
+
+
+# Agreement of estimates ----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an estimate may be from a published number that it agrees with.
+
+    percent: of the published number, or so much in its unit (absolute), whichever is more. points:
+    of percentages. cut: the published numbers lost their decimals, so each stands for all numbers
+    up to 1 more.
+    """
+
+    percent: float
+    absolute: float
+    points: float = 0.0
+    cut: bool = False
+
+
+def agrees(bar: Bar, tolerance: Tolerance) -> bool:
+    """Whether a bar's estimates are near all that was published of it, whatever their intervals.
+
+    In a window sweep that is the value under the bar's window.
+    """
+    known, change = bar.published, bar.difference
+    if known.level is not None:
+        return _is_near(change.experiment.value, known.level, tolerance)
+    return ((known.absolute is None or _is_near(change.absolute.value, known.absolute, tolerance))
+            and (bar.published_percent is None or _is_near(
+                bar.percent.value, bar.published_percent, tolerance,
+                max(tolerance.points, known.error_points))))
+
+
+def _is_near(ours: float, published: float, tolerance: Tolerance,
+             points: float | None = None) -> bool:
+    """points: how far a percentage may be; None for a number in the unit of its metric."""
+    allowed = max(tolerance.percent / 100 * abs(published), tolerance.absolute
+                  ) if points is None else points
+    off = ours - published
+    return equivalent((off - tolerance.cut, off), allowed) != NOT_REPRODUCED

@@ -69,6 +69,7 @@ class Exchange:
 
     @property
     def lost_data(self) -> tuple[Segment, ...]:
+        """Lost segments to the client that had data."""
         return tuple(segment for segment in self.lost_to_client if segment.payload_bytes)
 
     @property
@@ -102,7 +103,7 @@ def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str
 def clock_phase_ns(exchange: Exchange) -> int | None:
     """The middle of the possible phases of the kernel's clock (clock_phases_ns), or None."""
     phases = clock_phases_ns(exchange)
-    return phases and sum(phases) // 2
+    return None if phases is None else sum(phases) // 2
 
 
 def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
@@ -315,7 +316,8 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
                     counted: slice = slice(1, None)) -> float | None:
     """The rate at which a run of segments arrived, kbit/s; None for fewer than two.
 
-    counted: the arrivals whose bytes took the time from the first to the last: all but the first.
+    counted: the arrivals whose bytes the link sent between the first and the last arrival; by
+    default all but the first.
     """
     if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
         return None

@@ -17,7 +17,7 @@ import pytest
 import experiment
 from firstflight.base import command_line as command_line_of_all, errors
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
-from firstflight.commands import flags, measure, run, without_trials
+from firstflight.commands import flags, measure, overrides, run, without_trials
 from firstflight.findings.quantities import FLAGS
 from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
@@ -44,7 +44,7 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
         values = ([1, 2] if quantity.whole else ["cubic", "bbr"] if quantity.lowest == -math.inf
                   else [0.5, 2.0])
         arguments = flags.parse([quantity.flag, ",".join(map(str, values))])
-        assert run.overrides_of(arguments).lists == {name: values}
+        assert overrides.overrides_of(arguments).lists == {name: values}
 
 
 @pytest.mark.parametrize("outcomes, status", [
@@ -120,7 +120,7 @@ def test_very_many_trials_want_a_yes() -> None:
     requested = ["--scenario", "tselentis2013", "--repeat", "10000"]
     with pytest.raises(UsageError, match="allow them with --yes"):
         run.study_of("tselentis2013", flags.parse(requested))
-    assert run.overrides_of(flags.parse([*requested, "--yes"])).many
+    assert overrides.overrides_of(flags.parse([*requested, "--yes"])).many
 
 
 def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
 ENTRY, CONTENT = b"f", b"d"  # files that the command wrote: an Entry, then pieces of its content
 NAMES = b"n"  # of network namespaces: lines with the time, a number and a name
-ALL_SENT = b"="  # nothing more comes
+ALL_SENT = b"="  # the last frame
 # to the guest:
 INPUT, CLOSE, INTERRUPT, STOP, SIZE = b"i", b"c", b"^", b".", b"s"
 KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + NAMES + ALL_SENT
@@ -103,7 +103,7 @@ class Reader:
         self._rest = b""
 
     def read(self, piece: bytes) -> Iterator[Frame]:
-        """The frames that are complete with this piece. Raises ValueError if one is none."""
+        """Yield the frames that this piece completes. Raises ValueError for what is no frame."""
         self._rest += piece
         place = 0
         while len(self._rest) - place >= _HEAD.size:

@@ -1,4 +1,4 @@
-"""In the guest: sets its kernel's clock and random numbers (vtime/kernel/command.c)."""
+"""Runs in the guest: controls its kernel's clock and random numbers (vtime/kernel/command.c)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def pace(paced: bool) -> None:
 def restart_random_numbers() -> None:
     """Let random numbers depend on the seed only, from here on. Raises OSError.
 
-    How many numbers were drawn before depends on the command's folder: each file in memory takes
-    one, such as the folders above that folder.
+    Before that, how many numbers were drawn depends on the path of the command's folder: each file
+    or folder that is made in memory draws one, and the parents of that folder are made.
     """
     (SETTINGS / "restarted").write_text("1\n")
 

@@ -79,7 +79,7 @@ class Stopped(BaseException):
 
 def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | None, quiet: bool
                   ) -> int:
-    """Write the report of a command that has just ended; OK, or the status of what stopped that.
+    """Write the report of a command that has just ended; return OK, or the status of an error.
 
     left_s: of wall time, of the command's limit; the report has LEAST_S in any case. Ctrl-C,
     SIGTERM and SIGHUP stop it at once. Raises as `write`.

@@ -1,4 +1,4 @@
-"""`./run.sh --repeat N -- COMMAND`: one command several times, as a machine's noise varies it."""
+"""`./run.sh --repeat N -- COMMAND`: runs a command several times with noise like a machine's."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ from vtime.command.guest import CommandGuest
 from vtime.memory import guests
 
 SPREAD_JSON = "spread.json"
-MOST_LINES = 200_000  # of a run's output that are compared
-SMALL = 0.01  # of the largest connection's data: smaller ones stand in the JSON alone
+MOST_LINES = 200_000  # lines of a run's output that are compared
+SMALL = 0.01  # share of the largest connection's data: smaller connections are in the JSON only
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """What is compared of a connection. name: its ends without the client's port, and which one."""
+    """The compared numbers of a connection.
+
+    name: its ends without the client's port, and a number, since several may have the same ends.
+    """
 
     name: str
     goodput_mbps: float | None
@@ -48,7 +51,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended by itself. number: from 1."""
+    """A run that ended by itself. number: from 1."""
 
     number: int
     seed: int
@@ -59,7 +62,7 @@ class Run:
 
 @dataclass
 class Runs(vtime.Watcher):
-    """The runs of a command: they are started, stopped by a signal, and kept as they end."""
+    """Starts the runs of a command, stops them at a signal, and keeps those that have ended."""
 
     arguments: argparse.Namespace
     words: Sequence[str]
@@ -69,26 +72,27 @@ class Runs(vtime.Watcher):
     folder: Path
     ended: dict[int, Run] = field(default_factory=dict)
     running: list[CommandGuest] = field(default_factory=list)
-    status: int = OK  # of the signal that stopped them
+    status: int = OK  # the exit status for the signal that stopped them
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: those that have ended are kept."""
+        """Handle a signal: stop all runs, and keep those that have ended."""
         self.stop(INTERRUPTED if number == signal.SIGINT else 128 + number)
 
     def stop(self, status: int) -> None:
-        """Let no run begin any more, and stop those that go on: they end within seconds."""
+        """Start no further run, and stop those under way, which then end within seconds."""
         self.status = self.status or status
         for guest in tuple(self.running):
             guest.stop_soon(self.status, "stopped")
 
     def begin(self, guest: CommandGuest) -> None:
+        """A guest starts; vtime calls this (class Watcher in vtime)."""
         self.running.append(guest)
         if self.status:
             guest.stop_soon(self.status, "stopped")
 
     def attempt(self, number: int) -> None:
-        """Run it, unless all are stopped; what one raises stops the others, too."""
+        """Run the command, unless runs are stopped; an exception stops the other runs, too."""
         if self.status:
             return
         try:
@@ -98,7 +102,7 @@ class Runs(vtime.Watcher):
             raise
 
     def run(self, number: int) -> None:
-        """Run it once, with a seed of its own. Raises WriteError, EngineError."""
+        """Run the command once, with its own seed. Raises WriteError, EngineError."""
         arguments, seed = self.arguments, self.arguments.seed + number - 1
         into = self.folder / f"{RUN}{number:0{len(str(arguments.repeat))}}"
         files.new_folder(into)
@@ -126,7 +130,7 @@ class Runs(vtime.Watcher):
                 f" {result.clock_s:.1f} s of virtual time in {result.wall_s:.1f} s")
 
     def _conversations(self, into: Path, facts: Mapping[str, object]) -> list[Conversation]:
-        """Those of its capture; [] where it cannot be read."""
+        """The connections in a run's capture; [] where it cannot be read."""
         try:
             return conversations(pcapng.read(into / pcapng.NAME), facts)
         except FirstFlightError as error:
@@ -135,20 +139,20 @@ class Runs(vtime.Watcher):
 
 
 def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[Conversation]:
-    """What a capture shows of its TCP connections, in the order in which they began."""
+    """The TCP connections of a capture, in the order in which they began."""
     connections = sorted(observed_connections(capture, facts), key=lambda each: each.begun_ns)
     largest = max((connection.main.bytes for connection in connections), default=0)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     made = []
     for connection in connections:
         ends = connection.ends
         client = format_end(ends.client).rpartition(":")[0]
         name = (f"{ends.client_node} {client} → {ends.server_node} {format_end(ends.server)}"
                 .replace("  ", " ").strip())
-        seen[name] += 1
+        counts[name] += 1
         rate = connection.main.goodput_kbps
         made.append(Conversation(
-            f"{name} ({seen[name]})", None if rate is None else rate / 1000,
+            f"{name} ({counts[name]})", None if rate is None else rate / 1000,
             connection.retransmitted.total(), connection.main.bytes < SMALL * largest))
     return made
 
@@ -172,7 +176,7 @@ def connection_rows(runs: Sequence[Run]) -> list[Row]:
 
 
 def lines_printed(output: Path) -> list[str]:
-    """What output.txt has, without times."""
+    """The lines of output.txt without their times."""
     with files.opened(output) as file:
         return [line[15:].partition(" ")[2].rstrip("\n")
                 for line in islice(files.lines(file), MOST_LINES)]
@@ -180,9 +184,9 @@ def lines_printed(output: Path) -> list[str]:
 
 def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str], kernel: Path,
         environment: Mapping[str, str]) -> int:
-    """Run it so many times, and print the spread; the exit status.
+    """Run a command arguments.repeat times, print the spread, and return the exit status.
 
-    environment: its variables. Raises CannotError, FirstFlightError, WriteError.
+    environment: the command's. Raises CannotError, FirstFlightError, WriteError.
     """
     arguments.jobs = min(guests(arguments.jobs) if arguments.jobs else 1, arguments.repeat)
     folder = new_folder(arguments.results, "commands")
@@ -201,7 +205,7 @@ def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str
 
 
 def wait_for(started: Sequence[Future[None]]) -> None:
-    """Wait in pieces, so that a signal is met at once. Raises what a run raised."""
+    """Wait in short steps, so that signals are handled at once. Raises what a run raised."""
     for future in started:
         while not future.done():
             time.sleep(0.02)
@@ -209,7 +213,7 @@ def wait_for(started: Sequence[Future[None]]) -> None:
 
 
 def show(runs: Runs, wall_s: float) -> int:
-    """Print the spread of the runs that have ended, and store it; the exit status."""
+    """Print the spread of the runs that have ended, store it, and return the exit status."""
     ended = [runs.ended[number] for number in sorted(runs.ended)]
     arguments, folder = runs.arguments, runs.folder
     if not ended:

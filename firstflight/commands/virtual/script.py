@@ -1,4 +1,4 @@
-"""What the text of a command's script tells: programs that are missing, what it means to set."""
+"""Reads a command's script: which programs it needs that are missing, and what it means to set."""
 
 from __future__ import annotations
 

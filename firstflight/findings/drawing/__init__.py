@@ -130,7 +130,7 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _of_few_colours(image: PngImage, colours: int) -> PngImage:
-    """The same in so many colours. The most frequent ones stay as they are: they tell series apart.
+    """The image in fewer colours. The most frequent ones do not change: they distinguish series.
 
     Of colours that are much alike only one: the greys at the edges of letters are more frequent
     than a thin line. The others become the nearest of the palette.

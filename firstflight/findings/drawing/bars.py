@@ -140,7 +140,7 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
 
 def _mark(axes: Axes, middle: float, interval: Ends | None, published: float | None,
           alone: float | None) -> None:
-    """Beside each other, so that none hides another."""
+    """Draw marks next to each other, so that none hides another."""
     style.whisker(axes, middle - ASIDE, interval)
     for place, value, look in ((middle - NEAR, alone, style.FURTHER),
                                (middle + ASIDE, published, style.PUBLISHED)):
@@ -177,7 +177,7 @@ def _changes(bar: Bar) -> bool:
 
 
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
-    """Also what its marks compare, where bars on a logarithmic axis begin, what an arrow is."""
+    """The chart with words on its marks, on where logarithmic bars begin, and on arrows."""
     begin = {f"{low:g} {one.unit}" for one in charts
              for (low, _), is_log in [scale_of(one)] if is_log}
     words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}; on a logarithmic"

@@ -241,7 +241,7 @@ def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:
 
 
 def plain_ticks(axis: Axis, most: int, whole: bool = False) -> None:
-    """Let matplotlib choose so many ticks on a linear axis; whole: at whole numbers only."""
+    """Let matplotlib choose the ticks of a linear axis; whole: at whole numbers only."""
     steps = [1, 2, 3, 4, 5, 10] if whole else [1, 2, 5, 10]
     axis.set_major_locator(MaxNLocator(most, steps=steps, integer=whole))
     _label_ticks(axis)
@@ -264,7 +264,7 @@ def tick_step(span: float) -> float:
 
 
 def even_ticks(low: float, high: float) -> list[float]:
-    """At most ten ticks between the ends, zero among them if it is."""
+    """At most ten ticks between the ends, with zero if it lies between them."""
     step = tick_step(high - low)
     return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 

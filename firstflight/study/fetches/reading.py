@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
@@ -44,7 +43,7 @@ def read_scenario(file: ScenarioFile) -> Scenario:
 
 def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
             where: str) -> tuple[Sweep, ...]:
-    """The sweeps; with `one_in` coarser grids of about one in so many networks."""
+    """The sweeps; with the key one_in they are coarser grids, of one in `one_in` networks."""
     own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
            if OWN_SERVER in raw else None)
     sweeps: tuple[Sweep, ...] = schema.read_tables(
@@ -63,9 +62,8 @@ def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
            ) -> UserSample | None:
     if "users" not in raw:
         return None
-    users = schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
-                        like=None)
-    return replace(users, like=_template(defaults, where))
+    return schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
+                       template=_template(defaults, where))
 
 
 def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object], where: str

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
-from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
+from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study, is_what_if
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.scenario import figures
@@ -164,10 +163,11 @@ class FetchKind(Kind):
         if not scenario.is_grid:
             return ()
         from firstflight.study.fetches.figures import cells, reasons
-        run = RunData(Path(), {}, measured)
+        requested = [record for record in measured if not is_what_if(record.trial)]
+        added = [record for record in measured if is_what_if(record.trial)]
         compared = reasons.changes_to_explain(
-            cells.changes(cells.settings(run.records)), scenario.cells)
-        return reasons.what_if_trials(compared, reasons.WhatIfs(run.what_ifs))
+            cells.changes(cells.settings(requested)), scenario.cells)
+        return reasons.what_if_trials(compared, reasons.WhatIfs(added))
 
 
 KIND = FetchKind()

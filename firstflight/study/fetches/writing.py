@@ -25,7 +25,7 @@ def text(scenario: Scenario) -> str:
     if own:
         lines += writing.table(f"[{OWN_SERVER}]", schema.values_of(own))
     if scenario.users:
-        lines += writing.table("[defaults]", _parameters(scenario.users.like, with_flags=False))
+        lines += writing.table("[defaults]", _parameters(scenario.users.template, with_flags=False))
         lines += writing.table("[users]", schema.values_of(scenario.users))
     comments = {row.key: f"{row.quantity.flag_help}: {row.quantity.range}"
                 for row in PARAMETERS.values()} | _COMMENTS

@@ -140,7 +140,7 @@ def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
 
 
 def _curve(distribution: Distribution, look: int, style: Any) -> Line:
-    """Those that never completed take longer than any time that is known."""
+    """The distribution of completion times; transfers that never completed lie beyond its end."""
     longer = numpy.unique(numpy.geomspace(1, distribution.count, CURVE_POINTS).astype(int))[::-1]
     longer = longer[longer > distribution.count - len(distribution.curve_ms)]
     return Line(f"{distribution.name} ({distribution.count})",

@@ -10,8 +10,8 @@ from pathlib import Path
 from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, format_number, plain
 from firstflight.findings.charts import Chart
-from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED,
-                                         UNDECIDED)
+from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, REPRODUCED, UNDECIDED,
+                                         worst)
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import of_column
@@ -164,11 +164,12 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
-    expected = replace(_expected(claim), published=claim.published, within=claim.within or 0.0)
-    results = [judge(expected, gain).outcome for gain in gains]
-    least = next(word for word in (NOT_REPRODUCED, UNDECIDED, DIRECTION, REPRODUCED)
-                 if word in results)
-    return as_read(claim, Statement(claim.says, _measured(claim, gains), least))
+    expected = Expected(EXPECTED_SIGNS[claim.expects])
+    if claim.published is not None and claim.within is not None:
+        expected = replace(expected, published=claim.published, within=claim.within,
+                           is_absolute=claim.is_in_points)
+    outcome = worst(judge(expected, gain).outcome for gain in gains)
+    return as_read(claim, Statement(claim.says, _measured(claim, gains), outcome))
 
 
 def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
@@ -204,16 +205,11 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     return [gain] if gain is not None else []
 
 
-def _expected(claim: LoadClaim) -> Expected:
-    """What a claim expects of a cell, without its number."""
-    return Expected({LESS: 1, MORE: -1, ALIKE: 0}[claim.expects], is_absolute=claim.is_in_points)
-
-
 def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
-    results = [judge(_expected(claim), gain).outcome for gain in gains]
+    results = [judge(Expected(EXPECTED_SIGNS[claim.expects]), gain).outcome for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)
     highest = max(gains, key=lambda gain: gain.percent.value)
     changes = [f"from {estimated(gain.base, digits)} to"
@@ -234,6 +230,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
             + (f" {claim.why}" if claim.why else ""))
 
 
+EXPECTED_SIGNS = {LESS: 1, MORE: -1, ALIKE: 0}
 # Of a claim that some cells have, that is undecided, and that no cell has.
 VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
          MORE: ("rises", "is not shown to rise", "does not rise"),

@@ -243,7 +243,7 @@ class LoadEvidence:
         return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
 
     def grown(self, counter: str) -> float:
-        """By how much a counter of the bottleneck rose."""
+        """The increase of a counter of the bottleneck."""
         samples = getattr(self.bottleneck, counter)
         return float(samples[-1] - samples[0])
 

@@ -29,7 +29,7 @@ FULL = 1.0001
 
 
 def judge_load(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
-    """The record of a run, and what of its files is kept."""
+    """Judge a run; return its record, and the files to keep."""
     fault = observed.content.get("error", "")
     if QUEUE_FILE not in observed.files:
         return _failed(trial, fault or "the run left no records"), observed.files

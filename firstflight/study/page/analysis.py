@@ -102,9 +102,9 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
     return found
 
 
-def labels(those: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
+def labels(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
     """What distinguishes each setting, in words. titles: of sweeps and pages, by name."""
-    trials = [each.trial for each in those]
+    trials = [setting.trial for setting in settings]
     names = varied({name: [getattr(trial, name) for trial in trials] for name in _DISTINCT})
     return [", ".join(filter(None, (_named(name, trial, titles) for name in names)))
             for trial in trials]

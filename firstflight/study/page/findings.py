@@ -17,7 +17,7 @@ from firstflight.study.page.record import ObjectTimes, PageRecord
 from firstflight.study.page.scenario import PageFigure, PageScenario
 from firstflight.study.page.trial import HTTP_2, PageTrial
 
-MOST_SAID = 4  # settings that one sentence names
+MOST_NAMED = 4  # settings that one sentence names
 NAME = Column("", is_text=True)
 
 
@@ -25,14 +25,14 @@ def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     made = []
     for figure in scenario.figures:
-        those = analysis.settings(run.records, figure.sweep)
-        if not any(each.counting for each in those):
+        settings = analysis.settings(run.records, figure.sweep)
+        if not any(setting.counting for setting in settings):
             made.append(Finding(figure.name, figure.title,
                                 missing=f"{figure.name}: no page counts"))
         elif figure.kind == "times":
-            made.append(_times(scenario, figure, those))
+            made.append(_times(scenario, figure, settings))
         else:
-            made.append(_waterfall(scenario, figure, those, run))
+            made.append(_waterfall(scenario, figure, settings, run))
     return tuple(made)
 
 
@@ -77,10 +77,10 @@ def _http(trial: PageTrial) -> str:
 
 # The time of the page by window -----------------------------------------------------
 
-def times_table(those: Sequence[Setting], names: Sequence[str]) -> Table:
+def times_table(settings: Sequence[Setting], names: Sequence[str]) -> Table:
     """A row for each setting and window. names: of the settings."""
     rows: list[tuple[Cell, ...]] = []
-    for setting, name in zip(those, names):
+    for setting, name in zip(settings, names):
         for times in setting.windows.values():
             rows.append((name, times.window, *_cells(setting, times)))
     columns = (NAME, Column("IW", digits=0), Column("first byte", "ms"), Column("document", "ms"),
@@ -106,20 +106,20 @@ def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
             times.mean("idle_ms"))
 
 
-def _times(scenario: PageScenario, figure: PageFigure, those: Sequence[Setting]) -> Finding:
-    names = analysis.labels(those, titles_of(scenario))
-    windows = tuple(dict.fromkeys(window for each in those for window in each.windows))
-    excluded = sum(times.excluded for each in those for times in each.windows.values())
+def _times(scenario: PageScenario, figure: PageFigure, settings: Sequence[Setting]) -> Finding:
+    names = analysis.labels(settings, titles_of(scenario))
+    windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
+    excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
     chart = PageChart(
-        figure.title, context_of(scenario, [each.trial for each in those]),
+        figure.title, context_of(scenario, [setting.trial for setting in settings]),
         "Below each bar: its time, or how much earlier the page is there than with the first"
         " window; in parentheses where the interval of that holds zero.",
         f"{excluded} excluded" if excluded else "", windows=windows,
-        groups=tuple((name, tuple(_bar(each, window) for window in windows))
-                     for each, name in zip(those, names)))
-    said = sentence(those, names)
-    return Finding(figure.name, figure.title, (times_table(those, names),),
-                   (Statement("What does a larger window change?", said),), said, chart=chart)
+        groups=tuple((name, tuple(_bar(setting, window) for window in windows))
+                     for setting, name in zip(settings, names)))
+    words = sentence(settings, names)
+    return Finding(figure.name, figure.title, (times_table(settings, names),),
+                   (Statement("What does a larger window change?", words),), words, chart=chart)
 
 
 def _bar(setting: Setting, window: int) -> PageBar | None:
@@ -137,40 +137,40 @@ def _bar(setting: Setting, window: int) -> PageBar | None:
 
 def answer(scenario: PageScenario, run: RunData) -> Answer:
     """The answer: one sentence, the times, and what the packets show about the reason."""
-    those = [each for each in analysis.settings(run.records) if each.counting]
-    if not those:
+    settings = [setting for setting in analysis.settings(run.records) if setting.counting]
+    if not settings:
         return Answer()
-    names = analysis.labels(those, titles_of(scenario))
-    said = [note for each, name in list(zip(those, names))[:MOST_SAID]
-            for note in notes(each, name)]
-    return Answer(sentence(those, names), times_table(those, names).first(20),
-                  tuple(filter(None, (*said, scenario.head.note))))
+    names = analysis.labels(settings, titles_of(scenario))
+    reasons = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
+               for note in notes(setting, name)]
+    return Answer(sentence(settings, names), times_table(settings, names).first(20),
+                  tuple(filter(None, (*reasons, scenario.head.note))))
 
 
-def sentence(those: Sequence[Setting], names: Sequence[str]) -> str:
+def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
     """What the window changes, over all settings in which two windows count."""
-    compared = [(each, name) for each, name in zip(those, names) if len(each.counting) > 1]
+    compared = [(setting, name) for setting, name in zip(settings, names)
+                if len(setting.counting) > 1]
     if not compared:
-        each = those[0]
-        times = each.counting[0]
+        times = settings[0].counting[0]
         return (f"With {times.window} segments the page is there after"
                 f" {format_brief(times.page.value)} ms, its document after"
                 f" {format_brief(times.mean('document_ms'))} ms.")
     if len(compared) == 1:
         return f"{_change(compared[0][0])}."
-    if len(compared) <= MOST_SAID:
-        return f"{'; '.join(f'{name}: {_short_change(each)}' for each, name in compared)}."
+    if len(compared) <= MOST_NAMED:
+        return f"{'; '.join(f'{name}: {_short_change(setting)}' for setting, name in compared)}."
     return _of_many(compared)
 
 
 def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
     """The largest and smallest change by the largest window, where it differs significantly."""
-    windows = {(each.counting[0].window, each.counting[-1].window) for each, _ in compared}
+    windows = {(setting.counting[0].window, setting.counting[-1].window) for setting, _ in compared}
     base, largest = next(iter(windows))
     which = (f"{largest} instead of {base} segments" if len(windows) == 1 else
              "the largest instead of the smallest window")
-    changed = sorted(((saved.percent.value, name) for each, name in compared
-                      if (saved := each.saved(each.counting[-1].window)) is not None
+    changed = sorted(((saved.percent.value, name) for setting, name in compared
+                      if (saved := setting.saved(setting.counting[-1].window)) is not None
                       and (saved.absolute.interval is None or saved.absolute.sign)), reverse=True)
     if not changed:
         return f"With {which}, the page changes significantly in none of {len(compared)} settings."
@@ -215,12 +215,12 @@ def _unsure(setting: Setting) -> str:
     base, *others = setting.counting
     saved = {times.window: difference.absolute for times in others
              if (difference := setting.saved(times.window)) is not None}
-    if not saved or any(each.interval is None or each.sign for each in saved.values()):
+    if not saved or any(change.interval is None or change.sign for change in saved.values()):
         return ""
-    named = join_words([f"{format_brief(abs(each.value))} ±"
-                        f" {format_brief((each.interval[1] - each.interval[0]) / 2)} ms"
-                        f" {'earlier' if each.value > 0 else 'later'} with {window}"
-                        for window, each in saved.items() if each.interval])
+    named = join_words([f"{format_brief(abs(change.value))} ±"
+                        f" {format_brief((change.interval[1] - change.interval[0]) / 2)} ms"
+                        f" {'earlier' if change.value > 0 else 'later'} with {window}"
+                        for window, change in saved.items() if change.interval])
     return (f"No window differs significantly from {base.window} segments, with which the page"
             f" takes {format_brief(base.page.value)} ms: it is there {named}")
 
@@ -249,50 +249,50 @@ def notes(setting: Setting, name: str) -> list[str]:
     """What the packets of a setting show: drops, idle time, and whether the link is the limit."""
     place = f"{name}: " if name else ""
     counting = setting.counting
-    said = []
+    lines = []
     drops = [times.mean("queue_drops") or 0.0 for times in counting]
     if any(drops):
         average = "on average " if any(len(times.records) > 1 for times in counting) else ""
-        said.append(f"{place}the queue drops {average}" + join_words(
+        lines.append(f"{place}the queue drops {average}" + join_words(
             [f"{format_brief(dropped).removesuffix('.0')} packets with {times.window}"
              if dropped else f"none with {times.window}"
              for dropped, times in zip(drops, counting)]) + ".")
     idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
                        f" {format_brief(times.page.value)} ms with {times.window}"
                        for times in counting])
-    said.append(f"{place}the link to the client sends nothing for {idle}.")
+    lines.append(f"{place}the link to the client sends nothing for {idle}.")
     full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
     if full:
         windows = join_words([str(times.window) for times in full])
         least = format_brief(min(1 - times.idle_share for times in full) * 100)
-        said.append(f"{place}with {windows} the link is never free for long from the first byte on"
+        lines.append(f"{place}with {windows} the link is never free for long from the first byte on"
                     f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
                     " its bandwidth is the limit.")
-    return [f"{note[0].upper()}{note[1:]}" for note in said]
+    return [f"{note[0].upper()}{note[1:]}" for note in lines]
 
 
 # The waterfall --------------------------------------------------------------------------
 
-def _waterfall(scenario: PageScenario, figure: PageFigure, those: Sequence[Setting],
+def _waterfall(scenario: PageScenario, figure: PageFigure, settings: Sequence[Setting],
                run: RunData) -> Finding:
-    setting = next(each for each in those if each.counting)
+    setting = next(setting for setting in settings if setting.counting)
     counting = {times.window: times for times in setting.counting}
-    asked = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
-    shown = [counting[window] for window in asked if window in counting] or setting.counting[:1]
+    requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
+    shown = [counting[window] for window in requested if window in counting] or setting.counting[:1]
     pages = [(times, analysis.objects_of(run.folder, times.records[0])) for times in shown]
     parts = [analysis.mean_parts(objects, [
         each.parse_ms for each in times.records[0].trial.requested]) for times, objects in pages]
-    said = waterfall_sentence([times.window for times, _ in pages], parts,
-                              len(setting.counting[0].records))
+    words = waterfall_sentence([times.window for times, _ in pages], parts,
+                               len(setting.counting[0].records))
     table = Table("Mean of all objects but the document", (
         Column("IW", digits=0), Column("no connection is free", "ms"),
         Column("waits for its first byte", "ms"), Column("is received", "ms")),
         tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
     chart = ObjectChart(
-        figure.title, (*context_of(scenario, [setting.trial]), said), "",
+        figure.title, (*context_of(scenario, [setting.trial]), words), "",
         panels=tuple(_panel(times, objects) for times, objects in pages),
         to_ms=max(each.end_ms for _, objects in pages for each in objects))
-    return Finding(figure.name, figure.title, (table,), sentence=said, chart=chart)
+    return Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)
 
 
 def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]], pages: int = 1

@@ -227,7 +227,7 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageSce
     schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
     defaults = grammar.read_defaults(PageSweep, file.raw, file.where, without=("name", "title"))
-    sweeps = tuple(sweep.linked(pages, f'{file.where}: [[sweep]] "{sweep.name}"')
+    sweeps = tuple(sweep.linked(pages, schema.place_of(file.where, "sweep", sweep.name))
                    for sweep in schema.read_tables(PageSweep, file.raw, "sweep", file.where,
                                                    defaults=defaults))
     return grammar.read_scenario(file, sweeps, PageFigure, grammar.Claim, _check_figure,
@@ -270,5 +270,5 @@ def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
             (values[name],) = values[name]
     sweeps = tuple(replace(sweep, **values) for sweep in scenario.sweeps)
     for sweep in sweeps:
-        sweep.check_server(f'{scenario.name}: [[sweep]] "{sweep.name}"')
+        sweep.check_server(schema.place_of(scenario.name, "sweep", sweep.name))
     return replace(scenario, sweeps=sweeps)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Optional
 
-from firstflight.findings.bar import Bar
+from firstflight.findings.bar import Bar, Published
 from firstflight.findings.claims import DIRECTION, REPRODUCED
+from firstflight.study.compare import Tolerance, agrees, exact
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.bar_cells import of_sweep
@@ -25,29 +26,44 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.record import Record
 
 
-@dataclass(frozen=True)
-class Side:
-    """What one side has of a number: ms, and percent as the source counts it; None for none."""
-
-    ms: float | None = None
-    percent: float | None = None
+Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and in percent
 
 
 @dataclass(frozen=True)
 class Item:
-    """One published number, or statement, and ours at every level.
+    """A bar, a raw value or a statement that was published, and whether ours agrees at every level.
 
-    figure: its name; label: of the bar, or the statement. ours: () of a
-    statement, which only agrees or does not. constant: its fetch never connected, so
-    that no TCP decided what was published, but the number that their script then had.
+    figure: its name; label: of the bar, or the statement. bars: ours at every level, None where a
+    level lacks it; () of a statement. A raw value is a bar of one cell, with its published level.
+    is_level: its numbers are values under one window, not what a window saves. constant: its fetch
+    never connected, so that no TCP decided what was published, but the number that their script
+    then had.
     """
 
     figure: str
     label: str
-    published: Side
-    ours: tuple[Side, ...]
+    published: Published
+    bars: tuple[Bar | None, ...]
     agrees: tuple[bool, ...]
+    is_level: bool = False
     constant: bool = False
+
+    @property
+    def published_numbers(self) -> Numbers:
+        """The level, or what is saved, and percent as the source counts it."""
+        if self.is_level:
+            return self.published.level, None
+        percents = [bar.published_percent for bar in self.bars if bar is not None]
+        return self.published.absolute, percents[0] if percents else None
+
+    def numbers_at(self, level: int) -> Numbers:
+        """Ours at a level, likewise."""
+        bar = self.bars[level]
+        if bar is None:
+            return None, None
+        if self.is_level:
+            return bar.difference.experiment.value, None
+        return bar.difference.absolute.value, bar.percent.value
 
 
 @dataclass(frozen=True)
@@ -141,33 +157,33 @@ def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
 
 def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -> Item:
     """One bar at every level, None where a level lacks it; the first level has it."""
-    setup, first = levels[0].of, bars[0]
+    first = bars[0]
     assert first is not None
-    is_sweep = levels[0].bar_figures[figure].is_sweep
-    published = (Side(first.published.level) if is_sweep else
-                 Side(first.published.absolute, first.published_percent))
-    ours, agrees = [], []
-    for bar, level in zip(bars, levels):
-        side = (Side() if bar is None else Side(bar.difference.experiment.value) if is_sweep else
-                Side(bar.difference.absolute.value, bar.percent.value))
-        cut = level.level.reading.truncated and not is_sweep
-        ours.append(side)
-        agrees.append((published.ms is None or setup.agrees(side.ms, published.ms, cut))
-                      and (published.percent is None or setup.agrees_in_points(
-                          side.percent, published.percent, cut, first.published.error_points)))
-    return Item(figure, first.label, published, tuple(ours), tuple(agrees))
+    known, is_sweep = first.published, levels[0].bar_figures[figure].is_sweep
+    nothing = known.level is None and known.absolute is None and known.percent is None
+    return Item(figure, first.label, known, tuple(bars), tuple(
+        nothing if bar is None else agrees(bar, replace(
+            tolerance(levels[0].of), cut=level.level.reading.truncated and not is_sweep))
+        for bar, level in zip(bars, levels)), is_level=is_sweep)
+
+
+def tolerance(setup: AsPublished) -> Tolerance:
+    """How far a number may be from the published one that it agrees with."""
+    return Tolerance(setup.within_percent, setup.within_ms, setup.within_points)
 
 
 def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
-    setup, of_trial = levels[0].of, cells[-1].of_trial
+    of_trial, allowed = cells[-1].of_trial, tolerance(levels[0].of)
     items = []
     constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
     for rows in zip(*(level.rows for level in cells)):
         row = rows[0]
-        items.append(Item(
-            "raw", f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s",
-            Side(row.published_ms), tuple(Side(level_row.measured_ms) for level_row in rows),
-            tuple(setup.agrees(level_row.measured_ms, row.published_ms) for level_row in rows),
+        label = f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s"
+        known = Published(level=row.published_ms)
+        bars = tuple(None if (ms := level_row.measured_ms) is None else
+                     Bar(label, exact(ms, ms), known) for level_row in rows)
+        items.append(Item("raw", label, known, bars, tuple(
+            bar is not None and agrees(bar, allowed) for bar in bars), is_level=True,
             constant=rows[-1] in constants))
     return items
 
@@ -176,6 +192,6 @@ def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
     statements = [judge_bars(level.bar_figures[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
-    return Item(claim.figure, claim.says, Side(), (),
+    return Item(claim.figure, claim.says, Published(), (),
                 tuple(statement.outcome == REPRODUCED or bool(claim.larger or claim.most)
                       and statement.outcome == DIRECTION for statement in statements))

@@ -166,14 +166,12 @@ def _plot(x_label: str, y_label: str, labels: Sequence[str],
 
 
 def _values(row: Item, place: int) -> tuple[float | None, float | None, float | None]:
-    """Published, clean, and with all causes: of ms (0) or of percent (1)."""
-    published, clean, last = ((side.ms, side.percent)[place]
-                              for side in (row.published, row.ours[0], row.ours[-1]))
-    return published, clean, last
+    """Published, clean, and with all causes: in the metric's unit (0) or in percent (1)."""
+    return (row.published_numbers[place], row.numbers_at(0)[place], row.numbers_at(-1)[place])
 
 
 def _word(row: Item, level: int) -> str:
-    if row.published.ms is None and row.published.percent is None:
+    if row.published_numbers == (None, None):
         return ""
     if row.constant and level == -1:
         return CONSTANT
@@ -202,8 +200,8 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
                Column("", "ms", SIDES[1]), Column("", "ms", SIDES[2]),
                Column("clean", is_text=True, is_filter=True),
                Column("as they measured it", is_text=True, is_filter=True))
-    cells = tuple((row.label, row.published.ms, row.ours[0].ms, row.ours[-1].ms,
-                   *(_word(row, level) for level in (0, -1))) for row in rows)
+    cells = tuple((row.label, *_values(row, 0), *(_word(row, level) for level in (0, -1)))
+                  for row in rows)
     plot = Plot("published total time (ms)", "measured / published", (
         Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
         Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
@@ -214,7 +212,8 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Published times, and ours as parts of them."""
-    known = [(row.published.ms, ms / row.published.ms) for row in rows
-             if row.published.ms and (ms := row.ours[level].ms) is not None]
+    known = [(published_ms, ms / published_ms) for row in rows
+             if (published_ms := row.published_numbers[0])
+             and (ms := row.numbers_at(level)[0]) is not None]
     x, y = zip(*sorted(known)) if known else ((), ())
     return tuple(x), tuple(y)

@@ -173,7 +173,7 @@ def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
 
 def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[str, F]:
     """Read the [[figure]]s, by their places as messages name them. Raises UsageError."""
-    figures = {f'{where}: [[figure]] "{figure.name}"': figure
+    figures = {schema.place_of(where, "figure", figure.name): figure
                for figure in schema.read_tables(kind, raw, "figure", where)}
     for place, figure in figures.items():
         if what := TAKEN.get(figure.name):
@@ -184,7 +184,7 @@ def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[s
 def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figure], where: str
                 ) -> dict[str, C]:
     """Read the [[claim]]s on these figures, by their places in messages. Raises UsageError."""
-    claims = {f'{where}: [[claim]] "{claim.says}"': claim
+    claims = {schema.place_of(where, "claim", claim.says): claim
               for claim in schema.read_tables(kind, raw, "claim", where, called="says")}
     for place, claim in claims.items():
         schema.one_of(claim.figure, [figure.name for figure in figures], f"{place}: figure")

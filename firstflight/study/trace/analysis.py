@@ -16,34 +16,34 @@ from firstflight.study.trace.window import INFINITE
 
 
 class Views:
-    """The traces of one run by curve, each read once."""
+    """The traces of one run, by curve; each is read once."""
 
     def __init__(self, records: Sequence[TraceRecord], folder: Path) -> None:
         self.records, self.folder = records, folder
-        self.read: dict[str, View] = {}
+        self.views: dict[str, View] = {}  # by the id of the trial
 
     def record(self, curve: TraceCurve) -> TraceRecord:
-        """Raises FirstFlightError where it was not measured."""
+        """The record of a curve's trial. Raises FirstFlightError where it was not measured."""
         for record in self.records:
             if curve.is_of(record.trial):
                 return record
         raise FirstFlightError(f"{curve.trace}/{curve.tcp} was not measured")
 
     def view(self, curve: TraceCurve) -> View | None:
-        """None where there is nothing to see: the kernel lacks it, or the transfer failed.
+        """The trace of a curve; None where the trial was skipped, or its transfer failed.
 
-        Raises FirstFlightError where a file of it is missing.
+        Raises FirstFlightError where one of its files is missing.
         """
         record = self.record(curve)
         if not record.ok or record.verdict == SKIPPED:
             return None
         trial = record.trial
-        if trial.id not in self.read:
-            self.read[trial.id] = stored(trial, self.folder)
-        return self.read[trial.id]
+        if trial.id not in self.views:
+            self.views[trial.id] = stored(trial, self.folder)
+        return self.views[trial.id]
 
     def restarts(self, figure: TraceFigure) -> Iterator[tuple[View, float, Restart]]:
-        """Each idle time of more than an RTO that a figure shows, and when it ended (s)."""
+        """Yield each idle time of more than an RTO that a figure shows, and its end in s."""
         for view in filter(None, map(self.view, figure.curves)):
             for restart in view.replayed.restarts:
                 at_s = view.seconds(restart.time_ns)
@@ -54,16 +54,16 @@ class Views:
 def row_of(title: str, view: View, flagged: bool) -> TraceRow:
     """A trace as its figure shows it. flagged: its verdict failed."""
     mss = view.trial.mss
-    retransmitted = {id(segment) for segment in view.exchange.retransmissions}
+    repeats = {id(segment) for segment in view.exchange.retransmissions}
     sent: list[tuple[float, float]] = []
-    repeated: list[tuple[float, float]] = []
+    retransmitted: list[tuple[float, float]] = []
     for segment in view.sends:
         point = view.seconds(segment.time_ns), (segment.end - 1) / mss
-        (repeated if id(segment) in retransmitted else sent).append(point)
+        (retransmitted if id(segment) in repeats else sent).append(point)
     times = [view.seconds(sample.time_ns) for sample in view.samples]
     timed = list(zip(times, view.samples))
     return TraceRow(
-        title, sent, repeated, _acknowledged(view),
+        title, sent, retransmitted, _acknowledged(view),
         window=[(time_s, sample.cwnd) for time_s, sample in timed],
         ssthresh=[(time_s, sample.ssthresh) for time_s, sample in timed
                   if sample.ssthresh != INFINITE],
@@ -76,7 +76,7 @@ def _acknowledged(view: View) -> Points:
     acknowledged = [(0.0, 0.0)]
     last = max(segment.end for segment in view.sends)
     for group in view.groups:
-        number = (min(group.ack or 1, last) - 1) / view.trial.mss  # the FIN is no data
+        number = (min(group.ack or 1, last) - 1) / view.trial.mss  # without the FIN's number
         if number > acknowledged[-1][1]:
             acknowledged.append((view.seconds(group.time_ns), number))
     return acknowledged

@@ -9,12 +9,14 @@ from dataclasses import replace
 from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
-from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, REBUILT, outcome_of
+from firstflight.findings.claims import (NOT_MEASURED, NOT_REPRODUCED, REBUILT, REPRODUCED,
+                                         ComparedNumber)
 from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import PASS, SKIPPED
+from firstflight.study.compare import Expected, exact, judge
 from firstflight.study.scenario.grammar import claims_on
 from firstflight.study.trace.analysis import Views, row_of
 from firstflight.study.trace.record import TraceRecord
@@ -168,22 +170,30 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
     """The result, and the rest of the sentence."""
-    first, second = numbers[0], numbers[-1]
+    if claim.relation == "is" and claim.published is not None:
+        (measured,), published = numbers, plain(claim.published)
+        outcome = ComparedNumber(measured, claim.published, claim.within,
+                                 (measured, measured)).result
+        if claim.rebuilt:
+            return REBUILT if outcome == REPRODUCED else outcome, f", {published} put in"
+        return outcome, f", published {published}"
+    first, second = numbers
+    change = exact(second, first)  # every repeat of a trace gives the same
+    outcome = judge(_expected(claim), change).outcome
     if claim.published is None:
-        if claim.relation == "equal":
-            return outcome_of(abs(first - second) <= claim.within), ""
-        return outcome_of(False, direction=(first > second if claim.relation == "larger"
-                                         else first < second)), ""
-    published = plain(claim.published)
-    if claim.relation == "percent_smaller":
-        percent = (second - first) / second * 100 if second else 0.0
-        return (outcome_of(abs(percent - claim.published) <= claim.within,
-                        direction=percent * claim.published > 0),
-                f": {percent:.0f} % less, published {published} %")
-    near = abs(first - claim.published) <= claim.within
-    if claim.rebuilt:
-        return REBUILT if near else NOT_REPRODUCED, f", {published} put in"
-    return outcome_of(near), f", published {published}"
+        return outcome, ""
+    return outcome, (f": {change.percent.value:.0f} % less,"
+                     f" published {plain(claim.published)} %")
+
+
+def _expected(claim: TraceClaim) -> Expected:
+    """What a claim on two curves expects of the first one, the second being the base."""
+    if claim.relation == "equal":
+        return Expected(0, within=claim.within, is_absolute=True)
+    if not claim.published:
+        return (Expected(0, within=claim.within) if claim.relation == "percent_smaller" else
+                Expected(-1 if claim.relation == "larger" else 1))
+    return Expected(1 if claim.published > 0 else -1, abs(claim.published), claim.within)
 
 
 # Charts ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The record of a trace: one row of trials.csv; the window itself is in a file beside it."""
+"""The record of a trace: one row of trials.csv. The window over time is in a file of its own."""
 
 from __future__ import annotations
 

@@ -379,7 +379,7 @@ def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str)
 
 def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
            seed: int = 1) -> list[TraceTrial]:
-    """Its trials; nothing of them is drawn at random. Raises UsageError."""
+    """The trials of a scenario; nothing is drawn at random. Raises UsageError."""
     requested = apply(scenario, overrides)
     check_count(requested.count, "traces", overrides.many)
     return grammar.trials_of(requested.sweeps, scenario.name, seed)

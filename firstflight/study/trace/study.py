@@ -52,7 +52,11 @@ class TraceKind(Kind):
         return verify.CHECKS
 
     def has_all_cells(self, trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
-        """Its curves name no window where there is one: a figure needs these trials alone."""
+        """Whether exactly these trials were measured.
+
+        A curve does not name the window of a sweep with one window, so trials under another window
+        would be taken for these.
+        """
         return set(trials) == set(measured)
 
 

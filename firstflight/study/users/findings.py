@@ -147,22 +147,22 @@ def _exclusion(measured: Measured) -> str:
 
 def _assumed(scenario: Scenario, users: UserSample) -> str:
     """The assumptions on the users that are not from the file, in a sentence."""
-    like = users.like.fields
-    length = users.like.lists["queue"][0]
-    (uplink_kbps, *_) = users.like.lists["uplink_kbps"]
+    fields = users.template.fields
+    length = users.template.lists["queue"][0]
+    (uplink_kbps, *_) = users.template.lists["uplink_kbps"]
     holds = (f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
              if length == AUTO else f"{length} packets" if length.isdigit() else length)
-    network = [f"the bottleneck's queue holds {holds} ({like['qdisc']})",
+    network = [f"the bottleneck's queue holds {holds} ({fields['qdisc']})",
                "the uplink is as fast as the downlink" if uplink_kbps is None else
                f"the uplink has {plain(uplink_kbps)} kbit/s",
-               f"{plain(like['loss_percent'])} % of packets are lost at random"]
-    if like['jitter_ms']:
-        network.append(f"the delay varies by {plain(like['jitter_ms'])} ms")
-    connection = (f"after {like['kept']} earlier responses on it" if like['kept'] else
+               f"{plain(fields['loss_percent'])} % of packets are lost at random"]
+    if fields['jitter_ms']:
+        network.append(f"the delay varies by {plain(fields['jitter_ms'])} ms")
+    connection = (f"after {fields['kept']} earlier responses on it" if fields['kept'] else
                   "on a new connection")
     return (f"{scenario.head.note}{'. ' if scenario.head.note else ''}Each user fetches once,"
-            f" {connection}, alone on the link, by {like['congestion_control']}, and offers a"
-            f" receive window of {like['initrwnd']} segments; {', '.join(network)}.")
+            f" {connection}, alone on the link, by {fields['congestion_control']}, and offers a"
+            f" receive window of {fields['initrwnd']} segments; {', '.join(network)}.")
 
 
 def _by_group(users: UserSample, measured: Measured) -> dict[str, Recommendation]:

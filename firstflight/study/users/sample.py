@@ -51,7 +51,7 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
         "times": times.tolist(),
         **{name: column[picks].tolist() for name, column in columns.items()},
         **({"assumed_kbps": float(columns["bandwidth_kbps"][gaps][0])} if gaps.any() else {})},
-        f"{path}: [users]", like=schema.read(Template, {
+        f"{path}: [users]", template=schema.read(Template, {
             PARAMETERS[name].key if name in PARAMETERS else name: value
             for name, value in common.items()}, f"{path}: [defaults]"))
     head = Head(title, f"{named}: {summary(users)}", f"users_of_{stem_of(path)}", title, "", {},

@@ -94,7 +94,7 @@ class LoadServer:
         size, connection.id = requested
         connection.pending = response(size)
         self._send(connection)
-        if connection.socket.fileno() >= 0:  # else the client has reset it
+        if connection.socket.fileno() >= 0:  # otherwise the client has reset the connection
             connection.first_flight = TcpInfo.of_socket(connection.socket).unacknowledged
 
     def _send(self, connection: AnsweredConnection) -> None:
@@ -141,11 +141,12 @@ def parse_request(request: bytes) -> tuple[int, str] | None:
 
 @lru_cache(CACHED_RESPONSES)
 def response(size: int) -> memoryview:
-    """Headers and body together: with two writes the first flight would be another one."""
+    """The response for one write: with a second one for the body the first flight would differ."""
     return memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body_of(size))
 
 
 async def serve(path: Path, address: str, port: int) -> None:
+    """Serve until a line comes on standard input; then write the records to `path`."""
     loop = asyncio.get_running_loop()
     server, stop_requested = LoadServer(loop, address, port), asyncio.Event()
     loop.add_reader(sys.stdin, stop_requested.set)

@@ -95,7 +95,7 @@ LEAST_PADDED_BYTES = 128
 
 
 def flags(url: str, size: int) -> list[str]:
-    """curl's flags for a request of so many bytes over HTTP/1.1 as early data.
+    """curl's flags for a request of a size over HTTP/1.1 as early data.
 
     size: below LEAST_PADDED_BYTES the request is not padded.
     """

@@ -65,7 +65,7 @@ class Program:
             raise WorkerError(f"{self.name} has ended ({how}){self.last_words}")
 
     def _listens(self, port: int) -> str:
-        """On which ports programs of the host listen, for a message."""
+        """The ports on which the host's programs listen, in words."""
         sockets = Sockets(self.host.pid)
         try:
             ports = [number for number in sockets.listening() if number not in (80, 443)]

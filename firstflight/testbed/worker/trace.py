@@ -1,4 +1,4 @@
-"""The bench of window traces: one connection that is written to on a schedule, and its TCP_INFO."""
+"""The bench of window traces: the server writes on a schedule, and samples its TCP_INFO."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class TraceBench(FetchBench):
         super().__init__(folder, project, sysctls, alive)
         self.folder = folder
         self.number = 0
-        self.lacking = ""
+        self.unavailable = ""
         self.files: dict[str, str] = {}
         self.path: link.Path | None = None
 
     def prepare(self, trial: Job) -> None:
         self.files = {}
-        self.lacking = lacking(trial["congestion_control"])
-        if self.lacking:
+        self.unavailable = why_unavailable(trial["congestion_control"])
+        if self.unavailable:
             return
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
@@ -42,8 +42,8 @@ class TraceBench(FetchBench):
                              RouteOptions(**trial["options"]))
 
     def measure(self, trial: Job, observation: Observation) -> None:
-        if self.lacking:
-            observation["skipped"] = self.lacking
+        if self.unavailable:
+            observation["skipped"] = self.unavailable
             return
         for tap in self.taps.values():
             tap.discard()
@@ -65,14 +65,14 @@ class TraceBench(FetchBench):
         observation["files"] = self.files
 
     def _cut(self, from_ms: float, to_ms: float) -> None:
-        """Lose all that is sent to the client from one time to the other after the start."""
+        """Lose every packet to the client between two times, in ms after the start."""
         time.sleep(from_ms / 1000)
         self.star.lose_all(True)
         time.sleep((to_ms - from_ms) / 1000)
         self.star.lose_all(False)
 
     def _responses(self, deadline_s: float) -> list[Response]:
-        """What the server reported of every response, once it saw the connection's end."""
+        """The server's report on each response; waits until the connection has ended."""
         responses: list[Response] = []
         while True:
             line = self.server.receive(deadline_s + TOOL_DEADLINE_S, "end of the connection")
@@ -86,6 +86,7 @@ class TraceBench(FetchBench):
                 return responses
 
     def _write_window(self, line: dict[str, Any]) -> None:
+        """Write the server's samples as CSV, for the observation's files."""
         self.number += 1
         place = f"window{self.number}.csv"
         rows = [line["fields"], *line["samples"]]
@@ -93,8 +94,8 @@ class TraceBench(FetchBench):
         self.files[WINDOW_FILE] = place
 
 
-def lacking(congestion_control: str) -> str:
-    """Why this kernel cannot run that congestion control, "" if it can."""
+def why_unavailable(congestion_control: str) -> str:
+    """Why this kernel cannot run a congestion control; "" if it can."""
     try:
         known = AVAILABLE.read_text().split()
     except OSError as error:

@@ -22,10 +22,10 @@ _BYTE_RATE = re.compile(r"\brate\s+([\d.]+)([kmg]?)bps\b", re.IGNORECASE)  # tc'
 _WITH_UNIT = r"\bdelay\s+[\d.]+\s*[a-zµ]+"  # a delay in a command of tc
 _SWITCHES = ("bridge", "openvswitch")  # kinds of devices that are a switch's own
 _QUEUE_PACKETS = 1000  # default txqueuelen of a veth device
-_SHARE = 0.25  # of a queue's packets: a remark is made if more of them only propagate
+_SHARE = 0.25  # of a queue's packets: if more of them only propagate, there is a remark
 _USUAL_BURST_BYTES = 15_000  # Mininet's
-_SHORT_NS = 100_000_000  # a burst passes in so short a time
-_HIDDEN = 0.5  # of the bytes sent: a burst of so many hides the rate
+_SHORT_NS = 100_000_000  # the time in which a burst passes
+_HIDDEN = 0.5  # share of the bytes sent: a larger burst hides the rate
 _MOST_COMMAND = 90  # characters
 
 
@@ -72,10 +72,10 @@ def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> No
     """Note a limit that was replaced or removed, so that later packets passed without it."""
     queued_ns = link.packets.queued_ns
     for place, (before, after) in enumerate(pairwise(settings), start=1):
-        if not _lost(before, after):
+        if not _removes_qdisc(before, after):
             continue
         later = _most_used(settings[place:], link)
-        limits = _limits(before) - _limits(later)
+        limits = _limited(before) - _limited(later)
         came = int((queued_ns >= after.time_ns).sum())
         if not limits or came <= link.own_packets:
             continue
@@ -93,12 +93,12 @@ def _keys(setting: DeviceSetting) -> set[tuple[str, int]]:
     return {(queue.kind, queue.handle) for queue in setting.queues if queue.is_shaping}
 
 
-def _lost(before: DeviceSetting, after: DeviceSetting) -> bool:
+def _removes_qdisc(before: DeviceSetting, after: DeviceSetting) -> bool:
     """Whether a qdisc or class that limited packets before is missing after."""
     return bool(_keys(before) - _keys(after))
 
 
-def _limits(setting: DeviceSetting) -> set[str]:
+def _limited(setting: DeviceSetting) -> set[str]:
     """What a setting limits: "rate", "delay", "loss"."""
     return {name for name, is_set in (
         ("rate", not math.isinf(setting.rate_kbps)), ("delay", bool(setting.delay_ms)),
@@ -116,7 +116,7 @@ def _since_ns(settings: Sequence[DeviceSetting]) -> int:
     """Since when the last setting has been there, or a part of it."""
     since_ns = settings[-1].time_ns
     for earlier, later in pairwise(reversed(settings)):
-        if not _keys(later) or _lost(later, earlier):
+        if not _keys(later) or _removes_qdisc(later, earlier):
             break
         since_ns = later.time_ns
     return since_ns

@@ -13,7 +13,7 @@ from benchmarks.outside.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYT
                                           sample_crossed, sample_tls)
 from firstflight.base.errors import UsageError
 from firstflight.commands.flags import parse
-from firstflight.commands.run import overrides_of
+from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study.fetches.study import KIND

@@ -180,6 +180,7 @@ def test_results_are_counted() -> None:
     (Claim("f", "", larger=("50", "50")), NOT_REPRODUCED),
     (Claim("f", "", most=("50",)), DIRECTION),
     (Claim("f", "", most=("20", "50")), DIRECTION),
+    (Claim("f", "", most=("20",)), NOT_REPRODUCED),  # larger than 21, and not than 50
     (Claim("f", "", most=("20", "21")), NOT_REPRODUCED),  # although 21 is larger than 20
     (Claim("f", "", equal=("20", "21")), REPRODUCED),
     (Claim("f", "", equal=("20", "21"), abstract_only=True), DIRECTION),

@@ -335,7 +335,7 @@ def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
     scenario = apply(reading.read_scenario(scenario_file.parsed("dukkipati2010", text)),
                      Overrides({"initcwnd": requested} if requested else {}))
-    assert scenario.drawn.like.lists["initrwnd"] == (initrwnd,)
+    assert scenario.drawn.template.lists["initrwnd"] == (initrwnd,)
 
 
 def job_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:

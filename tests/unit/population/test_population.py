@@ -139,7 +139,7 @@ def records(scenario: Scenario) -> list[Record]:
                 continue
             for initcwnd in windows:
                 trial = Trial(
-                    **scenario.drawn.like.fields, scenario=NAME, uplink_kbps=1.0,
+                    **scenario.drawn.template.fields, scenario=NAME, uplink_kbps=1.0,
                     queue_packets=1000, rtt_ms=rtt_ms, bandwidth_kbps=bandwidth_kbps,
                     key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps, part=part,
                     sample=number, weight=1.0 + number, initcwnd=initcwnd,

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.findings.bar import Bar, Published
 from firstflight.findings.charts import StepChart
 from firstflight.findings.findings import Finding, Report
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL
+from firstflight.study import compare
 from firstflight.study.fetches import reading, study
 from firstflight.study.fetches.scenario.causes import AsPublished, Cause, ClockReading
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -156,14 +158,30 @@ def test_what_lacks_in_between_agrees_with_nothing_there() -> None:
 
 
 def test_bounds_of_an_agreement() -> None:
-    bounds = AsPublished("x", 10, 5, 3)
-    assert bounds.agrees(110, 100) and not bounds.agrees(110.1, 100)
-    assert bounds.agrees(25, 20) and not bounds.agrees(25.1, 20)
-    assert bounds.agrees(25.9, 20, truncated=True) and not bounds.agrees(14.9, 20, truncated=True)
-    assert not bounds.agrees(None, 20)
-    assert bounds.agrees_in_points(27.5, 24.0, truncated=True)
-    assert not bounds.agrees_in_points(27.5, 24.0)
-    assert bounds.agrees_in_points(20.9, 24.0, error_points=3.2)
+    bounds = analysis.tolerance(AsPublished("x", 10, 5, 3))
+
+    def agrees(saved_ms: float, known: Published, cut: bool = False) -> bool:
+        """The base is 100 ms, so that as many percent are saved."""
+        return compare.agrees(Bar("", compare.exact(100.0, 100.0 - saved_ms), known),
+                              replace(bounds, cut=cut))
+
+    assert agrees(99, Published(90)) and not agrees(99.1, Published(90))
+    assert agrees(25, Published(20)) and not agrees(25.1, Published(20))
+    assert agrees(25.9, Published(20), cut=True) and not agrees(14.9, Published(20), cut=True)
+    assert agrees(27.5, Published(percent=24.0), cut=True)
+    assert not agrees(27.5, Published(percent=24.0))
+    assert agrees(20.9, Published(percent=24.0, error_points=3.2))
+    assert not agrees(25, Published(20, percent=21.9)) and agrees(25, Published(20, percent=22.1))
+    assert agrees(45, Published(level=50.0)) and not agrees(44, Published(level=50.0))
+    assert agrees(44, Published())
+
+
+def test_a_window_sweep_shows_times_and_other_figures_what_is_saved() -> None:
+    """Also where nothing was published of a bar."""
+    bar = Bar("16", compare.exact(500.0, 400.0))
+    saved = analysis.Item("f", "16", Published(), (bar, None), (True, False))
+    assert (saved.numbers_at(0), saved.numbers_at(1)) == ((100.0, 20.0), (None, None))
+    assert replace(saved, is_level=True).numbers_at(0) == (400.0, None)
 
 
 # Raw values, and fetches that fail -------------------------------------------------------
@@ -176,7 +194,7 @@ def test_a_failed_fetch_has_the_time_that_was_published() -> None:
     clean, new, failures = analysis.counts(items)
     assert clean == 5 and failures == new + 32
     failed = next(item for item in items if item.label == "IW 3, 3000 ms, 1000 kbit/s")
-    assert [side.ms for side in failed.ours[1:]] == [None, 2200.0]
+    assert [failed.numbers_at(level)[0] for level in (1, 2)] == [None, 2200.0]
     assert failed.agrees == (False, False, True)
     assert analysis.by_group(found.as_published,
                              [clean, new, failures]) == [  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""How many responses take longer than a time: the complementary distribution of each window.
+"""The share of responses that take longer than a time, for each window (complementary CDF).
 
-Both axes are logarithmic, so that the
-slowest responses, which a mean hides, have the room of the others.
+Both axes are logarithmic, so that the slowest responses, which a mean hides, have as much room as
+the others.
 """
 
 from __future__ import annotations

@@ -13,18 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base import words
-from firstflight.findings import claims
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import is_wide
-from firstflight.findings.claims import ANY, WITHIN_POINTS, ComparedNumber, Ends
 from firstflight.findings.findings import Statement
-from firstflight.study.compare import judge
+from firstflight.study.compare import judge, judge_equal, judge_highest, judge_larger
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.bar_cells import beside_baseline
 from firstflight.study.fetches.scenario.scenario import Claim
 from firstflight.study.scenario.grammar import as_read, claims_on
-
-EQUAL_PERCENT = 1.0  # of the baseline: bars that a source calls equal
 
 
 def judge_bars(bar_figure: BarFigure, stated: Sequence[Claim], exact: bool = False) -> BarFigure:
@@ -50,14 +46,6 @@ def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
 
 # What was published in words ---------------------------------------------------------
 
-def _absolute_ends(bar: Bar) -> Ends:
-    return bar.difference.known(bar.difference.absolute) or ANY
-
-
-def _percent_ends(bar: Bar) -> Ends:
-    return bar.difference.known(bar.percent) or ANY
-
-
 def _name(bar_figure: BarFigure, bar: Bar) -> str:
     """A bar's name in a sentence; in quotes where it is a word, such as "not set"."""
     label = bar_figure.label_of(bar)
@@ -68,33 +56,24 @@ def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Stateme
     prefix = "IW " if bar_figure.is_sweep else ""
     if claim.highest_percent is not None:
         highest = max(bars, key=lambda bar: bar.percent.value)
-        ours = ComparedNumber(highest.percent.value, claim.highest_percent, WITHIN_POINTS,
-                              highest.difference.known(highest.percent))
-        return Statement(claim.says, f"{words.format_number(ours.measured)} %, in bar"
-                         f" {prefix}{_name(bar_figure, highest)}", claims.judge([ours]).outcome)
+        return Statement(claim.says, f"{words.format_number(highest.percent.value)} %, in bar"
+                         f" {prefix}{_name(bar_figure, highest)}",
+                         judge_highest(highest, claim.highest_percent))
     by_label = {bar.label: bar for bar in bars}
     if claim.most:
         highest = max((by_label[label] for label in claim.most), key=lambda bar: bar.percent.value)
         others = [bar for bar in bars if bar.label not in claim.most]
-        words_of_others = [claims.larger(_percent_ends(highest), _percent_ends(bar))
-                           for bar in others]
         second = max(others, key=lambda bar: bar.percent.value)
         return Statement(claim.says,
                          f"{words.format_number(highest.percent.value)} % in bar {prefix}"
                          f"{_name(bar_figure, highest)}, at most"
                          f" {words.format_number(second.percent.value)} % in the"
                          f" {len(others)} others, in bar {prefix}{_name(bar_figure, second)}",
-                         next(word for word in (claims.NOT_REPRODUCED, claims.UNDECIDED,
-                                                claims.DIRECTION) if word in words_of_others))
+                         judge_larger(highest, *others))
     first, second = (by_label[label] for label in claim.larger or claim.equal)
     measured = " and ".join(
         f"{words.format_number(bar.difference.percent.value)} %"
         f" ({words.format_number(bar.difference.absolute.value)} {bar_figure.metric.unit}) in bar"
         f" {prefix}{_name(bar_figure, bar)}" for bar in (first, second))
-    if claim.larger:
-        return Statement(claim.says, measured,
-                         claims.larger(_percent_ends(first), _percent_ends(second)))
-    (low, high), (least, most) = map(_absolute_ends, (first, second))
-    return Statement(claim.says, measured, claims.equivalent(
-        (low - most, high - least), EQUAL_PERCENT / 100 * min(
-            first.difference.base.value, second.difference.base.value)))
+    return Statement(claim.says, measured, judge_larger(first, second) if claim.larger else
+                     judge_equal(first, second))

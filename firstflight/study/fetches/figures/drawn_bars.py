@@ -152,7 +152,7 @@ def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarF
 
     Raises NoBars where a bar has no response that counts.
     """
-    measured_with = drawn.like.client, drawn.like.lists["congestion_control"][0]
+    measured_with = drawn.template.client, drawn.template.lists["congestion_control"][0]
     windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
     if figure.is_of_windows:
         windows = tuple(dict.fromkeys(initcwnd for rows in responses.values() for initcwnd in rows)

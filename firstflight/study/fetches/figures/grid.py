@@ -90,7 +90,7 @@ class Grid:
 
     def table(self, title: str, values: Mapping[Place, T | None],
               text: Callable[[T], str]) -> Table:
-        """The same values as text, the first row at the top."""
+        """A table of a map's values, the first row at the top."""
         across = quantity(self.figure.by)
         down = [quantity(self.figure.down)] if self.figure.down else []
         known = {place: text(value) for place, value in values.items() if value is not None}

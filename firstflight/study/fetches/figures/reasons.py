@@ -54,7 +54,7 @@ class WhatIfs:
         return {cell.requested: cell for cell in settings(self.records)}
 
     def change(self, change: WindowChange, limits: Limits) -> WindowChange | None:
-        """The same comparison without these limits; None where no such trials count."""
+        """The same windows compared without some limits; None where no such trials count."""
         if not limits:
             return change
         base, experiment = (self._cells.get(without_repeat(without(cell.requested, limits)))
@@ -294,7 +294,7 @@ def _same_flights(change: WindowChange) -> Reason:
 # Harm, and savings that idle time does not account for ---------------------------------
 
 def _causes(slower: WindowChange, tried: Iterable[Limits], what_ifs: WhatIfs) -> list[Limits]:
-    """Those limits without which at least EXPLAINED_SHARE of the lost time is not lost."""
+    """The limits each of which accounts for at least EXPLAINED_SHARE of the lost time."""
     return [limits for limits in tried if (lifted := what_ifs.change(slower, limits)) is not None
             and lifted.saved_ms >= (1 - EXPLAINED_SHARE) * slower.saved_ms]
 

@@ -84,32 +84,13 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """Which reproduction is explained, and when a number agrees (docs/REFERENCE.md)."""
+    """The reproduction that is explained, and when a number agrees (docs/REFERENCE.md)."""
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")
     within_ms: float = key(quantity="within")
     within_points: float = key(0.0, quantity="within")
     causes: tuple[Cause, ...] = key((), absent=True)
-
-    def agrees(self, ours: float | None, published: float, truncated: bool = False) -> bool:
-        """Whether a time is near enough to the published one."""
-        return _deviation(ours, published, truncated) <= max(
-            self.within_percent / 100 * abs(published), self.within_ms)
-
-    def agrees_in_points(self, ours: float | None, published: float, truncated: bool = False,
-                         error_points: float = 0.0) -> bool:
-        """Whether a percentage is near enough; error_points: of the published one, as it was read.
-        """
-        return _deviation(ours, published, truncated) <= max(self.within_points, error_points)
-
-
-def _deviation(ours: float | None, published: float, truncated: bool) -> float:
-    """How far ours is from the published number; truncated: from all that it may stand for."""
-    if ours is None:
-        return float("inf")
-    return max(published - ours, ours - published - truncated, 0.0)
-
 
 @dataclass(frozen=True)
 class Level:

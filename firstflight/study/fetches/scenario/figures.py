@@ -21,7 +21,8 @@ from firstflight.study.fetches.scenario.sweep import Sweep, Value
 from firstflight.study.scenario import published
 
 ANY = "any"
-ALSO = ("ccdf",)  # other charts of the samples behind bars: modules of figures with a chart()
+# Other charts of the samples behind bars: modules of study/fetches/figures that have a chart().
+ALSO = ("ccdf",)
 _DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
 _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
@@ -54,10 +55,10 @@ class FigureKind:
 def check(scenario: Scenario, where: str) -> None:
     """Check that the scenario has what its figures and claims need. Raises UsageError."""
     for figure in scenario.figures:
-        _check_figure(scenario, figure, f'{where}: [[figure]] "{figure.name}"')
+        _check_figure(scenario, figure, schema.place_of(where, "figure", figure.name))
     figures = {figure.name: figure for figure in scenario.figures}
     for claim in scenario.claims:
-        place = f'{where}: [[claim]] "{claim.says}"'
+        place = schema.place_of(where, "claim", claim.says)
         figure = figures[claim.figure]
         if (OF_TRIALS if claim.is_of_trials else OF_BARS) != FIGURES[figure.kind].claims:
             raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} apply to figures of bars, and"

@@ -71,14 +71,14 @@ class Population:
 class Populations:
     """The populations of a scenario, and the steps that explain one of them.
 
-    scenario: the name of the table with the rows; in_full: those of the large sample. like: the
+    scenario: the name of the table with the rows; in_full: those of the large sample. template: the
     parameters of their trials that are not drawn.
     """
 
     scenario: str
     populations: tuple[Population, ...]
     steps: tuple[Cause, ...]
-    like: Template
+    template: Template
     in_full: bool = False
 
     def population(self, name: str) -> Population | None:
@@ -152,7 +152,7 @@ class Populations:
     @cached_property
     def _common(self) -> dict[str, Any]:
         """The fields that all responses share; the window is not set yet."""
-        fields = {**self.like.fields, "scenario": self.scenario, "initcwnd": 0}
+        fields = {**self.template.fields, "scenario": self.scenario, "initcwnd": 0}
         return {name: value for name, value in fields.items() if name not in OF_TRIALS}
 
     def _response(self, row: Row, added: Collection[str]) -> Trial:
@@ -161,7 +161,7 @@ class Populations:
                   getattr(row, clean) if isinstance(clean, str) else clean
                   for column, clean in _CLEAN.items() if column in added or clean is not None}
         if "queue_packets" not in values:
-            values |= queue_of(self.like.lists["queue"][0], values["rtt_ms"],
+            values |= queue_of(self.template.lists["queue"][0], values["rtt_ms"],
                                values["bandwidth_kbps"])
         return Trial(**self._common, **values, uplink_kbps=values["bandwidth_kbps"],
                      response_bytes=row.response_bytes, key_rtt_ms=row.key_rtt_ms,

@@ -78,7 +78,7 @@ def read(path: Path) -> tuple[Row, ...]:
 
 
 def _row(line: Sequence[str], where: str) -> Row:
-    """Raises UsageError."""
+    """A row of the table, from the cells of a line. Raises UsageError that begins with `where`."""
     try:
         row = Row(line[0], *(int(cell) if name in _WHOLE else float(cell)  # type: ignore[arg-type]
                              for name, cell in zip(COLUMNS[1:], line[1:])))
@@ -93,15 +93,15 @@ def table(path: Path) -> list[list[str]]:
     """The lines of a compressed CSV, with equal numbers of cells. Raises UsageError if damaged."""
     try:
         with files.opened(path) as file:
-            whole = lzma.LZMADecompressor()
-            content = whole.decompress(file.read(), MOST_BYTES)
-        if not whole.eof:
+            decompressor = lzma.LZMADecompressor()
+            content = decompressor.decompress(file.read(), MOST_BYTES)
+        if not decompressor.eof:
             raise EOFError(f"it is cut off, or has more than {MOST_BYTES >> 20} MB")
         lines = list(csv.reader(io.StringIO(content.decode("utf-8"))))
     except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{where_of(path)}: cannot be read: {error}") from error
     if len(set(map(len, lines))) != 1:
-        raise UsageError(f"{where_of(path)}: its lines are not of one length")
+        raise UsageError(f"{where_of(path)}: its lines have different numbers of cells")
     return lines
 
 

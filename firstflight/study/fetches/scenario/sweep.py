@@ -222,7 +222,7 @@ class Sweep(grammar.Sweep[Trial]):
         return replace(self, lists=given, initcwnd=initcwnd, pairs=pairs, chains=chains)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
-        """A coarser grid of about one in so many networks, with the ends of both lists.
+        """A coarser grid of about one in `one_in` networks, with the ends of both lists.
 
         Raises UsageError where the networks are not a grid.
         """

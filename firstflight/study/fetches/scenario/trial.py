@@ -99,7 +99,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     @property
     def deadline_s(self) -> float:
-        """The client gives up after so many seconds of the network's time.
+        """After how many seconds of the network's time the client gives up.
 
         That is enough for a retransmitted handshake, every round trip that slow start may need,
         three transmissions of all data, and TCP's own timeout where losses come in bursts.

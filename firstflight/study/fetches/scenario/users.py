@@ -50,8 +50,8 @@ class UserSample:
 
     times: how many users of the sample it stands for. group: its index in groups, where "" is the
     group of all others. assumed_kbps: the bandwidth of users whose own is not known, who are also
-    measured with half and double of it; None where all are known. like: what all users share, from
-    the file's [defaults].
+    measured with half and double of it; None where all are known. template: what all users share,
+    from the file's [defaults].
     """
 
     initcwnd: tuple[int, ...]
@@ -63,7 +63,7 @@ class UserSample:
     times: tuple[int, ...] = key(reader=_column(_TIMES.check))
     group: tuple[int, ...] = key(reader=_column(_PLACE.check))
     assumed_kbps: float | None = key(None, quantity="bandwidth_kbps")
-    like: Template = key(None, absent=True)
+    template: Template = key(None, absent=True)
 
     def check(self, where: str) -> None:
         """Check that the columns fit each other. Raises UsageError."""
@@ -81,7 +81,7 @@ class UserSample:
     def count(self) -> int:
         """How many trials there are."""
         return (sum(map(len, self.parts.values()))
-                * replace(self.like, initcwnd=self.initcwnd).count)
+                * replace(self.template, initcwnd=self.initcwnd).count)
 
     @property
     def parts(self) -> dict[str, list[int]]:
@@ -100,7 +100,7 @@ class UserSample:
         The windows of one user follow each other, with the same random numbers.
         """
         trials, total = [], sum(self.times)
-        windows = replace(self.like, initcwnd=self.initcwnd)
+        windows = replace(self.template, initcwnd=self.initcwnd)
         for part, places in self.parts.items():
             for place in places:
                 rtt_ms, bandwidth_kbps = (self.rtt_ms[place],

@@ -56,7 +56,7 @@ class Evidence(Observed):
     def _first_flight(self) -> tuple[int, int]:
         """The smallest and the largest first flight of a sender that does not pace."""
         trial = self.trial
-        if self.hears_late:
+        if self.first_ack_may_be_late:
             return self._first_flight_of_two_writes
         if not trial.head or trial.gap_ms or trial.before:
             flight = (self.prediction.first_flight if self._is_followed

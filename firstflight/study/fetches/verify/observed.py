@@ -30,12 +30,12 @@ JITTER_SIGMAS = 4.0
 # After a pause both buckets of HTB are full, and at most this many packets leave unshaped.
 HTB_UNSHAPED_PACKETS = 3
 INSTANT_NS = 10_000  # segments this close together left at once; pacing is slower
-# Besides PATH, what judges a trial: the moments at which hosts send, and the model of TCP.
+# Values of judged_by next to PATH: when hosts send, and the model of TCP.
 HOST, TCP = "host", "TCP"
 
 
 def _completed_ns(arrived: Iterable[Segment]) -> int:
-    """When the last new data arrived."""
+    """When the last new data arrived, in ns."""
     received: set[int] = set()
     last_ns = 0
     for segment in arrived:
@@ -123,7 +123,7 @@ class Observed:
 
     @property
     def wire(self) -> Exchange:
-        """The exchange; only where there is one."""
+        """The exchange; to be used only where there is one."""
         assert self.exchange is not None
         return self.exchange
 
@@ -131,8 +131,8 @@ class Observed:
     def first_flight(self) -> int | None:
         """Data segments before the first acknowledgement of data, with those after a pause."""
         flight = len(self.wire.first_flight)
-        if self.hears_late and self.trial.congestion_control in CONGESTION_CONTROLS:
-            flight -= len(self._timers_segments)
+        if self.first_ack_may_be_late and self.trial.congestion_control in CONGESTION_CONTROLS:
+            flight -= len(self._timer_segments)
         if not self.trial.before and flight < self.trial.server_window:
             flight += len(self._paused_writes)
         return flight or None
@@ -166,7 +166,7 @@ class Observed:
         return max(0.0, total_ms - busy_ms)
 
     @property
-    def hears_late(self) -> bool:
+    def first_ack_may_be_late(self) -> bool:
         """Whether more than the RTT decides when the first of two writes is acknowledged."""
         trial = self.trial
         return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
@@ -176,6 +176,7 @@ class Observed:
 
     @cached_property
     def rtt_ms(self) -> float | None:
+        """The RTT by the handshake, without serialisation; None where a packet of it was lost."""
         # Token buckets and cake send the first packet at once, and pause after it.
         trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
         return seen_rtt_ms(
@@ -287,7 +288,7 @@ class Observed:
                      and segment.time_ns < self.wire.first_flight_end_ns)
 
     @property
-    def _timers_segments(self) -> tuple[Segment, ...]:
+    def _timer_segments(self) -> tuple[Segment, ...]:
         """Segments of the first flight that left after both writes, so that a timer sent them."""
         return tuple(segment for segment in self.wire.first_flight
                      if self._after_pause_ms(segment) > _PAUSE_MS)
@@ -314,6 +315,7 @@ class Observed:
 
     @property
     def random_drops(self) -> int | None:
+        """Packets to the client that were lost at random; None in older runs."""
         if not self.drops:
             return None
         return self._htb_drops[1] if self._htb_drops else self.drops["to_client"]["random"]
