@@ -61,14 +61,14 @@ class Bar:
         return None if percent is None else self.difference.as_printed(percent, self.of_experiment)
 
     @property
-    def off_percent(self) -> float | None:
+    def deviation_percent(self) -> float | None:
         """How far our improvement is from the published one, in percent of that."""
         published = self.published.absolute
         return ((self.difference.absolute.value - published) / abs(published) * 100
                 if published else None)
 
     @property
-    def off_points(self) -> float | None:
+    def deviation_points(self) -> float | None:
         """How far the percentages are from each other."""
         published = self.published_percent
         return None if published is None else self.percent.value - published

@@ -11,8 +11,8 @@ What the unit is, and so which estimator fits, depends on how the values were me
 - student_over_draws: whole runs, whose draws need not be the same.
 - exact: two numbers that cannot vary.
 
-`judge` gives the results of published numbers and claims, `judge_larger` and `judge_equal` those of
-claims on bars; `agrees` compares estimates alone.
+`judge` gives the result of a published number or claim. `judge_larger`, `judge_equal` and
+`judge_highest` give those of claims on bars. `agrees` compares estimates without their intervals.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
 # Numbers that cannot vary --------------------------------------------------------------
 
 def exact(base: float, experiment: float, sign: int = 1) -> Difference:
-    """The difference of two numbers of which each repeat would give the same ones."""
+    """The difference of two numbers that are the same in every repeat."""
     absolute, percent = sign * (base - experiment), percent_of(base, experiment, sign)
     return Difference(
         Estimate(base), Estimate(experiment), Estimate(absolute, (absolute, absolute)),
@@ -334,8 +334,8 @@ def exact(base: float, experiment: float, sign: int = 1) -> Difference:
 class Expected:
     """What a claim expects of the experiment. sign: 1 for less, −1 for more, 0 for alike.
 
-    published: by how much, in percent of the base, or in the metric's unit (is_absolute). within:
-    the tolerance around it, in the same unit; of values that are alike, how far apart they may be.
+    published: the difference, in percent of the base, or in the metric's unit (is_absolute).
+    within: the tolerance around it, in the same unit; for alike values, how far apart they may be.
     """
 
     sign: int
@@ -412,7 +412,7 @@ def judge_larger(bar: Bar, *others: Bar) -> str:
 
 
 def judge_equal(first: Bar, second: Bar) -> str:
-    """Whether two bars save the same, but for EQUAL_PERCENT of the smaller base."""
+    """Whether two bars save the same, within EQUAL_PERCENT of the smaller base."""
     (low, high), (least, most) = (bar.difference.known(bar.difference.absolute) or ANY
                                   for bar in (first, second))
     return equivalent((low - most, high - least), EQUAL_PERCENT / 100 * min(
@@ -429,11 +429,11 @@ def judge_highest(bar: Bar, published_percent: float) -> str:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an estimate may be from a published number that it agrees with.
+    """How far an estimate may be from a published number and still agree.
 
-    percent: of the published number, or so much in its unit (absolute), whichever is more. points:
-    of percentages. cut: the published numbers lost their decimals, so each stands for all numbers
-    up to 1 more.
+    percent, absolute: the larger of a percentage of the published number and a number in its unit.
+    points: for percentages. cut: the published numbers lost their decimals, so each stands for all
+    numbers from it up to 1 more.
     """
 
     percent: float
@@ -443,9 +443,9 @@ class Tolerance:
 
 
 def agrees(bar: Bar, tolerance: Tolerance) -> bool:
-    """Whether a bar's estimates are near all that was published of it, whatever their intervals.
+    """Whether a bar's estimates are near all published numbers; intervals do not count.
 
-    In a window sweep that is the value under the bar's window.
+    In a window sweep the published number is the value under the bar's window.
     """
     known, change = bar.published, bar.difference
     if known.level is not None:
@@ -458,8 +458,9 @@ def agrees(bar: Bar, tolerance: Tolerance) -> bool:
 
 def _is_near(ours: float, published: float, tolerance: Tolerance,
              points: float | None = None) -> bool:
-    """points: how far a percentage may be; None for a number in the unit of its metric."""
+    """Whether a number is near a published one. points: the tolerance of a percentage, else None.
+    """
     allowed = max(tolerance.percent / 100 * abs(published), tolerance.absolute
                   ) if points is None else points
-    off = ours - published
-    return equivalent((off - tolerance.cut, off), allowed) != NOT_REPRODUCED
+    deviation = ours - published
+    return equivalent((deviation - tolerance.cut, deviation), allowed) != NOT_REPRODUCED

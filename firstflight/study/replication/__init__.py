@@ -1,1 +1,1 @@
-"""A published setup with its faults, one cause at a time."""
+"""A published set-up with its defects, which are switched on one cause after another."""

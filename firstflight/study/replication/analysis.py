@@ -1,7 +1,7 @@
-"""How many published numbers come out, clean and with each cause switched on in turn.
+"""Counts the published numbers that agree with ours, clean and with each cause switched on in turn.
 
-What is published is, by what a scenario has: raw values of single cells, or
-statements in words, or bars. Each is one number to agree with.
+What was published depends on the scenario: raw values of single cells, statements in words, or
+bars. Each of them counts once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and i
 
 @dataclass(frozen=True)
 class Item:
-    """A bar, a raw value or a statement that was published, and whether ours agrees at every level.
+    """A published bar, raw value or statement, and whether ours agrees at each level.
 
-    figure: its name; label: of the bar, or the statement. bars: ours at every level, None where a
-    level lacks it; () of a statement. A raw value is a bar of one cell, with its published level.
-    is_level: its numbers are values under one window, not what a window saves. constant: its fetch
-    never connected, so that no TCP decided what was published, but the number that their script
-    then had.
+    figure: the name of its figure. label: of the bar, or the statement. bars: ours at each level,
+    None where a level lacks it; () for a statement. A raw value is a bar of one cell with a
+    published level. is_level: its numbers are values under one window, and not savings. constant:
+    its fetch never connected, so the published number is one that their script wrote down.
     """
 
     figure: str
@@ -50,14 +49,15 @@ class Item:
 
     @property
     def published_numbers(self) -> Numbers:
-        """The level, or what is saved, and percent as the source counts it."""
+        """What was published: the level or the saving, and the percentage as the source counts it.
+        """
         if self.is_level:
             return self.published.level, None
         percents = [bar.published_percent for bar in self.bars if bar is not None]
         return self.published.absolute, percents[0] if percents else None
 
     def numbers_at(self, level: int) -> Numbers:
-        """Ours at a level, likewise."""
+        """The same two numbers of ours, at a level."""
         bar = self.bars[level]
         if bar is None:
             return None, None
@@ -68,9 +68,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Measured:
-    """The scenario at one level: its figures, and the records as its script would read them.
+    """The scenario at one level: its figures, and the records as their script would read them.
 
-    constants: trials whose time it only took for one, of fetches that never connected.
+    of: the set-up. constants: trials that never connected, but have a time in their script.
     """
 
     of: AsPublished
@@ -84,7 +84,7 @@ class Measured:
 
 
 def as_read(reading: ClockReading, record: Record) -> Record:
-    """The record with the time that such a script would have written down."""
+    """The record with the time that their script would have written down."""
     if record.failed_as_expected and reading.failed_ms:
         return replace(record, ok=True, total_ms=reading.failed_ms)
     if reading.process_ms and record.counts and record.total_ms is not None:
@@ -93,8 +93,8 @@ def as_read(reading: ClockReading, record: Record) -> Record:
 
 
 def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
-             exact: bool) -> list[Measured]:
-    """Every level, the clean one first; exact: measured in virtual time."""
+                exact: bool) -> list[Measured]:
+    """Every level, the clean one first. exact: measured in virtual time."""
     made = []
     for level in levels_of(scenario.sweeps, setup.causes):
         there = replace(scenario, sweeps=level.sweeps)
@@ -107,10 +107,11 @@ def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record
 
 
 def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
-    """All that is counted. Raises NoBars where the first or the last level lacks a figure.
+    """The published numbers and statements that are counted.
 
-    Between the two a figure may lack bars, whose fetches fail until they are read
-    as their script did; they agree with nothing there.
+    At levels in between, a figure may lack bars whose fetches fail until they are read as their
+    script did; these do not agree there. Raises NoBars where the first or last level lacks a
+    figure.
     """
     for level in (levels[0], levels[-1]):
         for name, why in level.missing.items():
@@ -124,14 +125,14 @@ def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
 
 
 def counts(items: Sequence[Item]) -> list[int]:
-    """How many agree at each level."""
+    """How many items agree at each level."""
     return [sum(agrees) for agrees in zip(*(item.agrees for item in items))]
 
 
 def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
-    """How many agree with all causes of a group and those before it, by the group's name.
+    """How many items agree once all causes of a group, and of those before it, are on; by group.
 
-    counted: at each level. A group of which there is no cause is left out.
+    counted: how many agree at each level. Groups without a cause are skipped.
     """
     last: dict[str, int] = {}
     for cause, count in zip(setup.causes, counted[1:]):
@@ -140,7 +141,7 @@ def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]
 
 
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
-    """The bars of a figure; what is not published of a bar cannot differ."""
+    """The bars of a figure. A bar agrees in the numbers that were not published."""
     count = len(levels[0].bar_figures[figure.name].bars)
     own = [record.trial for record in of_sweep(levels[-1].scenario.sweep(figure.sweep),
                                                levels[-1].records)]
@@ -156,7 +157,7 @@ def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
 
 
 def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -> Item:
-    """One bar at every level, None where a level lacks it; the first level has it."""
+    """The item of one bar. bars: the bar at each level, None where a level lacks it."""
     first = bars[0]
     assert first is not None
     known, is_sweep = first.published, levels[0].bar_figures[figure].is_sweep
@@ -168,7 +169,7 @@ def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -
 
 
 def tolerance(setup: AsPublished) -> Tolerance:
-    """How far a number may be from the published one that it agrees with."""
+    """How far a number may be from the published one and still agree."""
     return Tolerance(setup.within_percent, setup.within_ms, setup.within_points)
 
 

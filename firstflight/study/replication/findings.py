@@ -1,4 +1,4 @@
-"""What is found of a published set-up: every number from three sides, and each cause in turn."""
+"""The findings on a published set-up: every number from three sides, and each cause in turn."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from firstflight.study.replication.analysis import (Item, Measured, bars, by_gro
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
-ASIDE = 0.26  # of the distance between bars
-LEAST = 1.0  # of a logarithmic axis
+ASIDE = 0.26  # how far the sides of a bar are apart, as a share of the distance between bars
+LEAST = 1.0  # the lower end of a logarithmic axis
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
 def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -> Report:
-    """Its figures from three sides, and its causes."""
+    """The report of a run: the figures from three sides, and the causes."""
     findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
@@ -39,7 +39,7 @@ def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -
 
 def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
                          exact: bool) -> tuple[list[Finding], list[str], list[Tile]]:
-    """The findings of a set-up, sentences on the whole of it, and the numbers that stand out.
+    """The findings on a set-up, sentences about all of it, and the tiles of the page.
 
     exact: measured in virtual time.
     """
@@ -66,7 +66,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
 
 
 def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
-    """How many published numbers are no time of a transfer; None where all are."""
+    """A statement on the published numbers that are no transfer's time; None without such."""
     if not items:
         return None
     value = next(value for cause in setup.causes for name, value in cause.switches
@@ -81,8 +81,7 @@ def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Stateme
 
 def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
             context: str, constants: Statement | None, of_statements: bool) -> Finding:
-    """Each cause in turn: how many of all numbers agree behind it; constants: counted apart.
-    """
+    """Each cause in turn, with how many numbers agree from there on. constants: counted apart."""
     title = f"{TITLE}: {total} of them, cause by cause"
     rows: list[tuple[Cell, ...]] = [("none: the clean run", "", "", "", agree[0], None)]
     rows += [(cause.name, cause.known, cause.where, cause.in_words, count, count - before)
@@ -100,7 +99,7 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
     steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
         WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
         for cause, count in zip(setup.causes, agree[1:])))
-    # What is only calibrated or inferred never counts as a word.
+    # Causes that are only calibrated or inferred never make a number "reproduced".
     certain = groups[0][1]
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     return Finding("causes", TITLE, tables=(summed, table),
@@ -121,7 +120,7 @@ def _bounds(setup: AsPublished) -> str:
 
 def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
             context: str) -> Finding:
-    """Its bars as published, clean, and with all causes; statements as they hold with all."""
+    """The bars of a figure as published, clean, and with all causes; and the statements on it."""
     rows, bar_figure = bars(figure, levels), levels[-1].bar_figures[figure.name]
     unit, of_times = bar_figure.metric.unit, bar_figure.is_sweep
     kinds = [("ms", unit, [_values(row, 0) for row in rows])]
@@ -150,7 +149,7 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
 
 def _plot(x_label: str, y_label: str, labels: Sequence[str],
           values: Sequence[Sequence[float | None]], is_log: bool) -> Plot:
-    """A point for each side of each bar, next to each other; no line of a side without any."""
+    """A point for each side of each bar, next to each other. Sides without a point have no line."""
     lines = []
     for side, name in enumerate(SIDES):
         known = [(place + ASIDE * (side - 1), max(value, LEAST) if is_log else value)
@@ -180,7 +179,7 @@ def _word(row: Item, level: int) -> str:
 
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
-    """What is published of the figure in words, clean and with all causes."""
+    """The published statements on a figure, clean and with all causes."""
     clean, last = (judge_bars(
         level.bar_figures[figure.name], scenario.claims, level.exact).statements
                    for level in (levels[0], levels[-1]))
@@ -194,7 +193,7 @@ EVERY_CELL = "Every cell: published, clean, and as they measured it"
 
 
 def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
-    """Every published value beside ours, and how far ours are off."""
+    """Each published value next to ours, and ours divided by it."""
     title = f"Measured here, as a part of each published value of paper/{file}"
     columns = (Column("cell", is_text=True), Column("", "ms", SIDES[0]),
                Column("", "ms", SIDES[1]), Column("", "ms", SIDES[2]),
@@ -211,7 +210,7 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
 
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Published times, and ours as parts of them."""
+    """Published times in ms, ascending, and ours divided by them."""
     known = [(published_ms, ms / published_ms) for row in rows
              if (published_ms := row.published_numbers[0])
              and (ms := row.numbers_at(level)[0]) is not None]

@@ -17,7 +17,7 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import PASS, SKIPPED
 from firstflight.study.compare import Expected, exact, judge
-from firstflight.study.scenario.grammar import claims_on
+from firstflight.study.scenario.grammar import as_read, claims_on
 from firstflight.study.trace.analysis import Views, row_of
 from firstflight.study.trace.record import TraceRecord
 from firstflight.study.trace.scenario import TraceClaim, TraceCurve, TraceFigure, TraceScenario
@@ -31,13 +31,13 @@ TCP = Column("TCP", is_text=True)
 
 
 def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
-    """One for each figure. Raises FirstFlightError where a file is missing."""
+    """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     views = Views(run.records, run.folder)
     return tuple(warm_finding(scenario, figure, run.records) if figure.kind == "warm"
                  else Finding(figure.name, figure.title,
                               (_overview(scenario, figure, views),
                                *_restarts(scenario, figure, views)),
-                              tuple(_statement(scenario, figure, claim, views)
+                              tuple(as_read(claim, _statement(scenario, figure, claim, views))
                                     for claim in claims_on(figure, scenario.claims)),
                               chart=_chart(scenario, figure, views))
                  for figure in scenario.figures)

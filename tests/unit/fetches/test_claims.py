@@ -95,7 +95,7 @@ def test_nothing_improved_and_something_published_is_not_the_direction() -> None
     (bar,) = judged(panel(bucket(1000.0, 1000.0, absolute=8.0, percent=0.0)))
     assert (bar.result.outcome, bar.result.test) == (NOT_REPRODUCED,
                                     "not within 5.6 … 10.4 ms; within −3.0 … 3.0 %")
-    assert bar.off_percent == -100
+    assert bar.deviation_percent == -100
 
 
 def test_percentages_are_compared_as_they_were_printed() -> None:
@@ -104,7 +104,7 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
     assert judged(panel(bar), exact=False)[0].difference.percent.interval == (20, 50)
     (ours,) = judged(panel(bar))
     (theirs,) = judged(panel(bar, figure=replace(FIGURE, percent_of=OF_EXPERIMENT)))
-    assert (ours.percent.value, ours.published_percent, ours.off_points) == (20, 20, 0)
+    assert (ours.percent.value, ours.published_percent, ours.deviation_points) == (20, 20, 0)
     assert theirs.percent.value == pytest.approx(
         25) and theirs.published_percent == pytest.approx(25)
     assert theirs.percent.interval == pytest.approx((25, 100))

@@ -363,3 +363,12 @@ def test_what_was_rebuilt_is_counted_apart() -> None:
         REPRODUCED: 1, "undecided": 0, DIRECTION: 0, NOT_REPRODUCED: 0, REBUILT: 1}
     assert summary(counts([REPRODUCED, REBUILT])).endswith("0 not reproduced, 1 rebuilt")
     assert "rebuilt" not in summary(counts([REPRODUCED]))
+
+
+def test_of_an_abstract_nothing_is_reproduced() -> None:
+    scenario, run = stored_trace.packetdrill().scenario, stored_trace.run()
+    of_abstract = replace(scenario, claims=tuple(
+        replace(claim, abstract_only=True) for claim in scenario.claims))
+    read, abstract = ([statement.outcome for finding in findings.findings(made, run)
+                       for statement in finding.statements] for made in (scenario, of_abstract))
+    assert REPRODUCED in read and REPRODUCED not in abstract and DIRECTION in abstract

@@ -158,8 +158,8 @@ def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
     return [(Column("", unit, "published"), lambda bar: bar.published.absolute),
             (Column("", "%", "published"), lambda bar: bar.published_percent),
             (Column("off", "%", off, digits=0, signed=True, rank=0),
-             lambda bar: bar.off_percent),
-            (Column("off", "points", off, signed=True, rank=0), lambda bar: bar.off_points),
+             lambda bar: bar.deviation_percent),
+            (Column("off", "points", off, signed=True, rank=0), lambda bar: bar.deviation_points),
             (Column("result", is_text=True, is_outcome=True), lambda bar: bar.result.outcome),
             (Column("test", is_text=True, rank=0), lambda bar: bar.result.test)]
 
