@@ -330,7 +330,7 @@ def test_a_changed_table_is_told_and_on_every_rendering(
     folder.mkdir(parents=True)
     rows = GOLDEN.read_bytes().splitlines(keepends=True)
     seal = {"rows": len(rows) - 1, "sha256": hashlib.sha256(b"".join(rows)).hexdigest()}
-    unknown = "whether rows were changed since then is not known"
+    unknown = "it is unknown whether its rows were changed since they were measured"
     for content, sealed, said in (
             (rows, seal, ""), (rows[:-1], seal, "trials.csv was changed since it was measured:"
                                f" it has {len(rows) - 2} rows"),
@@ -345,4 +345,4 @@ def test_a_changed_table_is_told_and_on_every_rendering(
         for rendered in (text.text(told), page.page(told, {}), markdown.chapter(told)):
             words = " ".join(html.unescape(rendered.replace("\\", "")).split())
             assert said in words and bool(said) == (
-                "was changed" in words or "were changed since" in words)
+                "was changed" in words or "rows were changed since" in words)

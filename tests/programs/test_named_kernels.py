@@ -24,7 +24,7 @@ INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
     (["--kernel", "mine", "--patch", "/none"], "there is no patch /none"),
     (["--kernel", "mine", "--config", "X"], "is no OPTION=VALUE"),
     (["--kernel", "mine", "--config", "X=y\nY=y"], "is no OPTION=VALUE"),
-    (["--patch", "/none"], "give --kernel NAME"), (["--remove-kernel", ".."], "is no name of a kernel")])
+    (["--patch", "/none"], "need --kernel NAME"), (["--remove-kernel", ".."], "is no name of a kernel")])
 def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str], why: str,
                                                                 tmp_path: Path) -> None:
     done = run(INSTALL, *words, cache=tmp_path)
