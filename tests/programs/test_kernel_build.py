@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
+import re
 import select
 import shutil
 import signal
@@ -23,6 +26,7 @@ echo "$last" >>%(home)s/made
 case $last in
 allnoconfig) { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config ;;
 linux)
+    for number in $(seq "$(cat %(home)s/compiles 2>/dev/null || echo 0)"); do echo "  CC      $number.o"; done
     if [ -e %(home)s/hang ]; then sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1; fi
     if [ -e %(home)s/broken ] && [ -e $objects/old ]; then echo "x.o: error: not recognized" >&2; exit 2; fi
     printf '#!/bin/sh\\necho trial: Linux 7.2.1 slept 100 s\\n' >$objects/linux
@@ -140,6 +144,31 @@ def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
     assert "continuing an interrupted build of Linux 7.2.1" in done.stderr
     assert (building.made("allnoconfig"), building.made("linux")) == (1, 2)
     assert not (building.root / ".build").exists()
+
+
+@pytest.mark.parametrize(("files", "bar", "left"), [
+    (15, "[....................]", None), (155, "[#####...............]", 3)])
+def test_a_terminal_shows_how_far_compiling_is(files: int, bar: str, left: int | None,
+                                               building: Building) -> None:
+    """left: times the seconds so far; not told by the first few objects."""
+    (building.home / "compiles").write_text(str(files))
+    (building.home / "hang").touch()
+    terminal, slave = pty.openpty()
+    with subprocess.Popen([building.guest / "build.sh"], env=building.environment, stderr=slave,
+                          stdout=subprocess.PIPE) as process:
+        os.close(slave)
+        printed, told = "", None
+        line = re.compile(rf": (\S+) {files} of about 620 objects, ([1-9]\d*) s(, about (\d+) s left)?\r")
+        while not told:  # each line is written again five times a second
+            assert process.poll() is None, printed
+            printed += os.read(terminal, 1 << 16).decode()
+            told = line.search(printed)
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(OSError):  # nobody has the terminal any more
+            while os.read(terminal, 1 << 16):
+                pass
+    os.close(terminal)
+    assert (told[1], told[4]) == (bar, str(left * int(told[2])) if left else None)
 
 
 def test_a_killed_installation_leaves_nothing_where_signals_are_ignored_either(

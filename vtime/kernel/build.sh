@@ -22,6 +22,7 @@ readonly IMPORT_MB=50         # the same for a kernel that somebody else has bui
 readonly IMPORT_FILES=100
 readonly OBJECTS=620          # about how many files are compiled; only for the progress line
 readonly MORE_OBJECTS=640     # for commands
+readonly FULL_BAR='####################' EMPTY_BAR='....................' BAR=20
 
 # shellcheck source=vtime/kernel/source.sh
 source "$here/source.sh"
@@ -174,7 +175,7 @@ become_the_invoking_user() {
 # shellcheck disable=SC2016  # of that shell
 readonly WITH_PARENT=(env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c
     'trap "kill -KILL 0" TERM; [[ $PPID == "$0" ]] || exit; "$@" & wait "$!"')
-step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far it is
+step() {    # LABEL DETAIL COMMAND...: DETAIL prints how far it is after SECONDS
     local label=$1 detail=$2 began=$SECONDS
     shift 2
     began_at=$(wc -l <"$log")
@@ -182,7 +183,7 @@ step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far 
     setsid "${WITH_PARENT[@]}" "$$" "$@" </dev/null >>"$log" 2>&1 9>&- &
     job=$!
     while kill -0 "$job" 2>/dev/null; do
-        show_progress "$label$("$detail"), $(( SECONDS - began )) s"
+        show_progress "$label$("$detail" $(( SECONDS - began )))"
         sleep 0.2
     done
     local status=0
@@ -192,16 +193,21 @@ step() {    # LABEL DETAIL COMMAND...: DETAIL is a function that prints how far 
     return "$status"
 }
 
-nothing() { :; }
-compiled() {
-    local count=$(( compiled_before + $(grep -cE '^  (CC|AS) ' "$log") )) all=$OBJECTS
+elapsed() { printf ', %s s' "$1"; }     # SECONDS
+compiled() {    # SECONDS
+    local now count all=$OBJECTS filled
     [[ -z $for_commands ]] || all=$(( OBJECTS + MORE_OBJECTS ))
-    echo " $(( count < all ? count : all )) of about $all objects"
+    now=$(grep -cE '^  (CC|AS) ' "$log") || true
+    count=$(( compiled_before + now < all ? compiled_before + now : all ))
+    filled=$(( BAR * count / all ))
+    printf ' [%s%s] %s of about %s objects, %s s' "${FULL_BAR:0:filled}" "${EMPTY_BAR:filled}" "$count" "$all" "$1"
+    # The first few are far smaller than the rest.
+    (( now * 20 < all || count == all )) || printf ', about %s s left' $(( $1 * (all - count) / now ))
 }
-downloaded() {
+downloaded() {  # SECONDS
     local bytes
     bytes=$(find "$work/source" -type f -printf '%s\n' 2>/dev/null | sort -n | tail -n 1)
-    echo " $(( ${bytes:-0} / 1000000 ))${download_mb:+ of $download_mb} MB"
+    printf ' %s MB, %s s' "$(( ${bytes:-0} / 1000000 ))${download_mb:+ of $download_mb}" "$1"
 }
 
 clean_up() {
@@ -353,7 +359,7 @@ build() {
     else
         rm -rf "$work/tree" "$work/clock" "$work/objects" "$work/pristine"
         mkdir "$work/tree" "$work/objects"
-        step "unpacking ${source##*/}" nothing \
+        step "unpacking ${source##*/}" elapsed \
             "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
             fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
         [[ -z $keep_objects ]] || keep_source

@@ -135,7 +135,7 @@ configure() {
     cp "$here/kernel.config" "$work/kernel.config"
     [[ -z $for_commands ]] || cat "$here/mininet.config" >>"$work/kernel.config"
     add_options
-    step "configuring Linux $version" nothing \
+    step "configuring Linux $version" elapsed \
         "$BASH" -c 'kernel_make "$@"' make KCONFIG_ALLCONFIG="$work/kernel.config" allnoconfig ||
         fail "Linux $version could not be configured"
     while read -r line; do
@@ -181,7 +181,7 @@ compile() {
     forget_standard_input
     rm -f "$work/objects/.version"      # which counts how often it was linked
     [[ -e $work/headers.h.gch ]] ||
-        step "reading the headers of Linux $version" nothing "$BASH" -c precompile || true
+        step "reading the headers of Linux $version" elapsed "$BASH" -c precompile || true
     [[ -z $continued ]] || compiled_before=$(find "$work/objects" -name '*.o' | wc -l)
     step "compiling Linux $version:" compiled \
         "$BASH" -c 'kernel_make "$@"' make linux ||
@@ -237,7 +237,7 @@ try_kernel() {
     # turns, and on one core they do so 4 times faster (60 fetches and 60 MB over a network: 8 s,
     # 32 s on two cores). Twice: a machine may have been stopped or asleep meanwhile.
     for _ in 1 2; do
-        step "booting Linux $version" nothing \
+        step "booting Linux $version" elapsed \
             env --chdir="$work/boot" timeout --foreground --kill-after=1 50 "${confined[@]}" "$work/kernel/linux" \
             mem=64M root=none rootfstype=hostfs hostfs=/ rootflags=/ ro init=/usr/bin/python3 \
             con=null con0=fd:0,fd:1 quiet uml_dir=./ seccomp=auto time-travel=inf-cpu \

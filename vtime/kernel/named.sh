@@ -193,7 +193,7 @@ unpack_source() {   # FOLDER
     mkdir "$work/source"
     find_source
     echo "$origin" >"$work/origin"
-    step "unpacking ${source##*/}" nothing \
+    step "unpacking ${source##*/}" elapsed \
         env work="$work" "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
         fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
     [[ ! -d $source ]] || source=$work/tree     # what the guest has no part of makes no other kernel

@@ -111,7 +111,7 @@ from_newer_suites() {
     }
     for suite in stable-backports testing sid; do
         write_apt_state "$mirror" "$suite"
-        step "reading the package list of $suite" nothing \
+        step "reading the package list of $suite" elapsed \
             apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
             update || {
             tried+=("Debian's $suite could not be read: $(step_reason)")
