@@ -31,7 +31,7 @@ from firstflight.base.files import PROJECT
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import read_records
 from firstflight.study import registry
-from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.record import Record
 
 
 @dataclass(frozen=True)

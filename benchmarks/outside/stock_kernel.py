@@ -28,8 +28,8 @@ from firstflight.base.command_line import Parser, positive_number, say, whole_nu
 from firstflight.base.errors import FAILED, FirstFlightError
 from firstflight.base.files import PROJECT
 from firstflight.runs.results.records import PASS
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.engine import HostEngine
 from firstflight.testbed.guests import UmlEngine

@@ -47,12 +47,12 @@ from firstflight.net.segments import capture_file
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.sysctls import sysctls_of
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import HERE
 from firstflight.study.fetches.scenario.sweep import queue_of
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.integrity import is_modelled
 from firstflight.study.fetches.verify.observed import EXACT
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import transfer_of
 from firstflight.study.fetches.verify.verify import every_check, judge_fetch
 from firstflight.study.questions.question import WITH_FLAGS

@@ -1,4 +1,6 @@
-"""All quantities by name: the parameters of a fetch, others that are requested, and metrics.
+"""Quantities by name: the parameters of a fetch, others that are requested, and those of a load.
+
+The metrics of a fetch are columns of its record (study.fetches.record).
 
 The name of a quantity is its column in records, its key in scenario files and its attribute in
 trials; it ends in the unit. How it is read and checked, messages, --help, heads of tables and axes
@@ -10,31 +12,6 @@ from __future__ import annotations
 from firstflight.base.quantity import Quantity
 from firstflight.net.queue_length import BDP, MS, PACKETS
 from firstflight.parameters import PARAMETERS
-
-# The metrics of a fetch, in the order of the columns (study.fetches.verify.record). A figure can
-# show any of them.
-_METRICS: tuple[Quantity, ...] = (
-    Quantity("first_byte_ms", "the time to the first byte", "ms", head="first byte",
-             label="time to the first byte"),
-    Quantity("total_ms", "the client's total time, handshake included", "ms", head="total",
-             label="total time"),
-    Quantity("latency_ms", "the latency at the server, T_ACK − T_Res1", "ms", head="latency",
-             label="latency"),
-    Quantity("goodput_kbps", "the goodput of the transfer", "kbit/s", head="goodput",
-             label="goodput", more_is_better=True),
-    Quantity("appconnect_ms", "the time of both handshakes", "ms", head="handshake",
-             label="handshake, TLS included"),
-    Quantity("handshake_round_trips", "round trips of the TLS handshake", "",
-             head="round trips", label="round trips of the TLS handshake"),
-    Quantity("flight_bytes", "what a server's handshake sends", "bytes", head="flight",
-             label="the server's messages of the handshake"),
-    Quantity("flight_segments", "the number of segments of a server's handshake", "segments",
-             head="flight", label="segments of the server's messages of the handshake"),
-    Quantity("window_after_handshake", "the window after the handshake", "segments",
-             head="window", label="the server's window after the handshake"),
-    Quantity("response_round_trips", "round trips of the response", "", head="round trips",
-             label="round trips of the response"),
-)
 
 _OTHERS: tuple[Quantity, ...] = (
     # The network.
@@ -85,8 +62,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("published", "a published number", "", -1e9, 1e9),
     Quantity("within", "a tolerance", "", 0, 1e9),
     Quantity("extra_rtts", "a number of round trips"),
-    *_METRICS,
-    # Other metrics.
+    # The metrics of a load.
     Quantity("mean_ms", "the mean completion time", "ms", head="mean"),
     Quantity("p10_ms", "the 10th percentile", "ms", head="p10"),
     Quantity("p25_ms", "the 25th percentile", "ms", head="p25"),
@@ -113,7 +89,6 @@ _OTHERS: tuple[Quantity, ...] = (
 QUANTITIES = {quantity.name: quantity for quantity in (
     *(row.quantity for row in PARAMETERS.values()), PACKETS, MS, BDP, *_OTHERS)}
 FLAGS = {name: quantity for name, quantity in QUANTITIES.items() if quantity.flag}
-METRICS = tuple(quantity.name for quantity in _METRICS)
 
 
 def quantity(name: str) -> Quantity:

@@ -15,15 +15,16 @@ from pathlib import Path
 
 from firstflight.base import words
 from firstflight.base.errors import UsageError
-from firstflight.findings import quantities
+from firstflight.base.quantity import Quantity
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
+from firstflight.findings.quantities import of_column
 from firstflight.runs.kinds import RunData
 from firstflight.runs.reporting import MOST_ROWS, mapping
 from firstflight.runs.results.cells import Cells, grouped
-from firstflight.runs.results.records import Record, requested_fields, varied
+from firstflight.runs.results.records import Record, quantity_of, requested_fields, varied
 from firstflight.study.compare import Row, by_cell, difference, student_over_draws
 
 DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its cell does not have
@@ -48,15 +49,15 @@ def names(folders: Sequence[Path]) -> dict[Path, str]:
 def report(runs: Sequence[tuple[str, RunData]]) -> Report:
     """How further runs differ from the first. runs: with their names. Raises UsageError."""
     (base_name, base), *others = runs
-    metric = base.records[0].COMPARED if base.records else ""
-    if not metric:
+    metric = _compared(base)
+    if metric is None:
         raise UsageError(f"{base.folder}: holds nothing that can be compared")
-    tables = {name: _shared(base, run, metric) for name, run in others}
+    tables = {name: _shared(base, run, metric.name) for name, run in others}
     for name, rows in tables.items():
         if not rows:
             raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
                              " they measured the same network, response and window")
-    differs = _differs(runs, metric)
+    differs = _differs(runs, metric.name)
     return Report(
         name="comparison", title=f"{base_name} beside {', '.join(tables)}",
         claim="Runs compared", source="", path="", facts={},
@@ -64,9 +65,15 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
         count=sum(len(run.records) for _, run in runs),
         findings=(Finding(
             "comparison", "The same cells in each run",
-            (differs, _whole(tables, metric), _each(tables, metric)),
+            (differs, _whole(tables, metric), _each(tables)),
             chart=_chart(base_name, tables, metric)),),
         summary=(_different(differs), *(_sentence(name, rows) for name, rows in tables.items())))
+
+
+def _compared(run: RunData) -> Quantity | None:
+    """What runs of this kind are compared by; None where a run holds nothing of it."""
+    kind: type[Record] = type(run.records[0]) if run.records else Record
+    return quantity_of(kind, kind.COMPARED) if kind.COMPARED else None
 
 
 # Cells -------------------------------------------------------------------------------
@@ -129,7 +136,7 @@ def _interval(ends: Ends | None) -> Cell:
     return "" if ends is None else Interval(*ends)
 
 
-def _whole(tables: Tables, metric: str) -> Table:
+def _whole(tables: Tables, metric: Quantity) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, table in tables.items():
         whole = _difference(table)
@@ -137,8 +144,7 @@ def _whole(tables: Tables, metric: str) -> Table:
         rows.append((name, whole.cells, whole.base.value, whole.experiment.value,
                      whole.absolute.value, _interval(whole.absolute.interval), min(of_cells),
                      max(of_cells)))
-    what = quantities.of_column(metric).head or metric
-    return Table(f"All shared cells: {what} in ms", (
+    return Table(f"All shared cells: {metric.head or metric.name} in ms", (
         Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
         Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
         Column("95 % interval", "ms", "difference"),
@@ -183,12 +189,12 @@ def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, s
                 yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def _each(tables: Tables, metric: str) -> Table:
+def _each(tables: Tables) -> Table:
     """A row for each cell, with the parameters that the cells vary."""
     every = [dict(key) for table in tables.values() for key in by_cell(table)]
     values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
     swept = varied(values)
-    columns = [Column(_head(name), quantities.of_column(name).unit,
+    columns = [Column(_head(name), of_column(name).unit,
                       is_text=any(isinstance(cell.get(name), str) for cell in every))
                for name in swept]
     rows: list[tuple[Cell, ...]] = []
@@ -211,12 +217,12 @@ def _plain(value: object) -> str:
 
 
 def _head(name: str) -> str:
-    return quantities.of_column(name).head or name.replace("_", " ")
+    return of_column(name).head or name.replace("_", " ")
 
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(base_name: str, tables: Tables, metric: str) -> LineChart:
+def _chart(base_name: str, tables: Tables, metric: Quantity) -> LineChart:
     """The difference of each cell with its interval, from left to right in the run's order."""
     changes = {name: [_difference(cell).absolute for cell in by_cell(table).values()]
                for name, table in tables.items()}
@@ -228,8 +234,7 @@ def _chart(base_name: str, tables: Tables, metric: str) -> LineChart:
                        tuple(change.interval for change in of_run), look, "points")
                   for look, (name, of_run) in enumerate(changes.items(), start=1))
     return LineChart(
-        "The same cells in each run", (f"{quantities.of_column(metric).axis}, less that of"
-                                       f" {base_name}",),
+        "The same cells in each run", (f"{metric.axis}, less that of {base_name}",),
         f"cells in the order of the first run · {over}",
         columns=((Plot("cell", "difference (ms)", lines, zero=True, whole=False),),),
         legend=True)

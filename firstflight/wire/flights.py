@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from firstflight.net.path import Sent
 from firstflight.net.segments import Segment
 
 Point = tuple[float, float]
-MOST_LISTED = 8  # flights; the ninth of slow start would have 256 times the initial window
 
 
 @dataclass
@@ -95,12 +94,3 @@ def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, orig
             points.append((ms, acknowledged))
             offered.append((ms, acknowledged + (segment.window << scale)))
     return points, offered
-
-
-FLIGHTS = r"(\d{1,9}(\+\d{1,9})*(\+…)?)?"  # the form of format_flights
-
-
-def format_flights(flights: Sequence[Sequence[Segment]]) -> str:
-    """The number of segments in each flight: "10+20+40"; "+…" for flights after MOST_LISTED."""
-    sizes = [str(len(flight)) for flight in flights[:MOST_LISTED]]
-    return "+".join([*sizes, *(["…"] if len(flights) > MOST_LISTED else [])])

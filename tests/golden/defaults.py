@@ -13,8 +13,8 @@ from firstflight.model.transfer import Transfer
 from firstflight.parameters import PARAMETERS
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.schema import items_of
+from firstflight.study.fetches import record
 from firstflight.study.fetches.scenario import causes, population, scenario, server, sweep, trial
-from firstflight.study.fetches.verify import record
 from firstflight.study.load import (record as load_record, scenario as load_scenario,
                                     trial as load_trial)
 from firstflight.study.page import objects, question as page_question, scenario as page_scenario

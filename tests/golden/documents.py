@@ -18,14 +18,14 @@ from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import records
-from firstflight.runs.results.records import columns_of, trial_class
+from firstflight.runs.results.records import columns_of, metrics, trial_class
 from firstflight.study import registry
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import causes
 from firstflight.study.fetches.scenario import scenario as fetches
 from firstflight.study.fetches.scenario.population import Cause, Population
 from firstflight.study.fetches.scenario.scenario import Claim, Defect, Raw
 from firstflight.study.fetches.scenario.sweep import Sweep
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.load import scenario as load
 from firstflight.study.load.record import LoadRecord
 from firstflight.study.page import scenario as page
@@ -152,7 +152,8 @@ def columns() -> str:
                 if head.startswith("[defaults]")
                 for name in ([item.name for item in schema.items_of(field)] or [field.name])
                 } - {*RENAMED}
-        told = {**_told(record), **_told(trial_class(record)), **RENAMED}
+        told = {**{name: each.label for name, each in metrics(record).items()},
+                **_told(record), **_told(trial_class(record)), **RENAMED}
         rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
         lines += [f"### Of kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),

@@ -16,8 +16,8 @@ from firstflight.base.words import format_lossless, format_number
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.net.tc import normal_distribution
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify.observed import EXACT, INSTANT_NS
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import wire_bytes
 from firstflight.wire.delivery.host import CLIENT_LATE_NS, SERVER_LATE_NS, find_uncaused
 from firstflight.wire.delivery.packet_path import TOLERANCE_NS, deliveries

@@ -8,6 +8,7 @@ from typing import Any
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.study.fetches.record import METRICS
 from firstflight.study.fetches.scenario import users
 from firstflight.study.load import trial
 
@@ -20,7 +21,7 @@ WORDS: tuple[Any, ...] = ("fifo", "reno", "ms", "0.5bdp", "bdp", "50ms", "7", 7,
 def text() -> str:
     """A paragraph for each, with what it answers to values at and beyond its ends."""
     return "\n".join("\n".join(_lines(each))
-                     for each in (*QUANTITIES.values(), *_of_their_own())) + "\n"
+                     for each in (*QUANTITIES.values(), *METRICS.values(), *_of_their_own())) + "\n"
 
 
 def _of_their_own() -> list[Quantity]:

@@ -13,10 +13,10 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED, read_records
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.limits import PACING, RECEIVE_WINDOW
-from firstflight.study.fetches.verify.record import Record
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")

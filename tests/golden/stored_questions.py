@@ -24,10 +24,10 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import PASS, read_records
 from firstflight.study import compared_runs, registry
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import computed
 from firstflight.study.population.findings import fit_findings
 from tests.golden import stored as stored_trials

@@ -12,8 +12,8 @@ import pytest
 from firstflight.model.predict import Transfer, predict
 from firstflight.model.transfer import Secure
 from firstflight.runs.results.records import PASS, Record, columns_of, trial_class
+from firstflight.study.fetches.record import Record as FetchRecord
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record as FetchRecord
 from firstflight.study.load.record import LoadRecord
 from firstflight.study.load.trial import LoadTrial
 from firstflight.study.page.record import PageRecord

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import JobFolder, WorkerProcess

@@ -21,9 +21,9 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study.fetches import reading
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.study.load.record import Connections, LoadRecord, join_rows, parse_connections
 from firstflight.study.load.trial import LoadTrial, wire_bytes

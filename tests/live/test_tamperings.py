@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from firstflight.runs.results.records import PASS
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job

@@ -24,7 +24,7 @@ from firstflight.base import files
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless, from_cell, to_cell
-from firstflight.findings.quantities import QUANTITIES
+from firstflight.findings.quantities import QUANTITIES, of_column
 
 PASS = "pass"
 FAIL = "fail"
@@ -87,6 +87,25 @@ class Record:
         """Why the record does not count; "" if it does."""
         return "" if self.counts else (self.error or self.verdict_reason
                                        or "no reason was recorded")
+
+
+def metric(what: str, unit: str = "", *, head: str, label: str, more_is_better: bool = False
+           ) -> Any:
+    """A column of a record that a figure can show, in the words of its Quantity. Default: None."""
+    return field(default=None, metadata={
+        "what": what, "unit": unit, "head": head, "label": label, "more_is_better": more_is_better})
+
+
+def metrics(kind: type[Record]) -> dict[str, Quantity]:
+    """The metrics of a kind of records by name, in the order of their columns."""
+    return {column.name: Quantity(column.name, **column.metadata)
+            for column in fields(kind) if column.metadata}
+
+
+def quantity_of(kind: type[Record], column: str) -> Quantity:
+    """The quantity of a column of such records; where it has none, its words are those of the name.
+    """
+    return metrics(kind).get(column) or of_column(column)
 
 
 R = TypeVar("R", bound=Record)

@@ -15,9 +15,9 @@ from firstflight.base.errors import CannotError, FirstFlightError, UsageError
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.model.predict import predict
 from firstflight.runs.kinds import Overrides
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import BUILTIN, NGINX
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import computed, is_computable
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 

@@ -12,6 +12,7 @@ from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study, is_what_if
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.study.fetches import reading
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -24,7 +25,6 @@ from firstflight.testbed.messages import ObservedTrial
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
     from firstflight.runs.results.checks import Check
-    from firstflight.study.fetches.verify.record import Record
 
 # Seconds that a fetch takes in a guest, on two cores.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
@@ -124,7 +124,6 @@ class FetchKind(Kind):
 
     @property
     def record(self) -> type[Record]:
-        from firstflight.study.fetches.verify.record import Record
         return Record
 
     def read(self, file: ScenarioFile, overrides: Overrides) -> Scenario:

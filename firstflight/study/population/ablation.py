@@ -16,9 +16,9 @@ from firstflight.findings.bar import Bar
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.study.fetches.figures.drawn_bars import (ByWindow, Paired, Responses, bars_of,
                                                             pair_of, responses_of)
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
                                                            Cause, Populations, steps)
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
 METRIC = "latency_ms"

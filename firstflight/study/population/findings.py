@@ -20,10 +20,10 @@ from firstflight.findings.quantities import quantity
 from firstflight.findings.render import data
 from firstflight.runs.scenario_file import SCENARIOS
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.population.ablation import AXES, Step, close, explained
 from firstflight.study.scenario import published
 

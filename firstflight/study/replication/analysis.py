@@ -18,12 +18,12 @@ from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.bar_cells import of_sweep
 from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.raw_cells import published_cells
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, ClockReading,
                                                        Level, levels as levels_of)
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import bucket_value
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 
 
 Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and in percent

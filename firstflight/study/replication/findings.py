@@ -15,9 +15,9 @@ from firstflight.study.fetches.figures.bar_figure import NoBars
 from firstflight.study.fetches.figures.cell_tables import causes_table, trials_table
 from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.raw_cells import published_cells
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.causes import AsPublished
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.replication.analysis import (Item, Measured, bars, by_group, counts, items,
                                                     read_levels)
 

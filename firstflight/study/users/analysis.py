@@ -19,8 +19,8 @@ from firstflight.findings.difference import Difference
 from firstflight.net.segments import MSS
 from firstflight.study.compare import Row, difference, resampled_users
 from firstflight.study.fetches.figures.drawn_bars import responses_of
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.users import PART, UserSample
-from firstflight.study.fetches.verify.record import Record
 
 PERCENTILES = (50, 95, 99)
 NOISE_PART = 0.01  # of the best mean: a window with a mean this near is as good

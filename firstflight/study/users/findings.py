@@ -11,9 +11,9 @@ from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table, Tile)
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.users import PART, SCALES, UserSample
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.users import analysis, window_commands
 from firstflight.study.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
 

@@ -16,8 +16,8 @@ from firstflight.commands.flags import parse
 from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.questions import question
 from tests.golden import stored
 

@@ -16,8 +16,8 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study import registry
 from firstflight.study.cliff import findings, search
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import computed
 from tests.golden import stored
 

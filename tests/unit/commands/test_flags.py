@@ -20,7 +20,7 @@ from firstflight.commands.virtual import captured, command
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study import registry
-from firstflight.study.fetches.verify.record import Record
+from firstflight.study.fetches.record import Record
 
 
 STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))

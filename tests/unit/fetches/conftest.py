@@ -7,8 +7,8 @@ import pytest
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import read_records
 from firstflight.study.fetches import reading
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.verify.record import Record
 from tests.golden.stored import FOLDER, Stored, load
 
 GOLDEN = FOLDER.parent / "zhao2019_trials.csv"

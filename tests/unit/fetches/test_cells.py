@@ -27,6 +27,7 @@ from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_
 from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.raw_cells import PublishedCells, finding, published_cells
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.figures import ALSO
 from firstflight.study.fetches.scenario.population import Population, Populations
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
@@ -34,7 +35,6 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.varied_parameters import (order, requested_columns,
                                                                   setting_words)
 from firstflight.study.fetches.study import expand
-from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 from tests.golden.stored import load
 from tests.unit.drawing import samples

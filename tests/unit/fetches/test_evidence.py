@@ -14,10 +14,10 @@ import pytest
 from firstflight.model.predict import Prediction, predict
 from firstflight.net.headers import ACK, PUSH, SYN
 from firstflight.net.segments import MS
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify import transfers, verify
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.observed import EXACT, HOST, TCP
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import computed
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
 from tests.golden import stored

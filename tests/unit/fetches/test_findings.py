@@ -19,10 +19,10 @@ from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study import registry
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures.timelines import timelines
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import OWN
 from firstflight.study.fetches.verify import notes
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.population import ablation
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES

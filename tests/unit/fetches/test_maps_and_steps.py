@@ -24,9 +24,9 @@ from firstflight.study.fetches.figures import kinds, steps
 from firstflight.study.fetches.figures.steps import _steep
 from firstflight.study.fetches.figures.timelines import by_effect, timelines
 from firstflight.study.fetches.findings import analyse
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Claim
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored, stored_questions
 from tests.unit.core.example import whole
 from tests.unit.drawing import samples

@@ -16,11 +16,11 @@ from firstflight.runs.results import checks
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.runs.scenario_file import ScenarioFile, find, parsed
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.response import segments_at_once
 from firstflight.study.fetches.scenario.sweep import queue_of
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import every_check, judge_fetch
 from firstflight.testbed.network.commands import commands_of
 from firstflight.wire.delivery.packet_path import PATH

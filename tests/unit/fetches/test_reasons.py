@@ -14,9 +14,9 @@ from firstflight.runs.kinds import RunData, is_what_if
 from firstflight.study.fetches.figures import reasons
 from firstflight.study.fetches.figures.cells import WindowChange, changes, settings
 from firstflight.study.fetches.figures.reasons import WhatIfs, explained, what_if_trials
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.what_if import LIMITS, limits_of, without
-from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019") if record.trial.initcwnd == 3)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.quantities import METRICS, QUANTITIES
+from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import columns_of, read_records
+from firstflight.study.fetches.record import METRICS, Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.users import findings
 from tests.golden import stored
 from tests.unit.fetches.conftest import GOLDEN
@@ -88,10 +88,19 @@ def test_a_figure_of_windows_compares_with_its_baseline(tmp_path: Path) -> None:
     assert figure.also == ("ccdf",)
 
 
-def test_a_metric_is_whatever_is_measured_and_has_a_line_among_the_quantities() -> None:
-    assert METRICS == tuple(column for column in columns_of(Record)[len(fields(Trial)):]
-                           if column in QUANTITIES)
-    assert "seen_initcwnd" not in METRICS
+def test_a_metric_is_a_column_that_is_declared_so_and_no_other_quantity() -> None:
+    measured = columns_of(Record)[len(fields(Trial)):]
+    assert [*METRICS] == [column for column in measured if column in METRICS]
+    assert "goodput_kbps" in METRICS and "seen_initcwnd" in {*measured} - {*METRICS}
+    assert not METRICS.keys() & QUANTITIES.keys()
+
+
+def test_each_metric_can_be_that_of_a_figure_and_other_columns_cannot(tmp_path: Path) -> None:
+    for name in METRICS:
+        (figure,) = small(tmp_path, ('"total_ms"', f'"{name}"')).figures
+        assert figure.metric == name
+    with pytest.raises(UsageError, match="metric: unknown 'seen_initcwnd'"):
+        small(tmp_path, ('"total_ms"', '"seen_initcwnd"'))
 
 
 # What a scenario of fetches may not say together, and what may not be said in its place ---

@@ -16,7 +16,6 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
 from firstflight.findings.charts import BarChart
 from firstflight.findings.difference import Excluded, of_baseline
-from firstflight.findings.quantities import QUANTITIES
 from firstflight.findings.render import text
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
@@ -27,12 +26,12 @@ from firstflight.study.fetches.figures.bar_cells import beside_baseline, by_cell
 from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.figures.grid import mean_interval, cell_difference
 from firstflight.study.fetches.figures.swept_bars import improvement, window_sweep
+from firstflight.study.fetches.record import METRICS, Record
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.record import Record
 from tests.golden import stored as trials, stored_fetches, stored_questions
 from tests.golden.stored_fetches import FACTS
 from tests.golden.stored_questions import FOLDER, took
@@ -322,8 +321,8 @@ def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> No
 
 def test_of_a_metric_of_which_more_is_better_the_gain_improves(
         scenario: Scenario, stored: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any column with a line among the quantities can be a figure's metric."""
-    monkeypatch.setitem(QUANTITIES, "request_bytes", Quantity(
+    """Any column that is declared a metric can be a figure's."""
+    monkeypatch.setitem(METRICS, "request_bytes", Quantity(
         "request_bytes", "the rate", "kbit/s", head="rate", more_is_better=True))
     faster = [replace(record, request_bytes=150 if record.trial.initcwnd == 10 else 100)
               for record in stored]

@@ -17,12 +17,12 @@ from firstflight.model.predict import predict
 from firstflight.model.receiver import receive_window
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import NEWER
 from firstflight.study.fetches.verify import path
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import INTEGRITY
 from firstflight.study.fetches.verify.observed import EXACT, REAL_TIME, Observed
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import read_exchange

@@ -20,11 +20,11 @@ from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.bars import figure_table
 from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.drawn_bars import bar_figure, pair_of, responses_of
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.population import ablation, findings as fit
 from firstflight.study.population.ablation import Step, close
 from firstflight.study.population.findings import _slower, population_findings

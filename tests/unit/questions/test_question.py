@@ -17,11 +17,11 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides, RunData, Study
 from firstflight.study import registry
 from firstflight.study.fetches.figures import grid
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import varied_parameters
 from firstflight.study.fetches.scenario.sweep import Sweep
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND, read_scenario
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.questions import question
 from tests.golden import stored_fetches
 from tests.golden.requested import QUESTIONS

@@ -18,9 +18,9 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL
 from firstflight.study import compare
 from firstflight.study.fetches import reading, study
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.causes import AsPublished, Cause, ClockReading
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.replication import analysis, findings
 from firstflight.testbed.network.commands import commands_of
 from tests.golden import stored_fetches

@@ -15,11 +15,11 @@ from firstflight.runs.scenario_file import parsed
 from firstflight.study.fetches.figures import summary
 from firstflight.study.fetches.figures.bar_cells import published_bars
 from firstflight.study.fetches.figures.kinds import bar_figures
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.users import UserSample, content, order
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify import verify
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.users import analysis, findings, window_commands
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import first_answer, users_findings

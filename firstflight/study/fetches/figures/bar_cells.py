@@ -12,13 +12,12 @@ from dataclasses import replace
 from firstflight.base.words import plain
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import of_baseline, percent_of
-from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
+from firstflight.study.fetches.record import Record, quantity
 from firstflight.study.fetches.scenario.figures import check_joint_labels
 from firstflight.study.fetches.scenario.scenario import JOINT, OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import CellKey, Sweep, bucket_value, cell_key
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
 JOINT_SHARES = "joint_shares.csv"  # in paper/, computed by paper.draw.bucket_shares

@@ -11,7 +11,7 @@ from firstflight.findings import claims
 from firstflight.findings.bar import Bar
 from firstflight.findings.difference import Excluded
 from firstflight.findings.findings import Statement
-from firstflight.findings.quantities import quantity
+from firstflight.study.fetches.record import quantity
 from firstflight.study.fetches.scenario.scenario import Figure
 
 

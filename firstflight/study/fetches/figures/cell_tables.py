@@ -15,9 +15,9 @@ from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, m
 from firstflight.study.fetches.figures.kernels import kernel_changes, kernels_table
 from firstflight.study.fetches.figures.raw_cells import PublishedCell, PublishedCells
 from firstflight.study.fetches.figures.reasons import WhatIfs, most_frequent, reasons
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from firstflight.study.fetches.verify import notes
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
 Group = tuple[tuple[Cell, ...], Sequence[Record]]

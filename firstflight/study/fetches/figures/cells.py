@@ -10,9 +10,9 @@ from firstflight.findings.difference import Difference
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import value_of
 from firstflight.study.compare import Row, difference, student_of_repeats
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.varied_parameters import setting_words
-from firstflight.study.fetches.verify.record import Record
 
 
 def mean(records: Iterable[Record], column: str) -> float | None:

@@ -22,11 +22,11 @@ from firstflight.findings.difference import Difference, Excluded
 from firstflight.study.compare import Row, Rows, resampled_clients, resampled_quantiles
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
 from firstflight.study.fetches.figures.bar_cells import published_bars, sign_of
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.population import Populations, percentile_of
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify import notes
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario.curves import Numbers
 
 ByWindow = dict[int, Record]  # the records of one response

@@ -9,15 +9,14 @@ from firstflight.base.quantity import in_words
 from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import Ends
 from firstflight.findings.findings import Interval
-from firstflight.findings.quantities import quantity
 from firstflight.runs.kinds import RunData
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange
 from firstflight.study.fetches.figures.reasons import WhatIfs
+from firstflight.study.fetches.record import Record, quantity
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
 from firstflight.study.fetches.scenario.sweep import CellKey
-from firstflight.study.fetches.verify.record import Record
 
 # What a reader needs to know of a figure where it does not vary.
 FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_bytes")

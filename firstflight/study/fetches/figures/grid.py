@@ -16,14 +16,13 @@ from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareM
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
 from firstflight.findings.findings import Cell, Column, Finding, Table
-from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
 from firstflight.study.fetches.figures.bar_cells import ByCell, by_cell, sign_of
 from firstflight.study.fetches.figures.figure import Analysis, heading, interval, named
 from firstflight.study.fetches.figures.swept_bars import counting, difference_of, rows_of
+from firstflight.study.fetches.record import Record, quantity
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.sweep import CellKey, Sweep
-from firstflight.study.fetches.verify.record import Record
 
 MOST_MAPS = 12  # in one figure: nobody compares more of them
 NOTHING_COUNTS = "Nothing that was measured counts"

@@ -11,9 +11,9 @@ from typing import Any
 from firstflight.findings.findings import Finding
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.figure import Analysis
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
-from firstflight.study.fetches.verify.record import Record
 
 
 def function(name: str) -> Any:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from firstflight.base.words import format_number
 from firstflight.net.queue_length import AUTO
 from firstflight.net.segments import HEADER_BYTES
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 
 SHORT_BDP, LONG_BDP = 0.5, 5.0
 

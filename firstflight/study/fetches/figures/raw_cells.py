@@ -13,11 +13,11 @@ from firstflight.runs.results.cells import Cells
 from firstflight.study.fetches.figures.bar_figure import NoBars
 from firstflight.study.fetches.figures.bar_cells import of_sweep
 from firstflight.study.fetches.figures.swept_bars import counting
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Raw, Scenario
 from firstflight.study.fetches.scenario.sweep import bucket_value
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.varied_parameters import shown
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.scenario import published
 
 

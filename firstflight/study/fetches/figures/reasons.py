@@ -26,9 +26,9 @@ from firstflight.base.words import join_words, format_number
 from firstflight.study.fetches.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
                                                      change_between, mean, settings, where,
                                                      without_repeat)
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.what_if import BY_TAG, Limit, limits_of, without
-from firstflight.study.fetches.verify.record import Record
 
 EXPLAINED_SHARE = 0.8  # of a harm, at least, is gone without the limit that causes it
 HARMFUL = tuple(BY_TAG[tag] for tag in ("queue", "loss", "jitter", "pacing"))

@@ -16,8 +16,8 @@ from firstflight.findings.bar import Bar
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.swept_bars import improvement
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
-from firstflight.study.fetches.verify.record import Record
 
 HELPS, HARMS = "helps", "harms"
 

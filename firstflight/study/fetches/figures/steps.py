@@ -13,16 +13,15 @@ from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Sq
                                          SquareMap)
 from firstflight.findings.claims import NOT_MEASURED, outcome_of
 from firstflight.findings.findings import Column, Finding, Rounded, Statement, Table
-from firstflight.findings.quantities import quantity
 from firstflight.model.predict import Prediction, predict
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import value_of
 from firstflight.study.fetches.figures.bar_figure import NoBars
 from firstflight.study.fetches.figures.bar_cells import by_cell
 from firstflight.study.fetches.figures.figure import Analysis, heading
+from firstflight.study.fetches.record import Record, quantity
 from firstflight.study.fetches.scenario.scenario import Claim, Figure
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import computed, is_computable
 from firstflight.study.scenario.grammar import as_read, claims_on
 

@@ -15,9 +15,9 @@ from firstflight.findings.findings import listed
 from firstflight.runs.kinds import RunData
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.recovery import sentence_of_figure, sentence_of_run
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify import notes
 from firstflight.study.fetches.verify.integrity import is_modelled
-from firstflight.study.fetches.verify.record import Record
 
 WHAT_RESULTS_MEAN = (
     f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"

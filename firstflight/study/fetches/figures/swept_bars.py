@@ -16,11 +16,11 @@ from firstflight.study.compare import Row, Rows, difference, resampled_in_cells
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
 from firstflight.study.fetches.figures.bar_cells import (ByCell, by_cell, published_bars, sign_of,
                                                        weighted_cells)
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import CellKey, Value
 from firstflight.study.fetches.verify import notes
-from firstflight.study.fetches.verify.record import Record
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.measuring import CAPTURES
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.figure import Analysis, heading
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import sealed_sizes
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.flights import acknowledged_and_offered

@@ -11,10 +11,11 @@ from typing import Literal, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
-from firstflight.findings import quantities
+from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.runs.schema import key
+from firstflight.study.fetches.record import METRICS
 from firstflight.study.fetches.scenario import causes
 from firstflight.study.fetches.scenario.causes import AsPublished
 from firstflight.study.fetches.scenario.population import Population, Populations
@@ -29,10 +30,8 @@ OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # a percentage is of this
 
 T = TypeVar("T")
 _BY = schema.word(BUCKETED)
-_METRIC = schema.word(quantities.METRICS)
-
-
-_COLUMN = schema.word((*quantities.METRICS, "initcwnd"))
+_METRIC = schema.word(tuple(METRICS))
+_COLUMN = schema.word((*METRICS, "initcwnd"))
 
 
 def _two_bars(value: object, where: str) -> tuple[str, ...]:
@@ -188,7 +187,7 @@ class Raw:
     file: str
     sweep: str
     metric: str = key(reader=_METRIC)
-    extra_rtts: float = key(0.0, reader=quantities.quantity("extra_rtts").check)
+    extra_rtts: float = key(0.0, reader=quantity("extra_rtts").check)
     extra_why: str = ""
     defects: tuple[Defect, ...] = key((), name="defect")
 

@@ -16,12 +16,12 @@ from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED
                                      OPTION_TIMESTAMP, tcp_options)
 from firstflight.net.segments import TIMESTAMP_BYTES, Segment
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import OWN
 from firstflight.study.fetches.scenario.tcp import (ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE,
                                                     SEND, buffer_sizes, fixed_send_buffer)
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import is_on_wire
-from firstflight.study.fetches.verify.record import Record
 from firstflight.wire.exchange import server_rtt_us
 
 # Linux's defaults of net.ipv4.tcp_* (Documentation/networking/ip-sysctl.rst).

@@ -14,10 +14,10 @@ from firstflight.net.headers import SYN
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import OWN
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import is_on_wire
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import wire_bytes
 
 _ARP_BYTES = 42  # an ARP request, and its reply

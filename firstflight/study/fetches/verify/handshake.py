@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import is_modelled
-from firstflight.study.fetches.verify.record import Record
 
 
 def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check, failed_checks
 from firstflight.runs.results.records import SKIPPED
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, NEWER
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.record import Record
 from firstflight.testbed.hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
 from firstflight.wire.delivery.packet_path import PATH
 

@@ -9,10 +9,10 @@ from firstflight.base.words import plain
 from firstflight.model.transfer import CONGESTION_CONTROLS
 from firstflight.net.link import MANAGED
 from firstflight.parameters import default
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import BUILTIN, OWN
 from firstflight.study.fetches.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
 from firstflight.study.fetches.verify.observed import HOST, TCP
-from firstflight.study.fetches.verify.record import Record
 from firstflight.wire.delivery.packet_path import PATH
 
 

@@ -14,8 +14,8 @@ from firstflight.net.path import bytes_per_s
 from firstflight.net.segments import Packets
 from firstflight.net.tc import normal_distribution
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.record import Record
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.packet_path import EITHER, PATH, deliveries
 from firstflight.wire.exchange import read_exchanges

@@ -6,9 +6,9 @@ from firstflight.net.headers import IPV4, network_header
 from firstflight.net.segments import frames
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.record import Record
 from firstflight.testbed.messages import Fetch, Observation, started_at
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)

@@ -17,6 +17,7 @@ from firstflight.base.comparison import Comparison
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record, record_of
 from firstflight.study.fetches.scenario.server import BUILTIN
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify import handshake, path, unconnected, zero_rtt
@@ -27,7 +28,6 @@ from firstflight.study.fetches.verify.integrity import (CAPTURE, INTEGRITY, arou
                                                         is_estimated, is_modelled, is_on_wire,
                                                         shows_window)
 from firstflight.study.fetches.verify.observed import EXACT, HOST, REAL_TIME
-from firstflight.study.fetches.verify.record import Record, record_of
 from firstflight.study.fetches.verify.transfers import sealed_bytes, wire_bytes
 from firstflight.testbed.messages import Fetch, Observation, Response, started_at
 from firstflight.wire.exchange import Exchange, read_exchange

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import is_on_wire
-from firstflight.study.fetches.verify.record import Record
 from firstflight.study.fetches.verify.transfers import sealed_bytes
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
 

@@ -1,15 +1,26 @@
-"""The record of a fetch: what is measured of a trial, column by column."""
+"""The record of a fetch: what is measured of a trial, column by column.
+
+The columns that are a metric have its words as well, so that a metric stands in this file alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from firstflight.base.quantity import Quantity
+from firstflight.findings import quantities
 from firstflight.runs.results import records
+from firstflight.runs.results.records import metric
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.limits import limit_of, offered_to, segments_of
-from firstflight.wire.flights import FLIGHTS, format_flights
+
+# The reader of scenarios loads this file for the names of the metrics, and nothing that judges.
+if TYPE_CHECKING:
+    from firstflight.net.segments import Segment
+    from firstflight.study.fetches.verify.evidence import Evidence
+
+MOST_LISTED = 8  # flights; the ninth of slow start would have 256 times the initial window
 
 
 @dataclass(frozen=True)
@@ -65,9 +76,12 @@ class Record(records.Record):
     trial: Trial
     _: KW_ONLY
     connect_ms: float | None = None
-    first_byte_ms: float | None = None
-    total_ms: float | None = None
-    latency_ms: float | None = None
+    first_byte_ms: float | None = metric(
+        "the time to the first byte", "ms", head="first byte", label="time to the first byte")
+    total_ms: float | None = metric(
+        "the client's total time, handshake included", "ms", head="total", label="total time")
+    latency_ms: float | None = metric(
+        "the latency at the server, T_ACK − T_Res1", "ms", head="latency", label="latency")
     wire_latency_ms: float | None = None
     header_bytes: int | None = None
     request_bytes: int | None = None
@@ -88,14 +102,26 @@ class Record(records.Record):
     model_ms: float | None = None
     model_latency_ms: float | None = None
     model_retransmissions: int = 0
-    goodput_kbps: float | None = None
-    appconnect_ms: float | None = None
-    handshake_round_trips: int | None = None
-    flight_bytes: int | None = None
+    goodput_kbps: float | None = metric(
+        "the goodput of the transfer", "kbit/s", head="goodput", label="goodput",
+        more_is_better=True)
+    appconnect_ms: float | None = metric(
+        "the time of both handshakes", "ms", head="handshake", label="handshake, TLS included")
+    handshake_round_trips: int | None = metric(
+        "round trips of the TLS handshake", head="round trips",
+        label="round trips of the TLS handshake")
+    flight_bytes: int | None = metric(
+        "what a server's handshake sends", "bytes", head="flight",
+        label="the server's messages of the handshake")
     flight_writes: int | None = None
-    flight_segments: int | None = None
-    window_after_handshake: int | None = None
-    response_round_trips: int | None = None
+    flight_segments: int | None = metric(
+        "the number of segments of a server's handshake", "segments", head="flight",
+        label="segments of the server's messages of the handshake")
+    window_after_handshake: int | None = metric(
+        "the window after the handshake", "segments", head="window",
+        label="the server's window after the handshake")
+    response_round_trips: int | None = metric(
+        "round trips of the response", head="round trips", label="round trips of the response")
     model_appconnect_ms: float | None = None
     model_first_byte_ms: float | None = None
     accepted_early_bytes: int | None = None
@@ -108,13 +134,21 @@ class Record(records.Record):
     first_burst_segments: int | None = None
     link_idle_ms: float | None = None
     COMPARED: ClassVar[str] = "total_ms"
-    PATTERNS: ClassVar[dict[str, str]] = {"response_flights": FLIGHTS}
+    PATTERNS: ClassVar[dict[str, str]] = {"response_flights": r"(\d{1,9}(\+\d{1,9})*(\+…)?)?"}
 
     def validate(self) -> None:
         if self.counts and self.total_ms is None:
             raise ValueError("it counts, and has no total_ms")
         if self.trial.weight < 0:
             raise ValueError("its weight is below 0")
+
+
+METRICS = records.metrics(Record)
+
+
+def quantity(name: str) -> Quantity:
+    """The metric of that name, or the other quantity. Raises KeyError where there is none."""
+    return METRICS.get(name) or quantities.quantity(name)
 
 
 def record_of(evidence: Evidence) -> Record:
@@ -152,6 +186,7 @@ def record_of(evidence: Evidence) -> Record:
 
 def _with_packets(reported: Record, evidence: Evidence) -> Record:
     """The record with the columns that are read off the packets."""
+    from firstflight.study.fetches.verify.limits import limit_of, offered_to, segments_of
     wire, windows = evidence.wire, offered_to(evidence)
     return replace(
         reported,
@@ -174,6 +209,12 @@ def _with_packets(reported: Record, evidence: Evidence) -> Record:
         least_offered_segments=segments_of(windows.least_bytes, evidence) if windows else None,
         most_offered_segments=segments_of(windows.most_bytes, evidence) if windows else None,
         receive_window_waits=windows.waits if windows else None,
-        response_flights=format_flights(evidence.response_flights),
+        response_flights=_format_flights(evidence.response_flights),
         first_burst_segments=evidence.first_burst,
         link_idle_ms=evidence.link_idle_ms)
+
+
+def _format_flights(flights: Sequence[Sequence[Segment]]) -> str:
+    """The number of segments in each flight: "10+20+40"; "+…" for flights after MOST_LISTED."""
+    sizes = [str(len(flight)) for flight in flights[:MOST_LISTED]]
+    return "+".join([*sizes, *(["…"] if len(flights) > MOST_LISTED else [])])
