@@ -20,11 +20,14 @@ from tests.conftest import PROJECT
 from tests.programs.installing import builders, changed, deaf, packed
 
 # Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it waits
-# with a child, as make waits for gcc, which keeps the FIFO `alive` open.
+# with a child, as make waits for gcc, which keeps the FIFO `alive` open. `names.sed` has the names of
+# options that this Linux has in place of others.
 MAKE = """for word; do case $word in O=*) objects=${word#O=};; esac; last=$word; done
 echo "$last" >>%(home)s/made
 case $last in
-allnoconfig) { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config ;;
+allnoconfig)
+    { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config
+    [ ! -e %(home)s/names.sed ] || sed -i -f %(home)s/names.sed $objects/.config ;;
 linux)
     for number in $(seq "$(cat %(home)s/compiles 2>/dev/null || echo 0)"); do echo "  CC      $number.o"; done
     if [ -e %(home)s/hang ]; then sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1; fi
@@ -204,6 +207,17 @@ def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
     done = building.built()
     assert done.returncode == 0 and "continuing" not in done.stderr
     assert building.made("allnoconfig") == 2
+
+
+def test_an_option_that_a_newer_linux_calls_otherwise_is_taken(building: Building) -> None:
+    (building.home / "names.sed").write_text("s/^CONFIG_PROC_SYSCTL=/CONFIG_SYSCTL=/")
+    refused = building.built()
+    assert refused.returncode == 1 and "does not take CONFIG_PROC_SYSCTL=y" in refused.stderr
+    names = building.source / "fs" / "proc" / "Kconfig"
+    names.parent.mkdir(parents=True)
+    names.write_text('config SYSCTL\n\tbool "Sysctl support (/proc/sys)" if EXPERT\n')
+    done = building.built()
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Building) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT
-from tests.programs.installing import GUEST, run
+from tests.programs.installing import GUEST, builders, run
 from tests.programs.test_kernel_build import Building, building
 
 building = building  # a fixture of theirs
@@ -37,6 +37,46 @@ def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str]
 def test_a_source_that_will_not_do_is_refused(source: str, why: str, tmp_path: Path) -> None:
     done = run(BUILD, "--name", "mine", "--source", source, cache=tmp_path)
     assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
+
+
+# A mirror of Debian whose stable-backports is an older list than its trixie-backports.
+APT_CACHE = r"""suite=$(sed -n 's/.* \([a-z-]*\) main$/\1/p' "${2%/*}/sources.list" 2>/dev/null)
+case "$suite $*" in
+"trixie-backports "*pkgnames*) echo linux-source-7.2; echo linux-source-7.3 ;;
+"stable-backports "*pkgnames*) echo linux-source-7.2 ;;
+"trixie-backports "*madison*) echo "p | 7.2.12-1~bpo13+1 | m"; echo "p | 7.2.9-1~bpo13+1 | m" ;;
+"stable-backports "*madison*) echo "p | 7.2.11-1~bpo13+1 | m" ;;
+esac"""
+APT_GET = r"""case "$*" in
+*indextargets*) echo Debian main http://mirror/debian/ ;;
+*" update")
+    folder=${2%%/*}
+    suite=$(sed -n 's/.* \([a-z-]*\) main$/\1/p' "$folder/sources.list")
+    echo "$suite" >>%(asked)s
+    echo "Codename: trixie-backports" >"$folder/lists/$suite""_InRelease" ;;
+*--print-uris*) echo "'http://mirror/x.deb' x.deb 167000000 SHA256:0" ;;
+*) for word; do :; done; echo "fetched $word" >>%(asked)s; echo "E: no such file"; exit 100 ;;
+esac"""
+
+
+@pytest.mark.skipif("ID=debian" not in Path("/etc/os-release").read_text().splitlines(),
+                    reason="Debian's suites are looked through on Debian only")
+@pytest.mark.parametrize("version, fetched", [
+    ("7.3", {"linux-source-7.3"}), ("7.2.9", {"linux-source-7.2=7.2.9-1~bpo13+1"}),
+    ("7.2.11", {"linux-source-7.2=7.2.11-1~bpo13+1"}), ("7.4", set())])
+def test_a_version_is_looked_for_in_suites_by_their_code_names(version: str, fetched: set[str],
+                                                               tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    path = builders(tmp_path / "bin", apt_cache=APT_CACHE, apt_get=APT_GET % {"asked": asked},
+                    curl="exit 6")
+    done = run(BUILD, "--name", "mine", "--source", version, cache=tmp_path, PATH=path)
+    assert done.returncode == 4
+    (line,) = [line for line in done.stderr.splitlines() if "no kernel source" in line]
+    assert f"no kernel source of Linux {version} to be had" in line
+    words = asked.read_text().splitlines()
+    assert {word.removeprefix("fetched ") for word in words if word.startswith("fetched")} == fetched
+    suites = [word for word in words if not word.startswith("fetched")]
+    assert suites[1:3] == ["trixie-backports", "trixie"] and suites[-1] == "experimental", suites
 
 
 def stored(cache: Path, name: str, kind: str, configuration: str) -> Path:

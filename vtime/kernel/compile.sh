@@ -130,10 +130,22 @@ change_for_commands() {
     echo 'obj-y += link_time.o' >>"$work/tree/net/sched/Makefile"
 }
 
+# Options that a newer Linux calls otherwise: where it has the new name, the old one, and the new.
+readonly NEW_NAMES='fs/proc/Kconfig PROC_SYSCTL SYSCTL'      # of Linux 7.3
+
+take_new_names() {
+    local file old new
+    while read -r file old new; do
+        ! grep -qxs "config $new" "$work/tree/$file" ||
+            sed -i "s/\bCONFIG_$old\b/CONFIG_$new/" "$work/kernel.config"
+    done <<<"$NEW_NAMES"
+}
+
 configure() {
     local objects=$work/objects line dropped=()
     cp "$here/kernel.config" "$work/kernel.config"
     [[ -z $for_commands ]] || cat "$here/mininet.config" >>"$work/kernel.config"
+    take_new_names
     add_options
     step "configuring Linux $version" elapsed \
         "$BASH" -c 'kernel_make "$@"' make KCONFIG_ALLCONFIG="$work/kernel.config" allnoconfig ||

@@ -38,12 +38,21 @@ source_packages() {     # APT-OPTION...
         done | sort -k 1,1nr -k 2,2Vr | cut -d ' ' -f 3
 }
 
+# PACKAGE, or PACKAGE=VERSION where a version was named to the last digit: linux-source-7.2 may be
+# 7.2.13, and 7.2.12 be there, too. Fails where these lists lack it.
+exact_package() {       # PACKAGE APT-OPTION...
+    local package=$1 found
+    shift
+    [[ $wanted_version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || { echo "$package"; return; }
+    found=$(apt-cache "$@" madison "$package" | cut -d '|' -f 2 | tr -d ' ' | sort -Vru |
+        grep -m 1 "^${wanted_version//./\\.}[-+~.]") && echo "$package=$found"
+}
+
 download_package() {    # APT-OPTION...
     local package uri
     for package in $(source_packages "$@"); do
+        package=$(exact_package "$package" "$@") || continue
         uri=$(apt-get "$@" --print-uris download "$package" 2>>"$log" | grep "^'") || continue
-        # The package linux-source-7.2 may be 7.2.11, and 7.2.13 was wanted.
-        [[ ! $wanted_version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ || $uri == *"_${wanted_version}"[-+~.]* ]] || continue
         download_mb=$(( $(cut -d ' ' -f 3 <<<"$uri") / 1000000 ))
         step "downloading $package:" downloaded \
             env --chdir="$work/source" \
@@ -52,7 +61,7 @@ download_package() {    # APT-OPTION...
             continue
         }
         source=$(find "$work/source" -name '*.deb')
-        origin="$package $(dpkg-deb --field "$source" Version)"
+        origin="${package%=*} $(dpkg-deb --field "$source" Version)"
         return 0
     done
     return 1
@@ -101,22 +110,39 @@ Acquire::Retries "2";
 EOF
 }
 
+read_suite() {      # MIRROR SUITE
+    rm -rf "$work/apt"      # a suite's lists hide those of the one before
+    write_apt_state "$1" "$2"
+    step "reading the package list of $2" elapsed \
+        apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
+        update && return
+    tried+=("Debian's $2 could not be read: $(step_reason)")
+    return 1
+}
+
+# The suites that may have what is wanted, best first. A version that was named is looked for under
+# code names, too: a mirror may serve an older list as stable-backports than as trixie-backports.
+newer_suites() {    # MIRROR
+    local backports
+    if [[ -n $wanted_version ]] && read_suite "$1" stable-backports; then
+        backports=$(sed -n 's/^Codename: \([a-z-]*\)$/\1/p' "$work"/apt/lists/*InRelease)
+        suites+=("$backports" "${backports%-backports}")
+    fi
+    suites+=(stable-backports testing sid)
+    [[ -z $wanted_version ]] || suites+=(experimental)
+}
+
 from_newer_suites() {
-    local mirror suite
+    local mirror suite suites=()
     grep -qx 'ID=debian' /etc/os-release || return 1
     mirror=$(debian_mirror)
     [[ -n $mirror ]] || {
         tried+=("apt names no Debian mirror")
         return 1
     }
-    for suite in stable-backports testing sid; do
-        write_apt_state "$mirror" "$suite"
-        step "reading the package list of $suite" elapsed \
-            apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
-            update || {
-            tried+=("Debian's $suite could not be read: $(step_reason)")
-            continue
-        }
+    newer_suites "$mirror"
+    for suite in "${suites[@]}"; do
+        read_suite "$mirror" "$suite" || continue
         download_package --config-file "$work/apt/apt.conf" && return 0
         tried+=("Debian's $suite has none")
     done
