@@ -108,7 +108,7 @@ REFUSALS = [
         ("--objects 3 --rtt 20,50", "--rtt: --objects takes one value of this flag"),
         ("--objects 3 --server own", "--server: a page comes from builtin or nginx, not from own"),
         ("--objects 3 --http 2 --server builtin", "the server builtin speaks HTTP/1.1 only"),
-        ("--objects 99 --size 1000000", "a page of 100 MB; at most 30 MB fit"),
+        ("--objects 99 --size 1000000", "a page of 100,000,000 bytes; at most 30,000,000 fit"),
         ("--objects 1000", "--objects: a number of objects of 1000 is out of range"),
         ("--objects 3 --document 0", "--document: a document of 0 bytes"),
         ("--objects 3 --connections 0", "--connections: a number of connections at once"),

@@ -57,14 +57,18 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     """The lines below a figure's title: the source, and the parameters that its pages share."""
     first = trials[0]
     shared = {name: len({getattr(trial, name) for trial in trials}) == 1
-              for name in ("rtt_ms", "bandwidth_kbps", "queue_packets", "http", "connections",
-                           "page")}
+              for name in ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
+                           "loss_percent", "http", "connections", "page")}
     parts = [
         f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
         if shared["page"] else "",
         f"RTT {plain(first.rtt_ms)} ms" if shared["rtt_ms"] else "",
         in_words(first.bandwidth_kbps, "kbit/s") if shared["bandwidth_kbps"] else "",
+        f"uplink {in_words(first.uplink_kbps, 'kbit/s')}"
+        if shared["uplink_kbps"] and first.uplink_kbps != first.bandwidth_kbps else "",
         f"queue {first.queue_packets} packets" if shared["queue_packets"] else "",
+        f"loss {plain(first.loss_percent)} %"
+        if shared["loss_percent"] and first.loss_percent else "",
         _http(first) if shared["http"] and shared["connections"] else ""]
     return scenario.head.source, ", ".join(filter(None, parts))
 

@@ -82,8 +82,8 @@ def fault_of(objects: Sequence[PageObject]) -> str:
         return f"a page of {len(objects):,} objects; at most {MOST_OBJECTS:,} fit"
     total = sum(each.size_bytes for each in objects)
     if total > MOST_BYTES:
-        return (f"a page of {total / 1e6:,.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB fit, whose"
-                " packets are all recorded")
+        return (f"a page of {total:,} bytes; at most {MOST_BYTES:,} fit, whose packets are all"
+                " recorded")
     for number, each in enumerate(objects, start=1):
         if number == 1 and each.named_by:
             return "object 1: is the document, which no object names (named_by)"

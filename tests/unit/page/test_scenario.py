@@ -127,7 +127,7 @@ def test_the_text_of_a_page_is_read_back(rows: list[tuple[Any, ...]]) -> None:
     (listed({"bytes": 10, "parse_ms": -1}), "of -1 ms is out of range"),
     (listed({"bytes": 10, "parse": 1}), "unknown key 'parse' (did you mean 'parse_ms'?)"),
     (listed(*[{"bytes": 10}] * 1001), "a page of 1,001 objects; at most 1,000 fit"),
-    (listed({"bytes": 31_000_000}), "a page of 31 MB; at most 30 MB fit"),
+    (listed({"bytes": 31_000_000}), "a page of 31,000,000 bytes; at most 30,000,000 fit"),
     (MADE + "[[page.object]]\nbytes = 3\n", "either objects = N with bytes, or [[object]]s"),
     ('[[page]]\nname = "p"\n', "either objects = N with bytes"),
     ('[[page]]\nname = "p"\nobjects = 3\n', "bytes is missing"),

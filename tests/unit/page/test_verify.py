@@ -345,6 +345,17 @@ def test_the_waterfall_shows_the_objects_that_were_measured() -> None:
     assert [name for name, _ in times.groups] == ["1 connection", "2 connections"]
 
 
+def test_a_figure_names_the_loss_and_the_uplink_that_its_pages_share() -> None:
+    scenario, trial = stored_page.study().scenario, stored_page.run().records[0].trial
+    lossy = replace(trial, loss_percent=1.5, uplink_kbps=640.0)
+    _, plain_words = findings.context_of(scenario, [trial])
+    _, words = findings.context_of(scenario, [lossy])
+    assert {"uplink 640 kbit/s", "loss 1.5 %"} == set(words.split(", ")) - set(
+        plain_words.split(", "))
+    _, of_both = findings.context_of(scenario, [lossy, trial])
+    assert "loss" not in of_both and "uplink" not in of_both
+
+
 def test_a_missing_or_damaged_file_is_told_in_one_line() -> None:
     run = stored_page.run()
     with pytest.raises(FirstFlightError, match="objects.csv: cannot be read"):
