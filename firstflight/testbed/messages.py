@@ -213,7 +213,8 @@ class Observation(TypedDict, total=False):
     """One trial. fetch, server: of a bench of fetches; fetches, responses: of traces.
 
     objects: of a page. initial_windows: of a page, at accept or before anything was acknowledged,
-    segments, by the client's port as text; None for not observed.
+    segments, by the client's port as text; None for not observed. libcurl: the version of a page's
+    client.
     """
 
     trial: str
@@ -230,6 +231,7 @@ class Observation(TypedDict, total=False):
     responses: Sequence[Response]
     objects: Sequence[Download]
     initial_windows: Mapping[str, int | None]
+    libcurl: str
     ended_servers: Sequence[int]
 
 

@@ -110,7 +110,7 @@ OBSERVATION = table({"trial": text(1000)}, {
     "fetches": items(fetch, MOST), "responses": items(_response, MOST),
     "objects": items(_download, MOST),
     "initial_windows": by_name(optional(_size), 10_000, matching(r"\d{1,5}")),
-    "ended_servers": items(_size, 10_000)})
+    "libcurl": _word, "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})
 

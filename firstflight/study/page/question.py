@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from firstflight import parameters
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain
 from firstflight.findings.quantities import FLAGS, QUANTITIES
@@ -109,7 +110,11 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
     """Raises UsageError for flags that do not go with a page, or with this kind of page."""
     flag = "--page" if page.file is not None else "--objects"
     known_flags = join_words([FLAGS[known].flag for known in _LISTS + _SINGLE[:-1]])
+    of_tls = {row.name for row in parameters.of_subject(parameters.TLS)}
     for other, words in requested.given.items():
+        if other in of_tls:
+            raise UsageError(f"{words}: a page comes without TLS; leave the flag out, or measure"
+                             " the handshake of one response, such as --size 60kB --chain 4000")
         if other not in (*_LISTS, *_SINGLE, "repeat", "sysctl"):
             raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
     for known in _SINGLE:

@@ -196,14 +196,18 @@ def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:
-    allowed_ms = CLIENT_MS[evidence.exact]
-    wrong = list(order.time_faults(evidence, allowed_ms))
+    wrong = list(order.time_faults(evidence, _allowed_ms(evidence)))
     yield Comparison(not wrong, f"{len(wrong)} times that no packet has{_examples(wrong)}", "none")
 
 
 def _compare_order(evidence: PageEvidence) -> Iterator[Comparison]:
-    wrong = list(order.order_faults(evidence, CLIENT_MS[evidence.exact]))
+    wrong = list(order.order_faults(evidence, _allowed_ms(evidence)))
     yield Comparison(not wrong, f"{len(wrong)} objects out of turn{_examples(wrong)}", "none")
+
+
+def _allowed_ms(evidence: PageEvidence) -> float:
+    """How far a time that the client reports may be from its packet."""
+    return CLIENT_MS[evidence.exact] + order.reading_ns(evidence) / MS
 
 
 def _compare_model(evidence: PageEvidence) -> Iterator[Comparison]:

@@ -4,7 +4,8 @@ Reads one JSON request a line from standard input, and writes one JSON answer a 
 
     {"address": "10.0.0.2", "port": 80, "http": "1.1", "connections": 6, "deadline_s": 60,
      "objects": [[30000, 0, 0, 0, 0, 0], [15000, 1, 1500, 0, 0, 0]]}
-    {"objects": [{"ok": true, "named_ms": 0.0, "start_ms": 0.0, "end_ms": …, …}, …]}
+    {"objects": [{"ok": true, "named_ms": 0.0, "start_ms": 0.0, "end_ms": …, …}, …],
+     "libcurl": "7.88.1"}
 
 An object is [bytes, number of the object that names it (0 for the document, which is number 1),
 bytes of that object's body that have to be there, ms to parse them, ms until the server responds,
@@ -34,6 +35,7 @@ from firstflight.testbed.hosts.control import report, requests
 _WAIT_S = 1.0  # the longest wait for events of the library
 _MOST_IDLE_S = 24 * 3600  # libcurl uses no connection again that was idle for longer
 _NS = 1_000_000
+FIRST_WITHOUT_KEPT_DATA = (8, 23)  # of libcurl; 7.88 and 8.14 keep data (_perform)
 
 
 class Task(NamedTuple):
@@ -74,6 +76,8 @@ class Browser:
         for download in self.downloads:
             download.names.sort(key=lambda named: (named.task.at_byte, named.number))
         self.multiplexes = request["http"] == "2"
+        version = tuple(map(int, pycurl.version_info()[1].split(".")[:2]))
+        self.keeps_data = version < FIRST_WITHOUT_KEPT_DATA
         self.multi = pycurl.CurlMulti()
         self.multi.setopt(pycurl.M_PIPELINING,
                           pycurl.PIPE_MULTIPLEX if self.multiplexes else pycurl.PIPE_NOTHING)
@@ -109,14 +113,17 @@ class Browser:
     def _perform(self) -> None:
         """Let the library work until it delivers nothing more.
 
-        libcurl 7.88 may keep data of HTTP/2 that it has read; no socket then becomes readable for
-        it.
+        libcurl up to 8.14 may keep data of HTTP/2 that it has read; no socket then becomes readable
+        for it. Where it keeps none, one round is enough. From 8 on each round costs time, as it
+        tries to read every transfer.
         """
         brought = -1
         while self.reads or brought != self.brought:
             brought, self.reads = self.brought, max(0, self.reads - 1)
             while self.multi.perform()[0] == self.curl.E_CALL_MULTI_PERFORM:
                 pass
+            if not self.keeps_data:
+                break
 
     def close(self) -> None:
         """Close all transfers and connections."""
@@ -233,7 +240,7 @@ class Browser:
                 self._end(handle, now_ns, f"curl {code}: {reason or 'failed'}")
             if not queued:
                 break
-        if self.multiplexes:
+        if self.multiplexes and self.keeps_data:
             for host in hosts:
                 self._read_on(host)
         return bool(hosts)
@@ -312,11 +319,11 @@ def _below(download: Download) -> list[Download]:
     return found
 
 
-def load_page(request: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, object]]]:
+def load_page(request: Mapping[str, Any]) -> dict[str, object]:
     """The answer to a request."""
     browser = Browser(request)
     try:
-        return {"objects": browser.load()}
+        return {"objects": browser.load(), "libcurl": browser.curl.version_info()[1]}
     finally:
         browser.close()
 

@@ -65,7 +65,7 @@ class PageBench(FetchBench):
         answer, lines = self._answer(trial["deadline_s"] + TOOL_DEADLINE_S)
         if answer.get("error"):
             raise WorkerError(str(answer["error"]))
-        observation["objects"] = answer["objects"]
+        observation["objects"], observation["libcurl"] = answer["objects"], answer["libcurl"]
         self._settle()
         observation["initial_windows"] = self._initial_windows(lines)
         if not all(reported["ok"] for reported in answer["objects"]) and self.external is not None:

@@ -27,16 +27,18 @@ TICK_EARLY_NS, TICK_LATE_NS = 250, 1_000
 class Pauses(NamedTuple):
     """How long a server and a client are to wait after a packet has come, in ns.
 
-    server_ns, client_ns: one pause, or several of which each request may have any.
+    server_ns, client_ns: one pause, or several of which each request may have any. late_ns: how
+    much longer they may be.
     """
 
     server_ns: int | Collection[int] = 0
     client_ns: int | Collection[int] = 0
+    late_ns: int = PAUSE_LATE_NS
 
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
         """Whether a pause that began when a packet came is over now. came: these times, ns."""
         given = self.server_ns if to_client else self.client_ns
-        return any(pause_ns > 0 and any(0 <= now - begun - pause_ns <= PAUSE_LATE_NS
+        return any(pause_ns > 0 and any(0 <= now - begun - pause_ns <= self.late_ns
                                         for begun in came)
                    for pause_ns in ((given,) if isinstance(given, int) else given))
 
