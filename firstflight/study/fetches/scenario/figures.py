@@ -185,7 +185,7 @@ def _check_drawn_figure(figure: Figure, where: str) -> None:
 def _check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
     """Check that the figure's quantities can be lists of a sweep. Raises UsageError."""
     for by in filter(None, (figure.by, figure.down)):
-        schema.one_of(by, SWEPT, f"{where}: by")
+        schema.one_of(by, (*SWEPT, "queue_packets"), f"{where}: by")
 
 
 def _check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:

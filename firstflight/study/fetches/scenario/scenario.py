@@ -24,7 +24,7 @@ from firstflight.study.fetches.scenario.users import UserSample
 from firstflight.study.scenario import grammar
 from firstflight.study.scenario.published import SHARES_TOLERANCE_PERCENT
 
-BUCKETED = (*SWEPT, "bdp_bytes", "initcwnd", "response_segments", "percentile")
+BUCKETED = (*SWEPT, "queue_packets", "bdp_bytes", "initcwnd", "response_segments", "percentile")
 JOINT = "joint"  # weights by the joint distribution of RTT and bandwidth (published.shares)
 OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # a percentage is of this window's value
 

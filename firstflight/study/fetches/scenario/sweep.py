@@ -168,7 +168,9 @@ class Sweep(grammar.Sweep[Trial]):
 
         All other quantities have one value while cells are counted; then the count is multiplied.
         """
-        kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes"} & {*names} else ()),
+        kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets"}
+                          & {*names} else ()),
+                *(("queue",) if "queue_packets" in names else ()),
                 *(CHAIN if {*CHAIN} & {*names} else ())}
         fewer = replace(
             self, lists={name: values if name in kept else values[:1]
