@@ -27,9 +27,9 @@ def guest(tmp_path: Path) -> Path:
 @pytest.fixture
 def old_kernel(tmp_path: Path) -> Path:
     """What looks like the source of a kernel that is too old."""
-    tree = tmp_path / "linux-6.12"
+    tree = tmp_path / "linux-6.11"
     (tree / "arch" / "um").mkdir(parents=True)
-    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 9\n")
+    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 11\nSUBLEVEL = 9\n")
     return tree
 
 
@@ -200,13 +200,13 @@ def test_no_absolute_path_of_the_project_is_in_the_key(guest: Path, tmp_path: Pa
     ("nowhere", "there is no"),
     (".", "it has no arch/um"),
     ("notes.txt", "holds no kernel source"),
-    ("linux-6.12", "Linux 6.12.9; the guest needs 6.13 or newer"),
-    ("linux-6.12.tar.gz", "Linux 6.12.9; the guest needs 6.13 or newer"),
+    ("linux-6.11", "Linux 6.11.9; the guest needs 6.12 or newer"),
+    ("linux-6.11.tar.gz", "Linux 6.11.9; the guest needs 6.12 or newer"),
 ])
 def test_a_named_source_that_will_not_do_is_refused_at_once(
         old_kernel: Path, tmp_path: Path, source: str, complaint: str) -> None:
     (tmp_path / "notes.txt").write_text("VERSION = 7\n")
-    with tarfile.open(tmp_path / "linux-6.12.tar.gz", "w:gz") as archive:
+    with tarfile.open(tmp_path / "linux-6.11.tar.gz", "w:gz") as archive:
         archive.add(old_kernel, old_kernel.name)
     for arguments, environment in ((["--source", str(tmp_path / source)], {}),
                                    ([], {"FIRST_FLIGHT_KERNEL_SOURCE": str(tmp_path / source)})):

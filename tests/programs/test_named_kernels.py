@@ -32,7 +32,7 @@ def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str]
     assert not list(tmp_path.rglob("*named*"))
 
 
-@pytest.mark.parametrize("source, why", [("6.12", "Linux 6.12 is too old"), ("/none", "there is no /none"),
+@pytest.mark.parametrize("source, why", [("6.11", "Linux 6.11 is too old"), ("/none", "there is no /none"),
                                          ("7", "there is no 7")])
 def test_a_source_that_will_not_do_is_refused(source: str, why: str, tmp_path: Path) -> None:
     done = run(BUILD, "--name", "mine", "--source", source, cache=tmp_path)
@@ -77,6 +77,17 @@ def test_a_version_is_looked_for_in_suites_by_their_code_names(version: str, fet
     assert {word.removeprefix("fetched ") for word in words if word.startswith("fetched")} == fetched
     suites = [word for word in words if not word.startswith("fetched")]
     assert suites[1:3] == ["trixie-backports", "trixie"] and suites[-1] == "experimental", suites
+
+
+def test_linux_6_12_is_taken_by_its_version_only(tmp_path: Path) -> None:
+    """A default kernel of it would be slower; Debian 12 and 13 have it in their own lists."""
+    asked = tmp_path / "asked"
+    path = builders(tmp_path / "bin", apt_cache='[ "$1" != pkgnames ] || echo linux-source-6.12',
+                    apt_get=APT_GET % {"asked": asked}, curl="exit 6")
+    for words, fetched in (([], False), (["--name", "mine", "--source", "6.12"], True)):
+        done = run(BUILD, *words, cache=tmp_path, PATH=path)
+        assert done.returncode == 4 and "no kernel source" in done.stderr, done.stderr
+        assert ("fetched linux-source-6.12" in asked.read_text().splitlines()) == fetched
 
 
 def stored(cache: Path, name: str, kind: str, configuration: str) -> Path:
@@ -129,6 +140,20 @@ PATCH = """--- a/tcp.c
 +patched
 \\ No newline at end of file
 """
+
+
+def test_registers_have_room_where_linux_before_6_13_has_none(building: Building) -> None:
+    registers = Path("arch") / "x86" / "um" / "user-offsets.c"
+    (building.source / registers).parent.mkdir(parents=True)
+    (building.source / registers).write_text("\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n")
+    options = "config KERNEL_STACK_ORDER\n\tdefault 2 if 64BIT\n\tdefault 1 if !64BIT\n"
+    (building.source / "arch" / "um" / "Kconfig").write_text(options)
+    done = subprocess.run([building.guest / "build.sh", "--name", "mine"], text=True, check=False,
+                          env=building.environment, capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    tree = building.root / "trees" / "trials-7.2" / "tree"
+    assert (tree / registers).read_text() == "\tDEFINE_LONGS(HOST_FP_SIZE, 16384);\n"
+    assert (tree / "arch" / "um" / "Kconfig").read_text() == options.replace("2 if", "4 if")
 
 
 def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:

@@ -14,8 +14,8 @@ unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 readonly RECIPE=8             # part of the cache's key: raise it when a kernel is built otherwise
-# Before it UML's floating-point state has a fixed size: no boot on CPUs with AMX.
-readonly MIN_VERSION=6.13
+readonly MIN_VERSION=6.12     # of a source that is named: see widen_registers
+readonly MIN_UNNAMED=6.13     # where nobody names one: before it guests know ptrace only
 readonly NEEDED_MB=600        # free disk: the package, the sources unpacked from it, the objects
 readonly NEEDED_FILES=26000   # how many they are
 readonly IMPORT_MB=50         # the same for a kernel that somebody else has built

@@ -13,6 +13,7 @@ prepare_tree() {
         fail "$origin is Linux $version; the guest needs $MIN_VERSION or newer"
     # HZ has no prompt in UML, and its 100 is coarse for TCP's timers: 1000, as distributions have.
     sed -i '/^config HZ$/,/^config/ s/default 100$/default 1000/' "$tree/arch/um/Kconfig"
+    widen_registers
     change_clock || say "Linux $version has another clock than clock.sed knows: every reading of" \
         "it is slow, and times will repeat to 0.5 us only"
     [[ -z $for_commands ]] || change_for_commands
@@ -30,7 +31,9 @@ prepare_tree() {
 \tif (stub_exe_fd < 0 \&\& errno == EINVAL)\
 \t\tstub_exe_fd = memfd_create("uml-userspace", MFD_CLOEXEC | MFD_ALLOW_SEALING);' \
         "$tree/arch/um/os-Linux/skas/process.c"
-    grep -q '"uml-userspace", MFD_CLOEXEC' "$tree/arch/um/os-Linux/skas/process.c" ||
+    # Before Linux 6.13 they are started without such a file.
+    ! grep -q stub_exe_fd "$tree/arch/um/os-Linux/skas/process.c" ||
+        grep -q '"uml-userspace", MFD_CLOEXEC' "$tree/arch/um/os-Linux/skas/process.c" ||
         say "Linux $version starts its processes in another way than is known:" \
             "on machines with a Linux older than 6.3 it will not run confined"
     # A guest's memory is a file without a name, which in a container's /dev/shm often has no room
@@ -54,6 +57,16 @@ prepare_tree() {
         cp "$module" "$tree/net/ipv4/"
         echo "obj-y += ${name%.c}.o" >>"$tree/net/ipv4/Makefile"
     done
+}
+
+# Before Linux 6.13 UML had room for 2,696 bytes of a process's floating-point registers. With AMX
+# they have 11,008, and the host takes all or none (EFAULT). Some lie on the stack of the kernel.
+widen_registers() {
+    local registers=$work/tree/arch/x86/um/user-offsets.c
+    grep -qs 'HOST_FP_SIZE, 2696' "$registers" || return 0
+    sed -i 's/HOST_FP_SIZE, 2696/HOST_FP_SIZE, 16384/' "$registers"
+    sed -i '/^config KERNEL_STACK_ORDER$/,/^config/ s/default 2 if 64BIT$/default 4 if 64BIT/' \
+        "$work/tree/arch/um/Kconfig"
 }
 
 # The kernel's files that clock.sed changes, and what each has in it then.

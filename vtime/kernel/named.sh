@@ -250,7 +250,7 @@ change_tree() {
     local file lines patched=$work/changed ours
     readarray -t ours < <(cut -d ' ' -f 1 <<<"$CLOCK_FILES"$'\n'"$COMMAND_FILES" | sort -u)
     python3 "$here/trees.py" copy "$work/source" "$patched/tree" arch/um/Kconfig net/sched/sch_netem.c \
-        arch/um/os-Linux/skas/process.c arch/um/os-Linux/mem.c net/ipv4/Makefile net/core/Makefile \
+        arch/um/os-Linux/skas/process.c arch/um/os-Linux/mem.c arch/x86/um/user-offsets.c net/ipv4/Makefile net/core/Makefile \
         net/sched/Makefile Makefile "${ours[@]}" ||
         fail "$(<"$work/origin") lacks a file that the guest needs"
     for file in "${patches[@]}"; do

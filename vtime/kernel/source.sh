@@ -19,9 +19,11 @@ known_source() {    # DIGEST
 # ---------------------------------------------------------------- finding a source
 # Each of these leaves a file in $work/source, or a path in $source, and says in $origin what it is.
 
-is_new_enough() {   # VERSION
-    [[ $(printf '%s\n' "$MIN_VERSION" "$1" | sort -V | head -n 1) == "$MIN_VERSION" ]]
+is_before() {       # VERSION VERSION
+    [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
 }
+
+is_new_enough() { ! is_before "$1" "$MIN_VERSION"; }    # VERSION
 
 # The packages of a set of apt lists that hold a kernel source, best first. Debian:
 # linux-source-7.2; Ubuntu: linux-source-6.14.0 and linux-hwe-6.14-source-6.14.0.
@@ -32,6 +34,7 @@ source_packages() {     # APT-OPTION...
         while read -r package; do
             version=${package##*-}
             is_new_enough "$version" || continue
+            [[ -n $wanted_version ]] || ! is_before "$version" "$MIN_UNNAMED" || continue
             [[ -z $wanted_version || $version == "$wanted_version" || $wanted_version == "$version".* ]] || continue
             [[ $version == "$KNOWN_GOOD" || $version == "$KNOWN_GOOD".* ]] &&
                 echo "1 $version $package" || echo "0 $version $package"
@@ -70,7 +73,7 @@ download_package() {    # APT-OPTION...
 from_own_lists() {
     command -v apt-cache >/dev/null || return 1
     download_package || {
-        tried+=("no package of Linux ${wanted_version:-$MIN_VERSION or newer} in this machine's apt lists")
+        tried+=("no package of Linux ${wanted_version:-$MIN_UNNAMED or newer} in this machine's apt lists")
         return 1
     }
 }
