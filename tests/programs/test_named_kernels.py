@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -154,6 +155,20 @@ def test_registers_have_room_where_linux_before_6_13_has_none(building: Building
     tree = building.root / "trees" / "trials-7.2" / "tree"
     assert (tree / registers).read_text() == "\tDEFINE_LONGS(HOST_FP_SIZE, 16384);\n"
     assert (tree / "arch" / "um" / "Kconfig").read_text() == options.replace("2 if", "4 if")
+
+
+def test_a_disk_that_gets_full_while_a_source_is_read_is_told_in_a_line(building: Building) -> None:
+    cut = building.home / "bin" / "cut"  # which is what writes the digest of a source
+    cut.write_text('#!/bin/sh\n[ "$*" != "-c 1-64" ] || { echo "cut: No space left" >&2; exit 1; }\n'
+                   f'exec {shutil.which("cut")} "$@"\n')
+    cut.chmod(0o755)
+    done = subprocess.run([building.guest / "build.sh", "--name", "mine", "--source",
+                           building.source], env=building.environment, text=True, check=False,
+                          capture_output=True, timeout=100)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.splitlines()[-1].endswith("free some, or set XDG_CACHE_HOME")
+    assert "No space left" not in done.stderr
+    assert not (building.root / ".unpacked").exists()
 
 
 def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:

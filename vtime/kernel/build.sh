@@ -217,6 +217,7 @@ clean_up() {
         kill -TERM -- "-$job" 2>/dev/null || true
         wait "$job" 2>/dev/null || true
     fi
+    [[ -z ${fresh-} ]] || rm -rf "$fresh"
     if [[ -n ${tree-} ]]; then      # kept, for kernels under names
         [[ ! -d $root/.build ]] || park "$tree"
     else

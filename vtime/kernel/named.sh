@@ -163,7 +163,7 @@ take_tree() {
             return
         fi
     done
-    local fresh=$root/.unpacked
+    fresh=$root/.unpacked       # clean_up removes it where the rest fails
     rm -rf "$fresh"
     mkdir -p "$fresh/source" "$fresh/download" || no_room
     # Another kind of kernel may have unpacked it already.
@@ -185,6 +185,7 @@ take_tree() {
     echo "$version" >"$work/version"
     [[ -z $spec ]] || echo "$spec" >"$work/spec"
     rm -rf "$fresh"
+    fresh=''
 }
 
 unpack_source() {   # FOLDER
@@ -197,7 +198,7 @@ unpack_source() {   # FOLDER
         env work="$work" "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
         fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
     [[ ! -d $source ]] || source=$work/tree     # what the guest has no part of makes no other kernel
-    hash_source "$source" >"$work/source-digest"
+    { hash_source "$source" >"$work/source-digest"; } 2>>"$log" || no_room
     rm -rf "$work/source" "$work/apt"
     mv "$work/tree" "$work/source"
 }
