@@ -165,3 +165,24 @@ def test_two_kernels_of_one_source_send_the_same_packets(plain: str, busy: int, 
     found = json.loads(file.read_text())
     assert found["first"] is None and found["ends"][0] == found["ends"][1]
     assert found["ends"][0]["packets"] > 1000 and found["ends"][0]["dropped"] > 0
+
+
+def test_two_kernels_that_differ_give_the_first_packet_that_does(patch: Path, tmp_path: Path) -> None:
+    """After the first loss the window is cut deeper, and packets before it are the same."""
+    name = f"{NAME}-beta"
+    (tmp_path / "link.py").write_text(LINK)
+    done = install("--with-mininet", "--kernel", name, "--patch", str(patch))
+    assert done.returncode == 0, done.stderr
+    try:
+        done = subprocess.run(
+            [str(PROJECT / "run.sh"), "--kernel", f"default,{name}", "--results",
+             str(tmp_path / "out"), "--readable", ".", "--", "python3", "link.py"],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+    finally:
+        install("--remove-kernel", name)
+    assert done.returncode == 0 and "is the first that differs" in done.stdout, done.stdout
+    (file,) = (tmp_path / "out").glob("commands/*/difference.json")
+    found = json.loads(file.read_text())
+    assert found["first"]["number"] > 20 and len(found["first"]["before"]) == 4
+    assert found["first"]["first"] != found["first"]["second"], "the words show what differs"
+    assert found["ends"][0]["packets"] != found["ends"][1]["packets"]

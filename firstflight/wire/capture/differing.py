@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy
@@ -19,6 +20,7 @@ BEFORE = 4  # packets in front of the one that differs
 # What is compared of a packet besides its bytes.
 COLUMNS = ("device", "time_ns", "reason", "segments", "frame_bytes", "kept")
 _FLAGS = "FSRPAUEC"  # of TCP, from the lowest bit on
+_SACK, _TIMESTAMPS = 5, 8  # kinds of TCP's options
 _PROTOCOLS = {1: "ICMP", 17: "UDP", 58: "ICMPv6"}
 _ETHERTYPES = {0x0806: "ARP", 0x88CC: "LLDP"}
 
@@ -158,4 +160,18 @@ def decode(frame: bytes, frame_bytes: int) -> str:
                 f" {frame_bytes} bytes")
     flags = "".join(letter for bit, letter in enumerate(_FLAGS) if parsed.flags >> bit & 1)
     return (f"TCP {hosts} [{flags}] seq {parsed.seq} ack {parsed.ack} window {parsed.window}"
-            f" {parsed.payload_bytes} bytes")
+            f" {parsed.payload_bytes} bytes{_options(parsed.options)}")
+
+
+def _options(options: bytes) -> str:
+    """The options that change from segment to segment: the sender's clock, and SACK's blocks."""
+    words = ""
+    with suppress(ValueError):  # of an option without a length
+        for kind, value in headers.tcp_options(options):
+            numbers = [int.from_bytes(value[at:at + 4], "big") for at in range(0, len(value), 4)]
+            if kind == _TIMESTAMPS and len(numbers) > 1:
+                words += " TSval {} TSecr {}".format(*numbers[:2])
+            elif kind == _SACK:
+                words += " SACK " + ", ".join(
+                    f"{left}–{right}" for left, right in zip(numbers[::2], numbers[1::2]))
+    return words

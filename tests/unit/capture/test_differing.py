@@ -77,6 +77,19 @@ def test_what_is_no_tcp_is_named_and_what_is_broken_too() -> None:
     assert decode(frame()[:30], 64).endswith("64 bytes")
 
 
+@pytest.mark.parametrize("options, words", [
+    (b"\x01\x01\x08\x0a\x00\x00\x00\x07\x00\x00\x00\x03", "10 bytes TSval 7 TSecr 3"),
+    (b"\x01\x01\x05\x0a\x00\x00\x00\x01\x00\x00\x00\x09", "10 bytes SACK 1–9"),
+    (b"\x08\x00\x01\x01", "10 bytes"), (b"\x08\x03\x01\x00", "10 bytes"), (b"\x01\x01\x01\x08", "10 bytes")])
+def test_options_that_change_from_segment_to_segment_are_shown(options: bytes, words: str) -> None:
+    """Two segments may differ in nothing else, such as one that waited behind others in a queue."""
+    plain = frame()
+    head, tcp, payload = plain[:34], plain[34:54], plain[54:]
+    head = head[:16] + struct.pack("!H", 20 + 20 + len(options) + 10) + head[18:]
+    tcp = tcp[:12] + bytes([(20 + len(options)) // 4 << 4]) + tcp[13:]
+    assert decode(head + tcp + options + payload, 64 + len(options)).endswith(words)
+
+
 def test_the_ends_count_what_left_and_what_was_dropped() -> None:
     shown = replace(capture(*SAME, reasons=[0, 5, 0, 0, 0, 0, 0, 0]), dropped=[(1, "x", 2)])
     assert ends(shown, BEGINS_NS) == Ends(7, 7 * len(frame()), 3, 7e-6)
