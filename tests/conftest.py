@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parent.parent
+from tests.running import HANGS_S, PROJECT
+
 sys.path.insert(0, str(PROJECT))
 # Whose tests wait most: they begin first, so that none of them is alone at the end.
 FIRST = ("tests/live/", "tests/programs/")
@@ -87,11 +88,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Whoever opens a FIFO and waits for its writer, who never comes, fails and does not hang."""
+    """Who waits for the other end of a FIFO or pipe, which never comes, fails and does not hang."""
     def expired(*_: object) -> None:
-        pytest.fail("it waits for a writer")
+        pytest.fail("it waits for the other end")
     before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(100)
+    signal.alarm(int(HANGS_S))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

@@ -30,6 +30,7 @@ from firstflight.base.errors import FAILED, OK, FirstFlightError
 from firstflight.base.files import PROJECT
 from tests import leftovers
 from tests.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
+from tests.running import HANGS_S
 
 # Some seconds, and figures to be drawn.
 SCENARIO = "zhao2019"
@@ -42,7 +43,6 @@ WAYS: dict[str, tuple[int, ...]] = {
     **{name: (-signal.Signals[name], 130) for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")},
     STOPPED: (0,), POWER: (0,)}
 STOPPED_S = 2.0  # at most
-END_S = 3600.0  # no run takes as long, on a machine however busy: it hangs
 MOST_STRIKES = 4  # of one run, before it may come to its end
 OWN = 'test ! -d /run/netns || mount -t tmpfs tmpfs /run/netns || exit; exec "$@"'
 
@@ -101,7 +101,7 @@ class Loop:
 
     def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
         """The status of a run, and its standard error."""
-        return run.wait(END_S), self.log.read_text()
+        return run.wait(HANGS_S), self.log.read_text()
 
     def left(self) -> list[Fault]:
         return leftovers.left_processes() + self.machine.more(Machine.now(self.temporary))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firstflight.runs import runs
+from tests.running import HANGS_S
 
 LOST, DOUBLED, CHANGED, STATUS, WORDS = "lost", "doubled", "changed", "status", "words"
 PROCESSES, NETWORKS, MOUNTS, FILES = "processes", "networks", "mounts", "files"
@@ -25,7 +26,7 @@ FAULTS = (LOST, DOUBLED, CHANGED, STATUS, WORDS, PROCESSES, NETWORKS, MOUNTS, FI
 STARTING, BOOTING, MEASURING, TELLING = "starting", "booting", "measuring", "drawing"
 STAGES = (STARTING, BOOTING, MEASURING, TELLING)
 STAMP = "measured_at"
-GONE_S = 60.0  # the longest that processes of a killed run are waited for, on a busy machine
+GONE_S = HANGS_S  # the longest that processes of a killed run are waited for
 OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /run/netns is nobody else's
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -96,10 +95,3 @@ def processes_with(word: str) -> list[int]:
 def unwrapped(done: subprocess.CompletedProcess[str]) -> str:
     """What a command printed, on one line: the terminal's width breaks none of its sentences."""
     return " ".join(done.stdout.split())
-
-
-def wait_until(condition: Callable[[], bool], awaited: str, deadline_s: float = 120) -> None:
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {deadline_s:g} s for {awaited}"
-        time.sleep(0.02)

@@ -25,6 +25,7 @@ from firstflight.study.page.record import ObjectTimes, read_file
 from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.dask_processes import Machines, certificates
+from tests.running import HANGS_S, run_program, wait_until
 
 # Looked for and not imported: that takes every worker of the tests a quarter of a second.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
@@ -44,7 +45,6 @@ OF_EACH_KIND = {"handley1999_memory": Overrides({}), "ietf78_completion": Overri
 # How often the window was looked at, while the guest's clock stood: that depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
 MICROSECOND_MS = 0.001_01
-DEADLINE_S = 900  # of a run, on a machine with twenty times as much to do
 
 
 def begun(machines: Machines, results: Path, *flags: str) -> subprocess.Popen[str]:
@@ -65,8 +65,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Iterator
 def alone(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Path:
     """The results of one guest of this machine's."""
     results = tmp_path_factory.mktemp("alone") / "results"
-    done = subprocess.run(command(results, "--jobs", "1", "--no-figures", *MANY),
-                          capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    done = run_program(command(results, "--jobs", "1", "--no-figures", *MANY))
     assert done.returncode == 0, done.stderr
     return results
 
@@ -83,7 +82,7 @@ def check_same(found: list[dict[str, str]], expected: list[dict[str, str]]) -> N
 
 
 def finished(run: subprocess.Popen[str]) -> str:
-    out, said = run.communicate(timeout=DEADLINE_S)
+    out, said = run.communicate(timeout=HANGS_S)
     assert run.returncode == 0, said
     return out + said
 
@@ -95,10 +94,9 @@ def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: P
     study = registry.study_of(scenario_file.find(name), OF_EACH_KIND[name])
     captured = [trial.id for trial in study.trials[:1]]
     batch = TrialBatch(study, study.trials, captured)
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, PROJECT / "firstflight" / "commands" / "batch.py", "--kernel", kernel],
-                          input=batch.payload(), capture_output=True, timeout=DEADLINE_S,
-                          check=False)
+        input=batch.payload(), text=False)
     assert done.returncode == 0, done.stderr
     found, facts = batch.read(done.stdout)
     here = list(OneMachine(UmlEngine(kernel, 1)).judged(study, study.trials, set(captured),
@@ -113,9 +111,8 @@ def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: P
 
 def measuring(machines: Machines) -> list[tuple[str, int]]:
     """Batches under way: the machine's name and the process."""
-    found = subprocess.run(
-        ["pgrep", "-a", "-f", f"^/usr/bin/python3 {machines.folder}/machine-.*batch.py --kernel"],
-        capture_output=True, text=True, check=False)
+    found = run_program(
+        ["pgrep", "-a", "-f", f"^/usr/bin/python3 {machines.folder}/machine-.*batch.py --kernel"])
     return [("one" if f"{machines.folder}/machine-one" in line else "two", int(line.split()[0]))
             for line in found.stdout.splitlines()]
 
@@ -134,15 +131,12 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
     run = begun(machines, results, *MANY)
     wait_for_a_batch(machines, run)
     run.send_signal(signal.SIGINT)
-    said = run.communicate(timeout=DEADLINE_S)[1]
+    said = run.communicate(timeout=HANGS_S)[1]
     assert run.returncode == 130
     assert said.splitlines()[-1] in (  # whether a batch had come back by then
         "run.sh: interrupted", "run.sh: interrupted; what is measured is kept, the same command"
         " resumes")
-    until = time.monotonic() + 300
-    while measuring(machines):
-        assert time.monotonic() < until, "a batch outlives the run that asked for it"
-        time.sleep(0.1)
+    wait_until(lambda: not measuring(machines), "the batches of the run that was interrupted")
     run = begun(machines, results, *MANY)
     _, batch = wait_for_a_batch(machines, run)
     os.kill(batch, signal.SIGKILL)
@@ -175,9 +169,8 @@ def test_pages_are_the_same_by_two_guests_when_resumed_and_on_a_cluster(
         if name == "resumed":
             shutil.copytree(found["alone"], found[name], symlinks=True)
             keep_the_first(found[name] / "pages", 5)
-        done = subprocess.run(
-            command(found[name], *flags, "--no-figures", *PAGES), env=machines.environment,
-            capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        done = run_program(command(found[name], *flags, "--no-figures", *PAGES),
+                           env=machines.environment)
         assert done.returncode == 0, done.stderr
     expected = rows(found["alone"], "pages")
     assert len(expected) == 12 and all(row["verdict"] == "pass" for row in expected)
@@ -224,10 +217,9 @@ def test_what_cannot_be_reached_is_one_line(address: str, said: str, results: Pa
             shutil.copy(machines.folder / "ca.pem", tmp_path / "other")
     elif address == "none":
         environment = dict(os.environ)
-    done = subprocess.run(
+    done = run_program(
         command(results, "--cluster", address if ":" in address else machines.address,
-                *MANY), env=environment,
-        capture_output=True, text=True, timeout=120, check=False)
+                *MANY), env=environment)
     assert done.returncode == 4 and any(
         words in done.stderr for words in said.split("|")), done.stderr
     assert len(done.stderr.splitlines()) == 1

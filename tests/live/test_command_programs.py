@@ -24,6 +24,7 @@ import pytest
 
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
+from tests.running import HANGS_S, run_program
 from vtime.uml import find_kernel
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
@@ -100,10 +101,9 @@ def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Pat
 
 def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        done = subprocess.run(
-            [str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", "sh", "-c",
-                               "sleep 5; head -c 4; sleep 5; echo ends"], cwd=tmp_path,
-                              stdin=endless.stdout, capture_output=True, timeout=120, check=False)
+        done = run_program([PROJECT / "run.sh", "--results", tmp_path, "--", "sh", "-c",
+                            "sleep 5; head -c 4; sleep 5; echo ends"],
+                           cwd=tmp_path, stdin=endless.stdout, text=False)
         endless.kill()
     assert (done.returncode, done.stdout) == (0, b"y\ny\nends\n"), done.stderr
 
@@ -119,7 +119,7 @@ def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
         (frames,) = tmp_path.glob("commands/*/.guest/frames")
         found = frames.stat()
         process.stdin.close()
-        assert process.wait(120) == 0
+        assert process.wait(HANGS_S) == 0
     assert found.st_size > 3_000_000 and found.st_blocks * 512 < found.st_size / 2
 
 
@@ -132,7 +132,7 @@ def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:
         os.write(terminal, f"{PROJECT}/run.sh --results {tmp_path} -- sh -c 'tty; cat; echo ended'"
                            " > out 2>&1 < /dev/tty & wait; echo jobs: $(jobs -s | wc -l); exit\n"
                  .encode())
-        until = time.monotonic() + 120
+        until = time.monotonic() + HANGS_S
         while os.waitpid(child, os.WNOHANG) == (0, 0) and time.monotonic() < until:
             time.sleep(0.1)
         assert "not a tty\nended\n" in (tmp_path / "out").read_text()
@@ -145,9 +145,7 @@ def test_mininet_s_own_command_builds_the_networks_of_topo(tmp_path: Path) -> No
     """As the docstring of topo.py has it."""
     (line,) = re.findall(r"^    \./run\.sh -- (.*)$",
                          (PROJECT / "topo.py").read_text(), re.MULTILINE)
-    done = subprocess.run(
-        [str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", *line.split()],
-                          cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300)
+    done = run_program([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", *line.split()])
     assert done.returncode == 0 and "0% dropped (2/2 received)" in done.stderr, done.stderr
 
 

@@ -15,6 +15,7 @@ from firstflight.runs import runs
 from firstflight.study import registry
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
+from tests.running import run_program
 from vtime import uml
 
 # At 56 kbit/s timers send probes and segments again.
@@ -26,8 +27,7 @@ SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000", "--iw",
 def small(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of a small part of a scenario, by run.sh itself."""
     results = tmp_path_factory.mktemp("small") / "results"
-    done = subprocess.run(command(results, *SMALL), capture_output=True, text=True, timeout=300,
-                          check=False)
+    done = run_program(command(results, *SMALL))
     assert done.returncode == 0, done.stderr
     return results
 
@@ -55,9 +55,8 @@ def test_small_scenario_end_to_end(small: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: apt-get install tshark")
 def test_tshark_reads_the_same_first_flights(small: Path) -> None:
-    done = subprocess.run(["/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
-                           str(small / "zhao2019" / "latest-partial")], cwd=PROJECT,
-                          capture_output=True, text=True, timeout=300, check=False)
+    done = run_program(["/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
+                        str(small / "zhao2019" / "latest-partial")])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert done.stdout.startswith("8 of 8 transfers")
 
@@ -91,8 +90,7 @@ def test_a_disk_that_fills_up_is_no_failed_trial(small: Path, results: Path) -> 
     try:
         for size in ("36k", "60k", "9m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)
-            done = subprocess.run(command(results, *SMALL, "--no-figures"),
-                                  capture_output=True, text=True, timeout=300, check=False)
+            done = run_program(command(results, *SMALL, "--no-figures"))
             if size != "9m":
                 assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
                 assert "No space left on device" in done.stderr.splitlines()[-1], done.stderr

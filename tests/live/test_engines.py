@@ -20,6 +20,7 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import JobFolder, WorkerProcess
+from tests.running import HANGS_S, run_program
 from vtime.console import EngineCannot, EngineError
 from vtime.kernel.init import RESULTS
 from vtime.uml import VIRTUAL_TIME, guest_command, why_not
@@ -70,10 +71,10 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
                   " confine.load([(0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 317),"
                   " (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]);"
                   " os.execvp(sys.argv[1], sys.argv[1:])")
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-c", forbidding, sys.executable, "experiment.py", "--engine", "uml",
          "--scenario", "zhao2019", "--rtt", "50", "--bw", "1000", "--results", str(tmp_path)],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False)
+        cwd=Path(__file__).parents[2])
     assert done.returncode == 4, done.stderr
     unconfined, *_, cannot = done.stderr.splitlines()
     assert "lacks seccomp filters" in unconfined and "that you trust" in unconfined
@@ -88,9 +89,8 @@ def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_p
              " confine.load([(0x20, 0, 0, 0), (0x15, 0, 3, 319), (0x20, 0, 0, 24), (0x45, 0, 1, 16),"
              " (6, 0, 0, 0x50000 | 22), (6, 0, 0, 0x7fff0000)]);"
              " os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])")
-    done = subprocess.run([sys.executable, "-c", older, str(tmp_path), *guest_command(kernel)],
-                          cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=300, check=False)
+    done = run_program([sys.executable, "-c", older, str(tmp_path), *guest_command(kernel)],
+                       cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL)
     assert "from the guest" in done.stdout, done.stdout + done.stderr
 
 
@@ -98,22 +98,19 @@ def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_p
 def test_a_guest_needs_nothing_of_dev_shm(kernel: Path, tmp_path: Path) -> None:
     """In a container it is small, and may not be executed."""
     (tmp_path / "command.json").write_text(json.dumps(["echo", "from the guest"]))
-    done = subprocess.run(
+    done = run_program(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c",
          'mount -t tmpfs -o ro,noexec tmpfs /dev/shm && exec "$@"', "sh", *guest_command(kernel)],
-        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-        check=False)
+        cwd=tmp_path, stdin=subprocess.DEVNULL)
     assert "from the guest" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can forbid it, to processes of its own")
 def test_a_machine_that_lets_no_memory_be_executed_is_told_so(kernel: Path,
                                                               tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
-         'sysctl -qw vm.memfd_noexec=2 && exec "$@"', "sh", *guest_command(kernel)],
-        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-        check=False)
+    done = run_program(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
+                        'sysctl -qw vm.memfd_noexec=2 && exec "$@"', "sh", *guest_command(kernel)],
+                       cwd=tmp_path, stdin=subprocess.DEVNULL)
     assert "sysctl -w vm.memfd_noexec=0" in why_not(done.stdout + done.stderr), done.stdout
 
 
@@ -175,7 +172,7 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
                if not (real_time and word == VIRTUAL_TIME)]
     with (folder / "console.log").open("wb") as console:
         subprocess.run(booting, cwd=folder, stdin=subprocess.DEVNULL,
-                       stdout=console, stderr=subprocess.STDOUT, timeout=300, check=False)
+                       stdout=console, stderr=subprocess.STDOUT, timeout=HANGS_S, check=False)
     return int((folder / "status").read_text())
 
 
@@ -289,7 +286,7 @@ def guest(kernel: Path, folder: Path, program: str) -> list[str]:
 
 def seen_by(kernel: Path, folder: Path, program: str) -> list[int]:
     subprocess.run(guest(kernel, folder, program), cwd=folder, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, timeout=300, check=False)
+                   stdout=subprocess.DEVNULL, timeout=HANGS_S, check=False)
     seen: list[int] = json.loads((folder / "seen.json").read_text())
     return seen
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT
+from tests.running import HANGS_S, run_program
 from vtime import confine
 from vtime.kernel.init import RESULTS
 
@@ -155,8 +156,7 @@ def escape(kernel: Path, place: Path, port: int, owner: int) -> dict[str, list[s
         os.chown(path, owner, owner if owner != os.geteuid() else -1)
     before = seen_of(outside)
     command = for_everybody(kernel, place, owner)
-    done = subprocess.run([*as_user(owner), *command], cwd=folder, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120, check=False)
+    done = run_program([*as_user(owner), *command], cwd=folder, stdin=subprocess.DEVNULL)
     assert (folder / "told.json").is_file(), done.stdout + done.stderr
     assert seen_of(outside) == before
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -184,7 +184,7 @@ def for_everybody(kernel: Path, place: Path, owner: int) -> list[str]:
               " print(json.dumps(uml.guest_command(Path(sys.argv[1]))))")
     done = subprocess.run(
         [*as_user(owner), sys.executable, "-B", "-c", asking, str(place / "linux")],
-                          cwd=place / "project", capture_output=True, text=True, timeout=300,
+                          cwd=place / "project", capture_output=True, text=True, timeout=HANGS_S,
                           check=True)
     command: list[str] = json.loads(done.stdout)
     return command

@@ -31,6 +31,7 @@ from firstflight.study.load.verify import judge_load
 from firstflight.study.questions import question
 from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import Driver, command, rows, watched
+from tests.running import run_program
 from tests.transfers import transfer
 from tests.unit.core.example import whole
 from vtime.kernel.init import RESULTS
@@ -105,8 +106,7 @@ def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path)
                     time.sleep(0.02)
                 begun.send_signal(signal.SIGINT)
             assert begun.returncode == 130
-        done = subprocess.run(command(folder, *requested, *flags), capture_output=True, text=True,
-                              timeout=200, check=False)
+        done = run_program(command(folder, *requested, *flags))
         assert done.returncode == 0, done.stderr
         (run,) = (path.parent for path in folder.glob("own/2*/run.json"))
         with (run / "trials.csv").open() as file:
@@ -157,9 +157,8 @@ def test_a_cell_of_a_set_up_is_measured_under_every_cause(
 
 
 def test_a_cell_that_has_to_fail_fails_without_a_packet(results: Path, kernel: Path) -> None:
-    done = subprocess.run(command(results, "--as-published", "zhao2019", "--rtt", "3000", "--bw",
-                                  "1000", "--iw", "3", "--no-figures"),
-                          capture_output=True, text=True, timeout=300, check=False)
+    done = run_program(command(results, "--as-published", "zhao2019", "--rtt", "3000", "--bw",
+                               "1000", "--iw", "3", "--no-figures"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "- failed as expected, 4 trials: curl" in done.stdout
     measured = rows(results, "zhao2019_as_published")
@@ -308,8 +307,7 @@ def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) ->
     (tmp_path / "trial.json").write_text(json.dumps(short.job()))
     (tmp_path / "command.json").write_text(json.dumps(
         ["/usr/bin/python3", "-c", KILLING, RESULTS]))
-    done = subprocess.run(guest_command(kernel), cwd=tmp_path, check=False,
-                          capture_output=True, text=True, timeout=120)
+    done = run_program(guest_command(kernel), cwd=tmp_path)
     assert (tmp_path / "status").read_text() == "0\n", done.stdout[-800:]
     observation = json.loads((tmp_path / "observation.json").read_text())
 

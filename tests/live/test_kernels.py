@@ -15,6 +15,7 @@ import pytest
 
 from firstflight.runs.results.record_file import make_seal
 from tests.live.conftest import PROJECT, Driver
+from tests.running import run_program
 
 CUBIC = "net/ipv4/tcp_cubic.c"
 NAME = "live-test"
@@ -30,8 +31,7 @@ NETWORK = ("--rtt", "40", "--bw", "10000", "--size", "1MB", "--queue", "8", "--i
 
 
 def install(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(PROJECT / "install.sh"), *words], capture_output=True, text=True,
-                          check=False, timeout=1800)
+    return run_program([str(PROJECT / "install.sh"), *words])
 
 
 @pytest.fixture(name="patch", scope="module")
@@ -154,10 +154,9 @@ def test_two_kernels_of_one_source_send_the_same_packets(plain: str, busy: int, 
         for _ in range(busy):
             spinning = stack.enter_context(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
             stack.callback(spinning.kill)
-        done = subprocess.run(
-            [str(PROJECT / "run.sh"), "--kernel", f"default,{plain}", "--results", str(tmp_path / "out"),
-             "--readable", ".", "--", "python3", "link.py"],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+        done = run_program([PROJECT / "run.sh", "--kernel", f"default,{plain}", "--results",
+                            tmp_path / "out", "--readable", ".", "--", "python3", "link.py"],
+                           cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no packet differs, of " in done.stdout, done.stdout
     assert "In the end nothing differs" in done.stdout

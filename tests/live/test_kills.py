@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import pty
 import select
-import subprocess
 import time
 from pathlib import Path
 
 from tests import kills, leftovers
-from tests.live.conftest import PROJECT, command, processes_with, rows, wait_until, watched
+from tests.live.conftest import command, processes_with, rows, watched
+from tests.running import HANGS_S, run_program, wait_until
 
 FLAGS = ("--scenario", "zhao2019", "--rtt", "20,100,500",
          "--bw", "256,512,1000,2000", "--iw", "3,10")
@@ -26,8 +26,7 @@ def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
     if os.geteuid() == 0:  # else it starts itself anew, within mounts of its own
         words = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", kills.OWN,
                  "sh", *words]
-    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=900,
-                          check=False, env={**os.environ, leftovers.OWN: "own"})
+    done = run_program(words, env={**os.environ, leftovers.OWN: "own"})
     assert done.returncode == 0 and done.stdout.endswith(" 0 faults\n"), done.stdout + done.stderr
 
 
@@ -37,7 +36,7 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
     if run == 0:
         words = watched(results, "--no-figures", *FLAGS)
         os.execvp(words[0], words)
-    said, until, pressed = b"", time.monotonic() + 120, False
+    said, until, pressed = b"", time.monotonic() + HANGS_S, False
     while time.monotonic() < until:
         if select.select([terminal], [], [], 0.01)[0]:
             try:
@@ -59,8 +58,7 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
 def resumed(results: Path) -> None:
     """The same command measures the rest, and only that."""
     before = rows(results)
-    done = subprocess.run(command(results, "--no-figures", *FLAGS), capture_output=True, text=True,
-                          timeout=300, check=False)
+    done = run_program(command(results, "--no-figures", *FLAGS))
     assert done.returncode == 0 and "resuming" in done.stderr, done.stdout + done.stderr
     measured = rows(results)
     # In the order of the trials by then, which is not that in which guests end.

@@ -16,6 +16,7 @@ import pytest
 import vtime
 from tests.conftest import PROJECT
 from tests.live.conftest import Driver
+from tests.running import run_program
 from vtime.uml import find_kernel
 
 
@@ -44,8 +45,7 @@ def test_a_stock_kernel_has_the_same_windows_and_flights(kernel: Path) -> None:
 
 def run(*command: str) -> str:
     """The command's standard output; fails the test with its words where its status is not 0."""
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=900,
-                          check=False)
+    done = run_program(command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     return done.stdout
 
@@ -64,10 +64,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
                         ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, source)
-    done = subprocess.run(
+    done = run_program(
         ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
-         "--no-build-isolation", "--target", str(target), str(source)],
-        capture_output=True, text=True, check=False, timeout=300)
+         "--no-build-isolation", "--target", str(target), str(source)])
     if "No module named pip" in done.stderr:
         pytest.skip("no pip to install with")
     assert done.returncode == 0, done.stderr
@@ -78,9 +77,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_the_example_of_the_readme(place: Path, tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (PROJECT / "vtime/README.md").read_text(),
                             re.DOTALL)
-    done = subprocess.run(["/usr/bin/python3", "-c", example], cwd=tmp_path, check=False,
-                          env={**os.environ, "PYTHONPATH": str(place)}, capture_output=True,
-                          text=True)
+    done = run_program(["/usr/bin/python3", "-c", example], cwd=tmp_path,
+                       env={**os.environ, "PYTHONPATH": str(place)})
     assert done.returncode == 0, done.stderr
     first, second, told, answer = filter(None, done.stdout.splitlines())
     assert "00:00:00" in first and "01:00:00" in second and answer == "done"
@@ -117,9 +115,9 @@ def runs(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
     environment = {name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
                    for name, value in step["env"].items()}
     assert step["shell"] == "bash" and "${{" not in step["run"]
-    return subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-                          cwd=workspace, capture_output=True, text=True, timeout=300, check=False,
-                          env={**os.environ, **environment, "GITHUB_ACTION_PATH": str(PROJECT)})
+    return run_program(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                       cwd=workspace,
+                       env={**os.environ, **environment, "GITHUB_ACTION_PATH": str(PROJECT)})
 
 
 @pytest.mark.parametrize(("condition", "status"), [

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import experiment
 from tests.live.conftest import PROJECT, Driver, rows
+from tests.running import run_program
 
 
 @pytest.mark.parametrize("flags", [
@@ -47,10 +47,9 @@ def test_what_cannot_be_saved_is_told_and_the_rest_is_saved(drive: Driver, resul
 
 def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_path: Path) -> None:
     name = "-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)" + "x" * 100
-    done = subprocess.run(
+    done = run_program(
         [str(PROJECT / "run.sh"), "--rtt", "25", "--iw", "3,10", f"--results={name}/r",
-         f"--figures={name}/f"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-        check=False)
+         f"--figures={name}/f"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / name / "r" / "own").glob("*-uml")
     assert (run / "trials.csv").read_text().count("\n") > 1

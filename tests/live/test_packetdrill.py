@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.conftest import PROJECT
+from tests.running import run_program
 from vtime.uml import built_kernel_for_commands, find_kernel
 
 PROGRAM = os.environ.get("FIRST_FLIGHT_PACKETDRILL") or shutil.which("packetdrill")
@@ -51,10 +52,9 @@ def ran(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """A command in virtual time, which finds packetdrill on its PATH; no program of ours."""
     program = Path(PROGRAM or "/usr/bin/packetdrill").absolute()
     readable = ("--readable", program) if PROGRAM else ()
-    return subprocess.run(
+    return run_program(
         [PROJECT / "run.sh", *readable, "--results", folder.parent / "results", "--quiet", "--",
-         *words], cwd=folder, capture_output=True, text=True, timeout=3600,
-        stdin=subprocess.DEVNULL, check=False,
+         *words], cwd=folder, stdin=subprocess.DEVNULL,
         env={**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"})
 
 

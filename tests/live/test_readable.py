@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.conftest import PROJECT
+from tests.running import run_program
 from vtime import readable
 from vtime.uml import find_kernel
 
@@ -132,10 +133,10 @@ class Place:
         """./run.sh -- words, as the user, in a folder."""
         user = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
                 "--"] if self.uid != os.geteuid() else []
-        return subprocess.run(
+        return run_program(
             [*user, str(self.project / "run.sh"), "--results", str(self.path / "results"), *flags,
              "--", *words], cwd=folder or self.work, env={**self.environment, **environment},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+            stdin=subprocess.DEVNULL)
 
 
 USERS = [ROOT, OTHER] if os.geteuid() == 0 else [os.geteuid()]

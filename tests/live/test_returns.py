@@ -20,6 +20,7 @@ import pytest
 
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
+from tests.running import HANGS_S, run_program
 from vtime.command import frames
 from vtime.uml import find_kernel
 
@@ -126,7 +127,7 @@ def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int)
                           stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == b"up\n"
-        until = time.monotonic() + 60  # several that come at once are one
+        until = time.monotonic() + HANGS_S  # several that come at once are one
         while process.poll() is None and time.monotonic() < until:
             process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -166,10 +167,10 @@ def test_a_full_disk_keeps_the_old_file_and_all_that_fits(work: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", str(work)], check=True)
     try:
         (work / "old").write_text("as before")
-        done = subprocess.run(
+        done = run_program(
             [str(PROJECT / "run.sh"), "--write-back", "--results", str(work.parent.parent / "r"),
              "--", "sh", "-c", "echo a > a; head -c 5M /dev/zero > old; echo z > z"], cwd=work,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            stdin=subprocess.DEVNULL)
         assert done.returncode == 1 and "old: No space left on device" in done.stderr
         assert (work / "old").read_text() == "as before" and (work / "z").read_text() == "z\n"
         assert sorted(os.listdir(work)) == ["a", "old", "z"]
@@ -184,7 +185,7 @@ def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
          "sh", "-c",
          f"for n in $(seq 50); do echo {number} > f$n; done; echo {number} > g{number}"],
         cwd=work, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for number in range(4)]
-    assert [process.wait(300) for process in running] == [0] * 4
+    assert [process.wait(HANGS_S) for process in running] == [0] * 4
     assert {(work / f"f{number}").read_text() for number in range(1, 51)} <= {
         f"{number}\n" for number in range(4)}
     assert all((work / f"g{number}").read_text() == f"{number}\n" for number in range(4))
@@ -272,10 +273,9 @@ ASKS = ("select", "poll", "again", "end of file", "mn", "yield", "wait")  # whic
 def spun(folder: Path, count: int, seconds: float, *kinds: str) -> dict[str, tuple[int, float]]:
     """By the kind of wait: rounds of all waits, and seconds by which the latest was late."""
     (folder / "spins.py").write_text(SPINS)
-    done = subprocess.run(
+    done = run_program(
         [PROJECT / "run.sh", "--results", folder.parent / "results", "--quiet", "--", "python3",
-         "spins.py", str(count), str(seconds), *kinds], cwd=folder, capture_output=True, text=True,
-        timeout=600, stdin=subprocess.DEVNULL, check=False)
+         "spins.py", str(count), str(seconds), *kinds], cwd=folder, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert "python3 spins: it waits without sleeping" in done.stderr
     lines = [line.split(",") for line in done.stdout.splitlines()]
@@ -307,10 +307,9 @@ def test_many_short_waits_take_few_rounds(folder: Path) -> None:
 
 
 def test_mininet_whose_input_has_ended_waits_for_its_hosts(folder: Path) -> None:
-    done = subprocess.run(
+    done = run_program(
         [PROJECT / "run.sh", "--results", folder.parent / "results", "--", "mn", "--topo",
-         "single,2", "--switch", "lxbr", "--controller", "none"],
-        cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+         "single,2", "--switch", "lxbr", "--controller", "none"], cwd=folder,
         input="h1 sleep 10\nh2 date +%S.%3N\nexit\n")
     assert done.returncode == 0, done.stderr
     assert "completed in 10." in done.stderr + done.stdout and "mn spins" in done.stderr

@@ -17,6 +17,7 @@ from firstflight.testbed.hosts import certificates
 from firstflight.testbed.hosts.certificates import ChainSpec
 from firstflight.testbed.hosts.tls_records import newer_openssl
 from tests.live.conftest import Driver, command, rows, unwrapped
+from tests.running import run_program
 from vtime import system
 
 NETWORK = ("--rtt", "100", "--bw", "10000", "--iw", "10", "--no-figures")
@@ -90,9 +91,8 @@ def test_nginx_speaks_http_2_and_resumes(drive: Driver, results: Path) -> None:
 def test_where_nginx_is_missing_its_trials_are_skipped(results: Path, kernel: Path) -> None:
     def without_nginx(*flags: str) -> subprocess.CompletedProcess[str]:
         hidden = "mount --bind /dev/null /usr/sbin/nginx; exec \"$@\""
-        return subprocess.run(["unshare", "--mount", "sh", "-c", hidden, "sh",
-                               *command(results, *NETWORK, *flags)], capture_output=True,
-                              text=True, timeout=120, check=False)
+        return run_program(["unshare", "--mount", "sh", "-c", hidden, "sh",
+                            *command(results, *NETWORK, *flags)])
     done = without_nginx("--server", "builtin,nginx")
     assert done.returncode == 0 and "1 of 2 trials do not count:" in done.stdout
     assert "- skipped: nginx is missing: ./install.sh --with-nginx brings it" in done.stdout

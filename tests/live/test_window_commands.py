@@ -22,6 +22,7 @@ import pytest
 
 from firstflight.study.users import window_commands as commands
 from tests.conftest import PROJECT
+from tests.running import HANGS_S, run_program
 
 GATEWAY, SERVER, CLIENT = "192.0.2.1", "192.0.2.5", "203.0.113.1"
 GATEWAY6, SERVER6, CLIENT6 = "fe80::1", "2001:db8::5", "2001:db8:1::1"
@@ -60,8 +61,7 @@ class Host:
         return ["nsenter", "--target", self.pid, "--net", "--mount", "--pid", "bash", "-c", script]
 
     def sh(self, script: str) -> str:
-        done = subprocess.run(self.entering(f"set -e\n{script}"), capture_output=True, text=True,
-                              timeout=300, check=False, cwd=PROJECT)
+        done = run_program(self.entering(f"set -e\n{script}"))
         assert done.returncode == 0, f"{script}: {done.stderr}"
         return done.stdout
 
@@ -70,7 +70,7 @@ class Host:
 
     def until(self, script: str, holds: Callable[[str], object]) -> str:
         """What a command prints once it holds."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + HANGS_S
         while True:
             out = self.sh(script)
             if holds(out):
@@ -229,8 +229,7 @@ def lines_of(section: str) -> str:
 
 
 def version() -> int:
-    found = re.search(r"systemd (\d+)", subprocess.run(
-        ["networkctl", "--version"], capture_output=True, text=True, check=False).stdout)
+    found = re.search(r"systemd (\d+)", run_program(["networkctl", "--version"]).stdout)
     return int(found[1]) if found else 0
 
 
@@ -260,8 +259,8 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Debian's packages of the programs that keep a window, in a folder."""
     folder = tmp_path_factory.mktemp("packages")
     folder.chmod(0o755)
-    done = subprocess.run(["apt-get", "download", *PACKAGES], cwd=folder, capture_output=True,
-                          text=True, check=False) if shutil.which("apt-get") else None
+    done = run_program(
+        ["apt-get", "download", *PACKAGES], cwd=folder) if shutil.which("apt-get") else None
     if done is None or done.returncode != 0:
         pytest.skip("the packages of these programs cannot be fetched here")
     for package in sorted(folder.glob("*.deb")):

@@ -13,16 +13,16 @@ import select
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
+
+from tests.running import HANGS_S, wait_until
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
                None)
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--remote-debugging-pipe", "--no-first-run", "--disable-extensions",
          "--disable-background-networking", "about:blank")
-DEADLINE_S = 120.0  # a machine with much to do
 FREE = 10  # from which file descriptor on none is in the way of 3 and 4
 
 
@@ -81,10 +81,8 @@ class Browser:
         self.ask("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.ask("Page.navigate", url=page.resolve().as_uri())
-        until = time.monotonic() + DEADLINE_S
-        while self.value("document.readyState + location.protocol") != "completefile:":
-            assert time.monotonic() < until, "the page does not load"
-            time.sleep(0.05)
+        wait_until(lambda: self.value("document.readyState + location.protocol") == "completefile:",
+                   "the page")
 
     def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):
@@ -94,10 +92,8 @@ class Browser:
                      windowsVirtualKeyCode={"Tab": 9, "Enter": 13, " ": 32}[key])
 
     def _next(self) -> dict[str, Any]:
-        until = time.monotonic() + DEADLINE_S
         while b"\0" not in self.buffer:
-            wait_s = until - time.monotonic()
-            assert wait_s > 0 and select.select([self.reads], [], [], wait_s)[0], "no answer"
+            assert select.select([self.reads], [], [], HANGS_S)[0], "no answer"
             more = os.read(self.reads, 1 << 20)
             assert more, "the browser has ended"
             self.buffer += more

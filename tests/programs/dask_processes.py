@@ -7,10 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.running import wait_until
 
 # It ends with its standard input. From a server of forks workers start without importing all of
 # Dask each.
@@ -26,9 +27,6 @@ if __name__ == "__main__":
         print(local.scheduler_address, flush=True)
         sys.stdin.read()
 """
-
-
-START_DEADLINE_S = 600  # of a worker, on a machine with a hundred times as much to do
 
 
 @contextmanager
@@ -98,12 +96,12 @@ class Machines:
 
     def _wait_for_worker(self, name: str) -> None:
         """Wait until the scheduler knows a worker."""
-        until = time.monotonic() + START_DEADLINE_S
         log = self.folder / f"{name}.log"
-        while b"Registered to" not in log.read_bytes():
-            assert self.processes[name].poll() is None and time.monotonic() < until, (
-                f"worker {name} did not start: {log.read_text()}")
-            time.sleep(0.1)
+
+        def registered() -> bool:
+            assert self.processes[name].poll() is None, log.read_text()
+            return b"Registered to" in log.read_bytes()
+        wait_until(registered, f"worker {name}")
 
     def kill(self, name: str) -> None:
         """As a machine that loses its power."""

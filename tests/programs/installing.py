@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 from tests.conftest import PROJECT
+from tests.running import run_program
 
 GUEST = PROJECT / "vtime" / "kernel"
 
@@ -21,8 +22,8 @@ def run(script: Path, *arguments: str, cache: Path,
     """Run a script with an empty cache of its own, as a user without sudo's variables would."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("SUDO_", "FIRST_FLIGHT_"))}
-    return subprocess.run([str(script), *arguments], capture_output=True, text=True, check=False,
-                          timeout=300, env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
+    return run_program([str(script), *arguments],
+                       env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
 
 
 

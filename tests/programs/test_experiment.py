@@ -24,6 +24,7 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
 from tests.conftest import PROJECT
+from tests.running import HANGS_S, run_program
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 
@@ -154,8 +155,7 @@ def test_no_command_waits_for_slow_libraries() -> None:
               "import firstflight.study.fetches.findings\n"
               "slow = {'numpy', 'scipy', 'matplotlib', 'dpkt', 'jinja2'}"
               " & {*sys.modules}; sys.exit(f'{slow}' if slow else 0)")
-    done = subprocess.run([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent,
-                          capture_output=True, text=True, check=False)
+    done = run_program([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent)
     assert done.returncode == 0, done.stderr
 
 
@@ -171,10 +171,8 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
     """-S: without the packages that install.sh brings. Nothing is measured."""
     if flags[0] in ("zhao2019", "dukkipati2010", "--rtt") and sys.version_info < (3, 11):
         pytest.skip("a scenario is read with a package")
-    done = subprocess.run(
-        [sys.executable, "-S", "-B", PROJECT / "experiment.py", experiment.READ_ONLY,
-                           *flags], cwd=tmp_path, capture_output=True, text=True,
-                           check=False, timeout=300)
+    done = run_program([sys.executable, "-S", "-B", PROJECT / "experiment.py", experiment.READ_ONLY,
+                                          *flags], cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert done.stderr.startswith(line) and done.stderr.count("\n") == bool(line)
     assert not list(tmp_path.iterdir())
@@ -246,7 +244,7 @@ def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: P
     done = subprocess.run(
         [sys.executable, "-c", MEASURED_BEFORE, "zhao2019", "zhao2019", "--quiet",
          "--results", tmp_path / "results", "--figures", tmp_path / "figures"], cwd=PROJECT,
-        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=100)
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=HANGS_S)
     os.close(writing)
     assert (done.returncode, done.stderr) == (errors.UNREAD, "")
     pages = list((tmp_path / "results" / "zhao2019").glob("*-uml/report.html"))
@@ -274,7 +272,7 @@ def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", MEASURED_BEFORE, "zhao2019", "--quiet", "--results",
              tmp_path / "results", "--figures", tmp_path / "figures"], stdout=full, cwd=PROJECT,
-            stderr=subprocess.PIPE, text=True, check=False, timeout=100)
+            stderr=subprocess.PIPE, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == errors.FAILED and "No space left on device" in done.stderr
     assert list((tmp_path / "results" / "zhao2019").glob("*-uml/report.html"))
 

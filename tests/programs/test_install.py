@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import PROJECT
 from tests.programs.installing import GUEST, builders, changed, deaf, packed, run, stubs
+from tests.running import run_program, wait_until
 
 
 @pytest.fixture
@@ -50,8 +50,7 @@ def fill(folder: Path, source: str, origin: str) -> None:
 
 def test_without_home_the_cache_is_in_the_home_that_passwd_has() -> None:
     """As Python's Path.home(), by which others find what is beside it."""
-    done = subprocess.run([str(GUEST / "build.sh"), "--path"], env={}, capture_output=True,
-                          text=True, check=False)
+    done = run_program([str(GUEST / "build.sh"), "--path"], env={})
     assert done.stdout.startswith(
         f"{pwd.getpwuid(os.geteuid()).pw_dir}/.cache/first-flight/kernel/"), done
 
@@ -152,7 +151,7 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
     folder.mkdir()
     words = [sys.executable, GUEST / "exchange.py", "import",
              packed(tmp_path / "file", **changes), folder]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_program(words)
     assert done.returncode == 2 and why in done.stderr and not list(folder.iterdir())
     words[3] = packed(tmp_path / "sound")
     assert subprocess.run(words, check=False).returncode == 0
@@ -166,8 +165,7 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
 def test_a_file_that_is_no_kernel_is_not_taken(file: str, why: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     key = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout).parent.name.partition("-")[0]
-    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True,
-                              check=False).stdout
+    compiler = run_program(["gcc", "--version"]).stdout
     sound = packed(tmp_path / "sound", configuration=key,
                    compiler=compiler.partition("\n")[0] or "gcc 12")
     (tmp_path / "notes").write_text("no tar")
@@ -373,10 +371,7 @@ def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> Non
                           preexec_fn=deaf) as process:
         (home / "alive").read_text()  # until it installs
         process.kill()
-    deadline = time.monotonic() + 120
-    while "ended" not in (home / "called").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: "ended" in (home / "called").read_text(), "the end of the installation")
 
 
 def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.programs.installing import builders, changed, deaf, packed
+from tests.running import HANGS_S, run_program, wait_until
 
 # Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it waits
 # with a child, as make waits for gcc, which keeps the FIFO `alive` open. `names.sed` has the names of
@@ -65,8 +65,7 @@ class Building:
 
     def built(self) -> subprocess.CompletedProcess[str]:
         (self.home / "hang").unlink(missing_ok=True)
-        return subprocess.run([self.guest / "build.sh"], env=self.environment, capture_output=True,
-                              text=True, check=False, timeout=100)
+        return run_program([self.guest / "build.sh"], env=self.environment)
 
     def made(self, what: str) -> int:
         """How often make was asked for it."""
@@ -83,10 +82,11 @@ class Building:
         process = subprocess.Popen([self.home / "tree" / script], env=self.environment, text=True,
                                    start_new_session=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, preexec_fn=caller)
-        deadline = time.monotonic() + 100
-        while not has_writer(alive):
-            assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-            time.sleep(0.01)
+
+        def compiles() -> bool:
+            assert process.poll() is None, process.communicate()
+            return has_writer(alive)
+        wait_until(compiles, "the compiler")
         return process, alive
 
     def struck(self, script: str, way: signal.Signals,
@@ -94,9 +94,9 @@ class Building:
         """The status of such a build that a signal has struck, and what it said; all of it is gone."""
         process, alive = self.compiling(script, caller)
         process.send_signal(way)
-        _, printed = process.communicate(timeout=300)
+        _, printed = process.communicate(timeout=HANGS_S)
         os.set_blocking(alive, True)
-        assert select.select([alive], [], [], 60)[0], "a compiler is left"
+        assert select.select([alive], [], [], HANGS_S)[0], "a compiler is left"
         os.close(alive)
         return process.returncode, printed
 
@@ -187,9 +187,7 @@ def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(
     origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
     forged = packed(building.home / "file", **origin,
                     kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
-    done = subprocess.run([building.guest / "build.sh", "--import", forged],
-                          env=building.environment,
-                          capture_output=True, text=True, check=False, timeout=100)
+    done = run_program([building.guest / "build.sh", "--import", forged], env=building.environment)
     if "no Landlock" in done.stderr:
         pytest.skip("kernels from elsewhere run confined only")
     assert done.returncode == 0, done.stderr
@@ -243,10 +241,8 @@ def test_the_kernels_that_are_missing_are_built(flags: list[str], kernels: list[
     (building.guest / "build.sh").write_text(
         f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{building.home}/called\n'
         f'[ {status} = 0 ] || case "$*" in *--mininet*) exec sleep 1000;; esac\nexit {status}\n')
-    done = subprocess.run([building.home / "tree" / "install.sh", *flags], env={
-        name: value for name, value in building.environment.items()
-        if name != "FIRST_FLIGHT_KERNEL_SOURCE"},
-        capture_output=True, text=True, check=False, timeout=100)
+    del building.environment["FIRST_FLIGHT_KERNEL_SOURCE"]
+    done = run_program([building.home / "tree" / "install.sh", *flags], env=building.environment)
     assert done.returncode == status, done.stderr
     called = building.home / "called"
     builds = called.read_text().splitlines() if called.exists() else []

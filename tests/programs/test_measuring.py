@@ -18,7 +18,7 @@ from firstflight.runs import runs
 from firstflight.runs.kinds import Study
 from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine,
                                         save_trial_files, measure)
-from tests.conftest import PROJECT
+from tests.running import run_program
 from tests.unit.core.example import KIND, Record, Trial, changed, record, study
 from tests.unit.core.example_run import Engine, Seen
 
@@ -28,10 +28,8 @@ KEPT = "; what is measured is kept, the same command resumes\n"
 
 def measured(results: Path, *prefix: str, capture_bytes: int = 10
              ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*prefix, sys.executable, "-m", "tests.unit.core.example_run", str(results),
-         str(capture_bytes), str(TRIALS)],
-        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300)
+    return run_program([*prefix, sys.executable, "-m", "tests.unit.core.example_run", str(results),
+                        str(capture_bytes), str(TRIALS)])
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

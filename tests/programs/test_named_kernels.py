@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.programs.installing import GUEST, builders, run
 from tests.programs.test_kernel_build import Building, building
+from tests.running import run_program
 
 building = building  # a fixture of theirs
 INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
@@ -174,8 +175,7 @@ def test_a_disk_that_gets_full_while_a_source_is_read_is_told_in_a_line(building
 def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:
     """Of those of the default kernel first; what fails leaves them and the kernel where they were."""
     def built(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([building.guest / "build.sh", *words], env=building.environment,
-                              capture_output=True, text=True, check=False, timeout=100)
+        return run_program([building.guest / "build.sh", *words], env=building.environment)
 
     assert built("--keep-objects").returncode == 0
     tree = building.root / "trees" / "trials-7.2"

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import plot
 from docs import update
 from firstflight.runs import scenario_file
 from tests.conftest import PROJECT
+from tests.running import run_program
 
 GOLDEN = PROJECT / "tests" / "golden" / "zhao2019_trials.csv"
 FIGURES = ("fig5_rtt", "fig5_bw", "fig5_bdp")
@@ -48,9 +48,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(
         tmp_path: Path, results: Path) -> None:
-    done = subprocess.run([sys.executable, str(PROJECT / "plot.py"), "--results", str(results),
-                           "--figures", str(tmp_path)],
-                          capture_output=True, text=True, timeout=120, check=False)
+    done = run_program([sys.executable, str(PROJECT / "plot.py"), "--results", str(results),
+                        "--figures", str(tmp_path)])
     assert done.returncode == 0 and done.stderr == "", done.stderr
     paths = [Path(line) for line in done.stdout.splitlines()]
     assert [path.name for path in paths] == [

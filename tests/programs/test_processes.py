@@ -20,6 +20,7 @@ from firstflight.base.errors import INTERRUPTED, UNREAD, USAGE, FirstFlightError
 from tests import kills, leftovers
 from tests.conftest import PROJECT
 from tests.leftovers import CHANGED, DOUBLED, FILES, LOST, PROCESSES, WORDS, Machine
+from tests.running import HANGS_S, run_program
 
 LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
 
@@ -27,7 +28,8 @@ LIST = [sys.executable, str(PROJECT / "experiment.py"), "--list"]
 def test_a_reader_that_has_left_ends_a_program_quietly() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(LIST, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=300)
+    done = subprocess.run(LIST, stdout=writing, stderr=subprocess.PIPE, check=False,
+                          timeout=HANGS_S)
     os.close(writing)
     assert (done.returncode, done.stderr) == (UNREAD, b"")
 
@@ -35,7 +37,7 @@ def test_a_reader_that_has_left_ends_a_program_quietly() -> None:
 def test_what_cannot_be_written_is_told_once() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-                              timeout=300)
+                              timeout=HANGS_S)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr
 
@@ -47,7 +49,7 @@ def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*LIST[:-1], *words], stdout=subprocess.PIPE, stderr=full,
-                              check=False, timeout=300, env=environment)
+                              check=False, timeout=HANGS_S, env=environment)
     assert done.returncode == status and bool(done.stdout) == (status == 0)
 
 
@@ -60,8 +62,8 @@ def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
                "    return 0 if file.fileno() > 2 else 1\n"
                "run_main('x', main)")
     kept = tmp_path / "kept"
-    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", program,
-                           str(kept)], cwd=PROJECT, capture_output=True, check=False, timeout=300)
+    done = run_program(["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", program,
+                        str(kept)], text=False)
     assert done.returncode == 0 and kept.read_text() == ""
     assert done.stdout == (b"" if ">&-" in closed.replace("2>", "") else b"out\n")
 
@@ -75,7 +77,7 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
     next(line for line in started.stderr if line.rpartition("|")[2].strip() == "argparse")
     started.send_signal(signal.SIGINT)
     printed = started.stderr.read()
-    assert started.wait(120) in (-signal.SIGINT, INTERRUPTED)
+    assert started.wait(HANGS_S) in (-signal.SIGINT, INTERRUPTED)
     assert "Traceback" not in printed and "KeyboardInterrupt" not in printed
 
 
@@ -89,9 +91,8 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
                "    signal.signal(signal.SIGTERM, interrupt)\n"
                "    import slow; time.sleep(60); return 0\n"
                "run_main('x', main)")
-    done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, capture_output=True,
-                          text=True, check=False, timeout=300,
-                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    done = run_program([sys.executable, "-c", program],
+                       env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "imported\n",
                                                            "x: interrupted\n")
 
@@ -159,8 +160,7 @@ command_line.run_main("x", globals()[sys.argv[1]])
     ("at_the_end", 3, "")])
 def test_ctrl_c_is_one_line_however_often_and_whenever_it_comes(moment: str, status: int,
                                                                 line: str) -> None:
-    done = subprocess.run([sys.executable, "-c", STRUCK, moment], capture_output=True, text=True,
-                          check=False, timeout=300, cwd=PROJECT)
+    done = run_program([sys.executable, "-c", STRUCK, moment])
     assert (done.returncode, done.stderr) == (status, line)
 
 
@@ -176,7 +176,7 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
                           text=True, start_new_session=True) as started:
         time.sleep(after_ms / 1000)
         started.send_signal(signal.SIGINT)
-        _, printed = started.communicate(timeout=300)
+        _, printed = started.communicate(timeout=HANGS_S)
     # Later, on a machine where this comes late, the words of the whole command.
     assert printed in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is"
                        " kept, the same command resumes\n")
@@ -188,11 +188,9 @@ def test_ctrl_c_while_it_is_read_is_one_line(tmp_path: Path) -> None:
     """In the midst of its imports, of which one waits for it: as a child that strikes its parent."""
     (tmp_path / "argparse.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
-    done = subprocess.run(
-        ["/usr/bin/python3", "-c", "import runpy, sys; sys.path[:0] = sys.argv[1:];"
-         " runpy.run_path(f'{sys.argv[2]}/experiment.py', run_name='__main__')",
-         tmp_path, RUN.parent],
-        capture_output=True, text=True, timeout=300, check=False)
+    done = run_program(["/usr/bin/python3", "-c", "import runpy, sys; sys.path[:0] = sys.argv[1:];"
+                        " runpy.run_path(f'{sys.argv[2]}/experiment.py', run_name='__main__')",
+                        tmp_path, RUN.parent])
     assert (done.returncode, done.stderr) == (130, "run.sh: interrupted\n")
 
 
@@ -267,8 +265,7 @@ leftovers.adopt_orphans()
 subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)
 print(leftovers.left_processes(), leftovers.left_processes())
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True,
-                          text=True, timeout=60, check=True)
+    done = run_program([sys.executable, "-c", script])
     assert done.stdout == f"[({PROCESSES!r}, 'sleep 1000 ')] []\n"
 
 

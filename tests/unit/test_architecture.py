@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import tokenize
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.study import registry
+from tests.running import run_program
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
@@ -143,12 +143,9 @@ for name in sys.argv[1:]:
     importlib.import_module(name)
 """
     modules = [name for name in MODULES if begins(name, "vtime")]
-    done = subprocess.run(["/usr/bin/python3", "-c", program, *modules], cwd=PROJECT, check=False,
-                          capture_output=True, text=True)
+    done = run_program(["/usr/bin/python3", "-c", program, *modules])
     assert done.returncode == 0, done.stderr
-    failing = subprocess.run(["/usr/bin/python3", "-c", program, "firstflight.study.registry"],
-                             cwd=PROJECT,
-                             check=False, capture_output=True, text=True)
+    failing = run_program(["/usr/bin/python3", "-c", program, "firstflight.study.registry"])
     assert "ModuleNotFoundError" in failing.stderr
 
 
@@ -186,8 +183,7 @@ except SystemExit as error:
 loaded = [name for name in {NOT_PLANNED} if name in sys.modules]
 sys.exit(f"{{loaded}}" if loaded else status)
 """
-    done = subprocess.run(["/usr/bin/python3", "-c", program], cwd=PROJECT, check=False,
-                          capture_output=True, text=True)
+    done = run_program(["/usr/bin/python3", "-c", program])
     assert done.returncode == 0, done.stderr
 
 

@@ -6,13 +6,13 @@ import errno
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import PROJECT
+from tests.running import run_program
 from vtime import confine, uml
 
 pytestmark = pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
@@ -30,10 +30,9 @@ print(json.dumps(told))
 
 def attempts(folder: Path, *words: str) -> dict[str, list[str]]:
     """What becomes of Python expressions in a process that is confined to a folder."""
-    done = subprocess.run(
+    done = run_program(
         [*uml.confining(around=()), sys.executable, "-I", "-S", "-c", TRY, json.dumps(words)],
-        cwd=folder, env={**os.environ, "A_SECRET": "of the user's"}, capture_output=True,
-        text=True, check=False, timeout=300)
+        cwd=folder, env={**os.environ, "A_SECRET": "of the user's"})
     assert done.returncode == 0, done.stderr
     told: dict[str, list[str]] = json.loads(done.stdout)
     return told
@@ -143,9 +142,9 @@ def test_no_call_goes_through_that_is_not_on_the_list(folder: Path) -> None:
         number: errno.ENOSYS for number in (435, *range(NEWEST + 1, 600), 999, X32 - 1)} | {
         number + X32: errno.EPERM for number in range(600)}
     requested = [number for number in wanted if number not in listed | PROBES]
-    done = subprocess.run(
+    done = run_program(
         [*uml.confining(around=()), sys.executable, "-I", "-S", "-c", ALL, json.dumps(requested)],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+        cwd=folder)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert {number: told[str(number)] for number in requested
@@ -240,9 +239,8 @@ print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(
 def test_no_call_of_32_bits_gets_past_the_filter(folder: Path) -> None:
     """Its numbers are others: 15 is chmod there. So none is let through, whatever it asks."""
     python = [sys.executable, "-I", "-S"]
-    usual, confined = (subprocess.run(
-        [*before, *python, "-c", OF_32_BITS], cwd=folder, capture_output=True, text=True,
-        check=False, timeout=300) for before in ([], uml.confining(around=())))
+    usual, confined = (run_program([*before, *python, "-c", OF_32_BITS], cwd=folder)
+                       for before in ([], uml.confining(around=())))
     if usual.returncode:
         pytest.skip("this kernel has no calls of 32 bits")
     assert int(usual.stdout) > 0
@@ -271,10 +269,9 @@ print(json.dumps(told))
 def test_landlock_alone_refuses_tcp_and_files(folder: Path) -> None:
     """Should the filter of system calls have a hole."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        done = subprocess.run(
+        done = run_program(
             [sys.executable, "-c", LANDLOCK_ALONE, str(PROJECT), str(server.getsockname()[1]),
-             str(folder.parent / "beside")], cwd=folder, capture_output=True, text=True,
-            check=False, timeout=300)
+             str(folder.parent / "beside")], cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [errno.EACCES] * 4
 

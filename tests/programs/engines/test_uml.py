@@ -23,6 +23,7 @@ from firstflight.testbed import job
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import (JobFolder, Observation, StorageError, Watchdog, WorkerKilled,
                                      WorkerLost, WorkerProcess, shared_out)
+from tests.running import HANGS_S, run_program
 from vtime import uml
 from vtime.console import EngineCannot, EngineError
 from vtime.mounts import mount
@@ -331,8 +332,7 @@ COMMANDS = (["--", "true"], ["--rtt", "5", "--bw", "1000", "--iw", "3", "--engin
 
 
 def ended(words: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False,
-                          errors="surrogateescape", timeout=120, env={**os.environ, **variables})
+    return run_program(words, cwd=folder, errors="surrogateescape", env={**os.environ, **variables})
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
@@ -401,7 +401,7 @@ def test_a_name_that_is_not_utf_8_can_be_mounted(tmp_path: Path) -> None:
 # A worker's silence -------------------------------------------------------------------
 
 SPIN = (sys.executable, "-S", "-c", "while True: pass")
-SLEEP = ("sleep", "60")
+SLEEP = ("sleep", "infinity")
 
 
 @contextlib.contextmanager
@@ -424,7 +424,7 @@ def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) 
         asleep = others.enter_context(started(*SLEEP))
         seen, took_s = Watchdog(slow), 0.0
         while took_s < 0.2 or seen.seconds() > 0.6 * took_s:
-            assert took_s < 30  # a busy machine takes longer to show it
+            assert took_s < HANGS_S  # a busy machine takes longer to show it
             time.sleep(0.02)
             took_s = time.monotonic() - seen.since
         seen = Watchdog(asleep)  # it has begun to sleep by now
@@ -473,7 +473,7 @@ def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[
                            trial_deadline_s=60)
     with pytest.raises(EngineError,
                        match="said nothing for [0-9]+ s while its network was awaited"):
-        while time.monotonic() < worker.watchdog.since + 30:
+        while time.monotonic() < worker.watchdog.since + HANGS_S:
             assert not list(worker.poll())
             time.sleep(0.02)
     worker.stop()

@@ -22,6 +22,7 @@ from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import JobFolder, StorageError, WorkerProcess
 from firstflight.testbed.observations import FILE_BYTES, LINE_BYTES
 from tests.conftest import PROJECT
+from tests.running import HANGS_S, run_program
 from vtime import console, shared_folder
 from vtime.console import CONSOLE, EngineError
 
@@ -210,8 +211,7 @@ assert len(seen.client_pcap) == tests.observations.CAPTURE_BYTES
 # Not getrusage's: a program that is started begins with its parent's peak.
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          timeout=120, check=False, cwd=tmp_path)
+    done = run_program([sys.executable, "-c", program], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MOST_KB
 
@@ -312,7 +312,7 @@ def worked(tmp_path: Path, most_bytes: int | None, *trials: tuple[str, int]) -> 
     job = JobFolder(tmp_path / "job", [{"kind": "fetch", "id": name, "says": says}
                                        for name, says in trials], {})
     subprocess.run([sys.executable, "-c", WORKER, str(job.path), str(PROJECT)], cwd=PROJECT,
-                   preexec_fn=limit(most_bytes), check=False, timeout=300)
+                   preexec_fn=limit(most_bytes), check=False, timeout=HANGS_S)
     return job
 
 

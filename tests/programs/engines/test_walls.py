@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from firstflight.testbed.guests import UmlEngine
 from tests.conftest import PROJECT
 from tests.live.conftest import processes_with
+from tests.running import run_program, wait_until
 from vtime import confine, uml
 from vtime.console import EngineError
 
@@ -55,12 +55,9 @@ def kernel(folder: Path, sleeps: bool) -> Path:
     return made
 
 
-def gone(folder: Path) -> bool:
-    """Whether all processes in a folder end, as those of a group that was killed do."""
-    deadline = time.monotonic() + 120
-    while processes_with(str(folder)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not processes_with(str(folder))
+def wait_until_gone(folder: Path) -> None:
+    """All processes in a folder end, as those of a group that was killed do."""
+    wait_until(lambda: not processes_with(str(folder)), f"the end of what runs in {folder}")
 
 
 @pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
@@ -72,7 +69,7 @@ def test_what_a_guest_has_started_ends_with_it(
         monkeypatch.setattr(uml, "namespaces", lambda: around)
     with pytest.raises(EngineError, match="status 0"):
         list(UmlEngine(kernel(tmp_path, False), 1).run([TRIAL], {}, tmp_path / "work"))
-    assert gone(tmp_path / "work")
+    wait_until_gone(tmp_path / "work")
 
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
@@ -82,13 +79,10 @@ def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path)
     work = tmp_path / "work"
     with subprocess.Popen([sys.executable, "-c", run, str(kernel(tmp_path, True)), str(work)],
                           cwd=PROJECT) as engine:
-        deadline = time.monotonic() + 120
-        while not ((work / "guest0" / "left").exists()
-                   and len(processes_with(str(work / "guest0"))) > 3):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: (work / "guest0" / "left").exists()
+                   and len(processes_with(str(work / "guest0"))) > 3, "a guest and its processes")
         engine.send_signal(signal.SIGKILL)
-    assert gone(work / "guest0")
+    wait_until_gone(work / "guest0")
 
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
@@ -96,9 +90,7 @@ def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path)
     build, cache = PROJECT / "vtime" / "kernel" / "build.sh", tmp_path / "cache"
 
     def ran(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([str(build), *words],
-                              env={**os.environ, "XDG_CACHE_HOME": str(cache)},
-                              capture_output=True, text=True, timeout=90, check=False)
+        return run_program([str(build), *words], env={**os.environ, "XDG_CACHE_HOME": str(cache)})
 
     files = {"linux": LEAVING.replace("SLEEPS", "False"), "config": "", "version": "7.2.0\n",
              "source": "elsewhere\n"}
@@ -116,7 +108,7 @@ def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path)
             tar.add(tmp_path / name, name)
     done = ran("--import", str(tmp_path / "file"))
     assert done.returncode == 4 and "does not run here" in done.stderr, done.stderr
-    assert gone(cache)
+    wait_until_gone(cache)
 
 
 @pytest.mark.parametrize(("refused", "stand"), [

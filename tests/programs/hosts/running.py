@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.conftest import PROJECT
-
-WAIT_S = 60.0  # for what comes at once
+from tests.running import HANGS_S
 
 
 class Program:
@@ -29,7 +28,7 @@ class Program:
         """The next line that it reports."""
         assert self.process.stdout is not None
         while b"\n" not in self.said:
-            assert select.select([self.process.stdout], [], [], WAIT_S)[0], "it reports nothing"
+            assert select.select([self.process.stdout], [], [], HANGS_S)[0], "it reports nothing"
             more = self.process.stdout.read1(65536)  # type: ignore[attr-defined]
             assert more, "it has ended"
             self.said += more
@@ -46,7 +45,7 @@ class Program:
     def end(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(WAIT_S)
+            self.process.wait(HANGS_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -66,7 +65,7 @@ def running(*words: str, prefix: tuple[str, ...] = ()) -> Iterator[Program]:
 
 
 def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
-    return socket.create_connection((address, port), timeout=WAIT_S)
+    return socket.create_connection((address, port), timeout=HANGS_S)
 
 
 def received(client: socket.socket, size: int) -> bytes:

@@ -22,6 +22,7 @@ from firstflight.testbed.hosts.load_client import response_bytes, size_at
 from firstflight.testbed.hosts.load_server import parse_request
 from firstflight.testbed.hosts.serving import body_of
 from tests.programs.hosts.running import Program, connect, received, running
+from tests.running import HANGS_S
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
 
@@ -44,7 +45,7 @@ def stopped(program: Program, path: Path) -> list[dict[str, str]]:
     assert program.process.stdin is not None
     program.process.stdin.write(b"stop\n")
     program.process.stdin.flush()
-    assert program.line() == {"event": "written"} and program.process.wait(120) == 0
+    assert program.line() == {"event": "written"} and program.process.wait(HANGS_S) == 0
     assert list(rows(path)[0]) == list(load_server.COLUMNS)
     return rows(path)
 
@@ -217,7 +218,7 @@ def test_a_generator_takes_tasks_as_lines(tmp_path: Path) -> None:
         assert program.line() == {"event": "done"}
         assert program.process.stdin is not None
         program.process.stdin.close()
-        assert program.process.wait(120) == 0
+        assert program.process.wait(HANGS_S) == 0
 
 
 @pytest.mark.parametrize("share, size", [

@@ -16,7 +16,8 @@ from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
 from firstflight.testbed.hosts.server.connections import ServedConnection
 from firstflight.testbed.hosts.server.http import parse_path
 from firstflight.testbed.hosts.serving import body_of
-from tests.programs.hosts.running import WAIT_S, Program, connect, received, running
+from tests.programs.hosts.running import Program, connect, received, running
+from tests.running import HANGS_S
 
 
 @pytest.fixture(name="server", scope="module")
@@ -196,7 +197,7 @@ def test_a_response_that_waits_for_the_one_before_begins_when_it_leaves(
     client.program, port = server
     client.socket = socket.socket()
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.socket.settimeout(WAIT_S)
+    client.socket.settimeout(HANGS_S)
     client.socket.connect(("127.0.0.1", port))
     client.port = client.socket.getsockname()[1]
     client.ask("/30000", "/30")
@@ -265,11 +266,11 @@ def test_a_client_that_leaves_before_the_rest_is_due_harms_nobody(
 
 def test_an_address_that_is_not_there_is_told() -> None:
     with running("server", "--port", "0", "--address", "192.0.2.1") as program:
-        assert program.process.wait(120) == 1
+        assert program.process.wait(HANGS_S) == 1
 
 
 def test_it_ends_when_it_is_told_to() -> None:
     with running("server", "--port", "0") as program:
         program.line()
         program.process.terminate()
-        assert program.process.wait(120) == 0
+        assert program.process.wait(HANGS_S) == 0

@@ -17,6 +17,7 @@ from firstflight.base import command_line, stats, words
 from firstflight.base.command_line import Progress
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES, of_column, quantity
+from tests.running import HANGS_S
 
 
 def test_what_is_not_to_be_seen_becomes_a_space() -> None:
@@ -212,8 +213,8 @@ def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
     assert shown.done == 3 and said.empty() and not shown.reporter.is_alive()
     monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
     with Progress(5, 2, "zhao2019"):  # also where no trial ends
-        assert said.get(timeout=120).endswith("to measure")
-        assert said.get(timeout=120) == said.get(timeout=120) == "zhao2019: 2 of 5 trials"
+        assert said.get(timeout=HANGS_S).endswith("to measure")
+        assert said.get(timeout=HANGS_S) == said.get(timeout=HANGS_S) == "zhao2019: 2 of 5 trials"
     assert capsys.readouterr().err == ""
 
 

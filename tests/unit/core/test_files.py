@@ -15,6 +15,7 @@ import pytest
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.files import WriteError
+from tests.running import run_program
 
 ME, OTHER = 12345, 23456  # who called sudo, and somebody else
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
@@ -156,7 +157,7 @@ def test_standard_output_is_a_file_as_any_other(tmp_path: Path) -> None:
     paths = ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"]
     expected = "\n".join(["before", *paths, "after", ""])
     command = [sys.executable, "-c", TO_STANDARD_OUTPUT, *paths]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command)
     assert (done.stdout, done.stderr) == (expected, "")
     with (tmp_path / "file").open("w") as output:
         subprocess.run(command, stdout=output, check=True)
@@ -239,9 +240,7 @@ def test_half_a_file_is_none(tmp_path: Path) -> None:
     """The limit of the file's size is met in its middle."""
     path = tmp_path / "file"
     path.write_text("before")
-    done = subprocess.run(
-        ["prlimit", "--fsize=1000:", sys.executable, "-c", LIMITED, str(path)],
-        capture_output=True, text=True, check=False)
+    done = run_program(["prlimit", "--fsize=1000:", sys.executable, "-c", LIMITED, str(path)])
     assert "File too large: raise the limit" in done.stdout, done.stderr
     assert path.read_text() == "before" and os.listdir(tmp_path) == ["file"]
 

@@ -20,6 +20,7 @@ import pytest
 from firstflight.base.files import PROJECT
 from firstflight.commands import flags
 from firstflight.commands.virtual.command import show_end
+from tests.running import run_program
 from vtime import Result, session
 from vtime.command import guest, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
@@ -152,13 +153,12 @@ def test_a_folder_too_deep_to_be_named_costs_nothing_else(tmp_path: Path) -> Non
 
 # Pipes, files, terminals -------------------------------------------------------------
 
+@pytest.mark.usefixtures("impatient")  # who waits for the reader waits for ever
 def test_what_a_full_pipe_does_not_take_is_kept() -> None:
     read_end, write_end = os.pipe()
     outlet, content = Outlet(write_end), bytes(range(256)) * 1024  # four times a pipe's
-    signal.alarm(20)  # who waits for the reader waits for ever
     outlet.waiting += content
     outlet.flush()
-    signal.alarm(0)
     read = b""
     while outlet.waiting or len(read) < len(content):
         read += os.read(read_end, 1 << 16)
@@ -265,8 +265,7 @@ def called_in_memory(tmp_path: Path) -> Callable[..., str]:
         source = Path(inside.__file__).parent / ("cgroups" if name.startswith("cg") else name)
         program.write_text(source.read_text().replace("/sys/fs/cgroup", str(tree))
                            .replace(inside.NOTES, str(tmp_path / "notes")))
-        done = subprocess.run(["sh", str(program), *words], capture_output=True, text=True,
-                              check=False)
+        done = run_program(["sh", str(program), *words])
         return f"{done.stdout}{done.stderr}{done.returncode}"
     return call
 

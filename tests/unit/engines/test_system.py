@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.external import ExternalServers, own_command
 from firstflight.testbed.servers.program import Program, Sockets, Watch
 from firstflight.testbed.worker import worker
+from tests.running import run_program, wait_until
 from vtime import confine, system
 from vtime.console import EngineCannot
 from vtime.kernel import debian
@@ -121,11 +121,10 @@ def test_a_confined_process_reads_that_system_and_not_what_lies_beside(tmp_path:
     for name in ("root", "beside", "own"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("a secret")
-    done = subprocess.run(
-        [*confining([str(tmp_path / "root")], around=()), "/bin/sh", "-c",
-         'for each; do cat "$each"; done; : > "$1"', "sh",
-         str(tmp_path / "root/file"), str(tmp_path / "beside/file")],
-        cwd=tmp_path / "own", capture_output=True, text=True, check=False)
+    done = run_program([*confining([str(tmp_path / "root")], around=()), "/bin/sh", "-c",
+                        'for each; do cat "$each"; done; : > "$1"', "sh",
+                        str(tmp_path / "root/file"), str(tmp_path / "beside/file")],
+                       cwd=tmp_path / "own")
     assert done.stdout == "a secret" and done.stderr.count("Permission denied") == 2
     assert (tmp_path / "root/file").read_text() == "a secret"
 
@@ -333,9 +332,7 @@ def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
     child = int(program.log.read_text())
     program.stop()
     assert program.process.poll() == -9
-    deadline = time.monotonic() + 120
-    while runs(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: not runs(child), "the end of what the server started")
     assert not runs(child)
 
 

@@ -33,6 +33,7 @@ from firstflight.study.fetches.verify.transfers import transfer_of
 from firstflight.study.scenario.seeds import netem_seed
 from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
+from tests.running import run_program
 from tests.transfers import transfer
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
@@ -256,9 +257,8 @@ def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
     """What --check says of a file, with memory for what it reads and no more."""
     file = tmp_path / "own.toml"
     file.write_text(text)
-    return subprocess.run(["prlimit", "--as=700000000", "--cpu=60", sys.executable,
-                           PROJECT / "experiment.py", "--check", str(file)],
-                          capture_output=True, text=True, check=False)
+    return run_program(["prlimit", "--as=700000000", "--cpu=60", sys.executable,
+                        PROJECT / "experiment.py", "--check", str(file)])
 
 
 def test_a_small_file_that_asks_for_billions_of_cells_is_refused(tmp_path: Path) -> None:

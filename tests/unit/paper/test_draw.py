@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
@@ -19,6 +18,7 @@ from firstflight.study.scenario import published
 from firstflight.study.scenario.curves import Numbers, network_curve
 from paper import draw
 from paper.draw import Joint, Population
+from tests.running import run_program
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,8 @@ def test_a_slip_in_the_file_is_one_line(tmp_path: Path) -> None:
         'mechanism = { los_percent = 1 }\n', encoding="utf-8")
     with pytest.raises(UsageError, match="some.toml: .*'los_percent'"):
         draw.populations(tmp_path / "some.toml")
-    run = subprocess.run([sys.executable, "-m", "paper.draw", "nosuch"], capture_output=True,
-                         text=True, cwd=Path(draw.__file__).parents[1])
+    run = run_program([sys.executable, "-m", "paper.draw", "nosuch"],
+                      cwd=Path(draw.__file__).parents[1])
     assert run.returncode == 1 and len(run.stderr.splitlines()) == 1
     assert run.stderr.startswith("paper.draw: ") and "nosuch.toml" in run.stderr
 

@@ -26,6 +26,7 @@ from firstflight.study.users.requested import Requested, RttField
 from firstflight.study.users.rows import MOST_GROUPS, Row, Skipped, UserTable, collect, summary
 from firstflight.study.users.sample import scenario
 from tests.golden import stored
+from tests.running import run_program
 
 COMBINED = ('192.0.2.1 - ann [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" {status} {size} "-"'
             ' "Mozilla/5.0 (X11)" rtt={rtt}\n')
@@ -338,8 +339,7 @@ def test_a_line_is_read_in_linear_time() -> None:
                "                  ['rtt_ms', line]):\n"
                "        try: logs.read(lines, 'f')\n"
                "        except UsageError as error: assert len(str(error)) <= 500\n")
-    done = subprocess.run(["prlimit", "--cpu=5", sys.executable, "-c", program], cwd=PROJECT,
-                          input="\n".join(LONG), capture_output=True, text=True, check=False)
+    done = run_program(["prlimit", "--cpu=5", sys.executable, "-c", program], input="\n".join(LONG))
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}: {done.stderr}"
     assert len(done.stdout.splitlines()) == len(LONG)
 

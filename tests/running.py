@@ -1,0 +1,31 @@
+"""Programs that tests start, and the longest that a test waits for anything.
+
+Tests do not measure how fast a machine is. What is awaited comes, or something hangs, and only then
+does HANGS_S end the test: no machine, however busy, takes as long.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parent.parent
+HANGS_S = 1800.0
+
+
+def run_program(words: Sequence[str | Path], *, cwd: Path = PROJECT, text: bool = True,
+                **options: Any) -> subprocess.CompletedProcess[Any]:
+    """Its status and what it printed, as text or as bytes; options are those of subprocess.run."""
+    return subprocess.run(words, cwd=cwd, text=text, capture_output=True, check=False,
+                          timeout=HANGS_S, **options)
+
+
+def wait_until(condition: Callable[[], object], awaited: str) -> None:
+    """Looks at the condition again and again until it holds; awaited: what a failure names."""
+    deadline = time.monotonic() + HANGS_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {HANGS_S:g} s for {awaited}"
+        time.sleep(0.02)
