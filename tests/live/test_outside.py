@@ -1,4 +1,4 @@
-"""How others use it: tshark and a stock kernel beside it, vtime as a library, action.yml.
+"""How others use it: a stock kernel beside it, vtime as a library, action.yml.
 
 Each program of others runs where it is installed; none is a package that ./test.sh needs.
 """
@@ -15,20 +15,8 @@ import pytest
 
 import vtime
 from tests.conftest import PROJECT
-from tests.live.conftest import Driver
 from tests.running import run_program
 from vtime.uml import find_kernel
-
-
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: apt-get install tshark")
-def test_tshark_reads_the_same_first_flights(drive: Driver, results: Path) -> None:
-    # At 56 kbit/s timers send probes and segments again.
-    done = drive("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000",
-                 "--keep-captures", "--no-figures")
-    assert done.returncode == 0, done.stderr
-    said = run("/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
-               str(results / "zhao2019" / "latest-partial"))
-    assert said.startswith("8 of 8 transfers")
 
 
 @pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None,

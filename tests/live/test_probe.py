@@ -65,7 +65,7 @@ for name, (rtt_ms, kbps, window, receive, what, captured) in cases.items():
     drop = [] if captured else ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
     done = star.client.popen([*drop, sys.executable, "experiment.py", "--probe", url],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    out, said = done.communicate(timeout=HANGS_S)
+    out, said = done.communicate(timeout=300)
     found[name] = [done.returncode, out, said]
 (folder / "found.json").write_text(json.dumps(found))
 star.stop()
