@@ -55,8 +55,17 @@ def _signals_as_they_were() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow rooms first; else as they were collected."""
-    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    """The slow rooms first; in each, the files that stay together; else as collected."""
+    shared = files_that_stay_together()
+    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST),
+                                 item.nodeid.partition("::")[0] not in shared))
+
+
+def files_that_stay_together() -> set[str]:
+    """Those whose tests share what the file makes once."""
+    return {str(path.relative_to(PROJECT)) for path in (PROJECT / "tests").rglob("test_*.py")
+            if re.search(r'scope="module"|^@cache', path.read_text(encoding="utf-8"),
+                         re.MULTILINE)}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -73,9 +82,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             return nodeid if file.startswith(FIRST) and file not in shared else file
 
-    shared = {str(path.relative_to(PROJECT)) for path in (PROJECT / "tests").rglob("test_*.py")
-              if re.search(r'scope="module"|^@cache', path.read_text(encoding="utf-8"),
-                           re.MULTILINE)}
+    shared = files_that_stay_together()
     return Scheduling(config, log)
 
 

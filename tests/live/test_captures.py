@@ -281,7 +281,9 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     assert re.search("did you mean 5 ms[?] Without a unit tc takes (micro|nano)seconds",
                      " ".join(ended.err.split()))
     told = " ".join(ended.err.split())
-    assert re.search("15 TCP connections, 3 refused; [0-9]+ segments were retransmitted", told)
+    count = 15 if shutil.which("iptables") else 14  # one through "nat", where it can be set
+    assert re.search(f"{count} TCP connections, 3 refused; [0-9]+ segments were retransmitted",
+                     told)
     assert re.search("[0-9]+ of [0-9]+ pings were not answered", told)
     # The same connection on both sides of a NAT, and of no queue more than it dropped.
     conversations = find_conversations(capture, fields, found)

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -269,13 +269,14 @@ done
 """
 
 
-def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = ()) -> Ended:
-    """How all scripts ended in a folder, under names with this prefix."""
+def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = (),
+             scripts: Iterable[str] = SCRIPTS) -> Ended:
+    """How scripts ended in a folder, under names with this prefix."""
     folder.mkdir(parents=True)
     (folder / "network").write_text(NETWORK)
     for name, content in SCRIPTS.items():
         (folder / f"{prefix}{name}").write_text(content)
-    (folder / "all.sh").write_text(ALL.format(names=" ".join(prefix + name for name in SCRIPTS)))
+    (folder / "all.sh").write_text(ALL.format(names=" ".join(prefix + name for name in scripts)))
     return Ended(folder, "sh", "all.sh", flags=flags, results=folder.parent / f"kept-{prefix}")
 
 
@@ -297,18 +298,20 @@ def times(ended: Ended) -> bytes:
 
 
 def test_ten_scripts_in_three_places(tmp_path: Path) -> None:
-    first = ended_in(tmp_path / "a")
+    """In the third nothing is captured, and the first four of them run."""
+    first = ended_in(tmp_path / "a", flags=("--capture",))
     assert first.status == 0 and first.out.count('"bits_per_second"') > 20, first.err
     long = tmp_path / "a folder" / "with a much longer name" / "and some more of them" / "b"
-    second = ended_in(long, "script_of_a_longer_name_",
-                      ("--capture", "--env", f"LONG={'x' * 3000}", "--env", "MORE=1"))
     with busy(2):
-        third = ended_in(tmp_path / "c", "c", ("--capture", "--env", "SHORT=x"))
-    assert second.out == first.out and third.out == first.out
-    assert times(second) == times(first) and times(third) == times(first)
-    packets = [(ended.kept / "capture.pcapng").read_bytes() for ended in (second, third)]
+        second = ended_in(long, "script_of_a_longer_name_",
+                          ("--capture", "--env", f"LONG={'x' * 3000}", "--env", "MORE=1"))
+    assert second.out == first.out and times(second) == times(first)
+    packets = [(ended.kept / "capture.pcapng").read_bytes() for ended in (first, second)]
     assert len(packets[0]) > 1_000_000 and packets[0] == packets[1]
     assert shutil.which("ovs-vsctl") is None or "actions=NORMAL" in first.out
+    third = ended_in(tmp_path / "c", "c", ("--env", "SHORT=x"), scripts=[*SCRIPTS][:4])
+    printed, until = (ended.kept / "output.txt" for ended in (first, third))
+    assert third.out and printed.read_bytes().startswith(until.read_bytes())
 
 
 # ./run.sh --repeat N -- COMMAND -------------------------------------------------------
