@@ -19,9 +19,9 @@ import numpy
 from firstflight.findings.findings import Column, Report
 from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
-from tests.golden import (captures, defaults, judged, quantities, requested, stored_fetches,
-                          stored_load,
-                          stored_page, stored_questions, stored_trace, stored_troubles)
+from tests.golden import (answers, captures, defaults, judged, quantities, requested,
+                          stored_fetches, stored_load, stored_page, stored_questions,
+                          stored_trace, stored_troubles)
 from tests.unit.render import reports
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
@@ -150,10 +150,9 @@ FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
 RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief", "parts"))]
 
 
-OTHERS = {"captures.words": captures.text, "requested.words": requested.text,
-          "defaults.words": defaults.text,
-          "judged.columns": judged.text,
-          "quantities.words": quantities.text}
+OTHERS = {"answers.words": answers.text, "captures.words": captures.text,
+          "defaults.words": defaults.text, "judged.columns": judged.text,
+          "quantities.words": quantities.text, "requested.words": requested.text}
 
 
 def main() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
 
 import pytest
 
@@ -20,35 +18,15 @@ from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.transfers import computed
 from tests.golden import stored
+from tests.golden.answers import DEBIAN_12, GOOD, WITH_FLAGS, by_model, early, trials
 
-GOOD = stored.load("https").judge()
-WITH_FLAGS = {"rtt_ms": [100], "bandwidth_kbps": [100_000]}
-
-
-DEBIAN_12, DEBIAN_13 = (3, 0, 0, 0, 0), (3, 5, 0, 0, 0)
+DEBIAN_13 = (3, 5, 0, 0, 0)
 
 
 @pytest.fixture(autouse=True)
 def of_debian_12(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes of a handshake are those of the machine's OpenSSL."""
     monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", DEBIAN_12)
-
-
-def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
-    return registry.cliff_question(what, Overrides({**WITH_FLAGS, **lists})).trials
-
-
-def by_model(requested: Sequence[Trial], shift: int = 0,
-             sysctls: Mapping[str, str] = MappingProxyType({})) -> Mapping[Trial, Record]:
-    """Records as the model has them, of chains that are larger by `shift`."""
-    found = {}
-    for trial in requested:
-        size = max(400, trial.chain_bytes + shift) if trial.chain_bytes else 0
-        prediction = predict(computed(replace(trial, chain_bytes=size), sysctls))
-        found[trial] = replace(GOOD, trial=trial,
-                               handshake_round_trips=prediction.handshake_round_trips,
-                               response_round_trips=prediction.response_round_trips)
-    return found
 
 
 # Measured in guests, and by the search itself, on both: the largest chain of one flight. The 22
@@ -66,7 +44,7 @@ def test_the_model_has_the_chains_that_were_measured(
         assert prediction.handshake_round_trips == round_trips
 
 
-def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
+def test_a_search_ends_at_the_byte() -> None:
     requested: list[int] = []
 
     def measure(some: Sequence[Trial]) -> Mapping[Trial, Record]:
@@ -81,19 +59,6 @@ def test_a_search_ends_at_the_byte_and_says_what_explains_it() -> None:
         assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
         assert each.beyond is not None and each.fits_bytes is not None
         assert each.beyond.trial.chain_bytes == each.fits_bytes + 1
-    lines = list(findings.sentences(search.CHAIN, found[1]))
-    assert lines == [
-        "IW10: the largest certificate chain that costs no further round trip is 12588 bytes,"
-        " measured; by the model 12588",
-        "  the server sends 12952 bytes in 3 writes: 4096 bytes (3 segments), 8688 bytes (6"
-        " segments), 168 bytes (1 segment), together 10 segments. A write begins a segment of its"
-        " own; 10 full segments would be 14480 bytes"]
-    (besides,) = findings.besides(search.CHAIN, found)
-    assert "Browsers offer X25519MLKEM768" in besides and besides.endswith(
-        "--key-share x25519mlkem768.")
-    asked_for = [replace(each, trial=replace(each.trial, key_share="x25519mlkem768"))
-                 for each in found]
-    assert list(findings.besides(search.CHAIN, asked_for)) == []
 
 
 def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
@@ -103,16 +68,10 @@ def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
 
 
 def test_another_servers_cliff_is_its_own() -> None:
-    """Told with what was seen on the wire; no model to agree with."""
+    """With no model to agree with."""
     requested = trials(server=["nginx"], initcwnd=[10])
-    measured = registry.cliffs(search.CHAIN, registry.cliff_question(
-        search.CHAIN, Overrides({**WITH_FLAGS, "server": ["nginx"], "initcwnd": [10]})),
-        lambda some: {trial: replace(record, flight_bytes=12_952, flight_segments=10)
-                      for trial, record in by_model(some, shift=15).items()})
-    assert list(measured)[:-1] == [(True, [
-        "IW10: the largest certificate chain that costs no further round trip is 12573 bytes,"
-        " measured of the server nginx over HTTP/1.1",
-        "  12952 bytes leave in 10 segments; 10 full ones would be 14480 bytes"])]
+    (found,) = search.search(search.CHAIN, requested, {}, lambda some: by_model(some, shift=15))
+    assert (found.fits_bytes, found.model_bytes) == (12_573, None)
     with pytest.raises(CannotError, match="nginx is missing"):
         search.search(search.CHAIN, requested, {}, lambda some: {
             trial: replace(GOOD, trial=trial, verdict=SKIPPED, verdict_reason="nginx is missing")
@@ -136,27 +95,12 @@ def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None
     assert len(lines) == (1 if what == search.RESPONSE else 2)
 
 
-def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
-    """Records as of curl: hello and early data in writes of 4096 bytes, under ten segments."""
-    found = {}
-    for trial in some:
-        sent = 554 + trial.early_data_bytes + 22
-        segments = (3 + -(-(sent - 4096) // 1448)) if sent > 4096 else -(-sent // 1448)
-        found[trial] = replace(GOOD, trial=trial, request_segments=segments,
-                               request_round_trips=1 + (segments > 10))
-    return found
-
-
 def test_early_data_has_its_cliff_under_the_clients_window() -> None:
     study = registry.cliff_question(search.EARLY, Overrides(WITH_FLAGS))
     (trial,) = study.trials
     assert (trial.server, trial.resumed, trial.system) == ("nginx", 1, "debian13")
     ((agrees, lines),) = registry.cliffs(search.EARLY, study, early)
-    assert agrees and lines == [
-        "0-RTT: the largest early data that costs no further round trip is 13656 bytes, measured"
-        " of the server nginx over HTTP/1.1",
-        "  with the client's hello it leaves in 10 segments, and the window of Linux is 10; no"
-        " --iw sets the client's"]
+    assert agrees and "13656 bytes" in lines[0]
     (all_fit,) = search.search(search.EARLY, study.trials, {}, lambda some: {
         each: replace(record, request_round_trips=1) for each, record in early(some).items()})
     assert all_fit.is_open and all_fit.fits_bytes == 16_384
@@ -182,15 +126,6 @@ def test_a_response_has_its_cliff_too() -> None:
         search.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
     # Two tickets go first: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
-    lines = list(findings.sentences(search.RESPONSE, secure))
-    assert lines[0].startswith(
-        "IW10: the largest response behind a chain of 2000 bytes and 2 tickets,")
-    assert "in 1 write: 11584 bytes (8 segments)" in lines[1]
-    (besides,) = findings.besides(search.RESPONSE, [plain])
-    assert besides.startswith("The response's headers count too: here they are 61 bytes more")
-    first, second = findings.sentences(search.RESPONSE, plain)
-    assert first.startswith("IW10: the largest response that costs no further round trip is 14419 ")
-    assert "in 1 write: 14480 bytes (10 segments)" in second
 
 
 @pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
@@ -213,14 +148,6 @@ def test_how_much_leaves_at_once_after_a_pause(restart: str, fits: int) -> None:
     (found,) = search.search(search.RESPONSE, question.trials, sysctls,
                             lambda some: by_model(some, sysctls=sysctls))
     assert found.fits_bytes == found.model_bytes == fits
-    said = next(findings.sentences(search.RESPONSE, found, sysctls=sysctls))
-    assert said == ("IW10: the largest response after 1 response of its size and 600 s of silence"
-                    f" (tcp_slow_start_after_idle = {restart}) that costs no further round trip is"
-                    f" {fits} bytes, measured; by the model {fits}")
-    assert "the connection began with 10 segments" in list(
-        findings.sentences(search.RESPONSE, found))[1]
-    (besides,) = findings.besides(search.RESPONSE, [found])
-    assert "here they are 42 bytes more" in besides
 
 
 def test_of_sizes_beyond_one_that_does_not_fit_none_is_taken() -> None:
@@ -245,7 +172,6 @@ def test_the_ends_of_the_range_are_told() -> None:
         findings.sentences(search.CHAIN, all_fit))
     (none,) = search.search(search.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
     assert none.fits_bytes is None and none.model_bytes is None
-    assert "even the smallest" in next(findings.sentences(search.CHAIN, none))
 
 
 @pytest.mark.parametrize("broken", [

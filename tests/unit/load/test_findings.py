@@ -19,6 +19,7 @@ from firstflight.study.load.record import LoadRecord
 from firstflight.study.load.scenario import OF_GROUPS, OF_RUNS, LoadClaim
 from firstflight.study.load.study import KIND
 from tests.golden import stored_load
+from tests.golden.answers import stated
 from tests.golden.stored_load import GOLDEN, RUN
 
 SCENARIO = stored_load.study().scenario
@@ -136,22 +137,6 @@ def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list
 GAIN = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "gain")
 
 
-def told(expects: Any, *saved: tuple[float, ...], **published: float) -> tuple[str, str]:
-    """Of 100 ms so many are saved: by load, each of the two seeds, or of one."""
-    records: list[Any] = []
-    for record in stored_load.run().records:
-        trial: Any = record.trial
-        cell, seed = (0.5, 0.9).index(trial.load), trial.repeat - 1
-        if seed >= len(saved[cell]):
-            continue
-        less = saved[cell][seed] if trial.window == "10" else 0
-        records.append(replace(record, mean_ms=100.0 - less))
-    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
-                      expects=expects, **published)  # type: ignore[arg-type]
-    said = findings.statement(Runs.of_figure(GAIN, records, RUN), claim)
-    return said.outcome, said.measured
-
-
 @pytest.mark.parametrize("saved, less, more, alike", [
     ((10, 20), DIRECTION, NOT_REPRODUCED, NOT_REPRODUCED),
     ((-10, -20), NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED),
@@ -165,9 +150,9 @@ def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float],
                                                      more: str, alike: str) -> None:
     cells = [(each, each) for each in saved]
     expected = ("less", "more", "alike")
-    assert [told(expects, *cells)[0] for expects in expected] == [less, more, alike]
+    assert [stated(expects, *cells).outcome for expects in expected] == [less, more, alike]
     alone = [(each,) for each in saved]  # one seed shows nothing, whatever it has
-    assert [told(expects, *alone)[0] for expects in expected] == [UNDECIDED] * 3
+    assert [stated(expects, *alone).outcome for expects in expected] == [UNDECIDED] * 3
 
 
 @pytest.mark.parametrize("expects, first, second, word", [
@@ -183,7 +168,7 @@ def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float],
     ("alike", (6, 6.05), (-4, -4.1), NOT_REPRODUCED)])
 def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, float],
                                              second: tuple[float, float], word: str) -> None:
-    assert told(expects, first, second)[0] == word
+    assert stated(expects, first, second).outcome == word
 
 
 @pytest.mark.parametrize("expects, saved, word", [
@@ -194,9 +179,7 @@ def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, f
     ("more", (-40, -40.1), DIRECTION), ("more", (12, 12.1), NOT_REPRODUCED)])
 def test_a_published_number_has_a_tolerance(expects: str, saved: tuple[float, float],
                                             word: str) -> None:
-    result, found = told(expects, saved, saved, published=12, within=3)
-    assert result == word
-    assert found.endswith(" %, where 12 ± 3 were published.")
+    assert stated(expects, saved, saved, published=12, within=3).outcome == word
 
 
 def test_of_a_rate_the_published_number_is_in_points() -> None:
@@ -214,9 +197,8 @@ def test_of_a_rate_the_published_number_is_in_points() -> None:
 
 
 def test_of_an_abstract_nothing_is_reproduced() -> None:
-    word, found = told("alike", (1, 1), (1, 1), abstract_only=True)
-    assert word == DIRECTION and found.endswith(" Only the abstract of the source was read.")
-    assert told("less", (-9, -9), (-9, -9), abstract_only=True)[0] == NOT_REPRODUCED
+    assert stated("alike", (1, 1), (1, 1), abstract_only=True).outcome == DIRECTION
+    assert stated("less", (-9, -9), (-9, -9), abstract_only=True).outcome == NOT_REPRODUCED
 
 
 def test_of_nothing_no_part_is_small() -> None:
@@ -231,42 +213,6 @@ def test_of_nothing_no_part_is_small() -> None:
         expects=expects)).outcome for expects
              in ("less", "more", "alike")]  # type: ignore[arg-type]
     assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]
-
-
-def test_the_cells_that_gain_least_and_most_are_told() -> None:
-    assert told("less", (10, 10), (-30, -30))[1] == (
-        "the mean completion time falls with IW 10 instead of 3 in 1 of 2 cells: from 100 ± 0 to"
-        " 130 ± 0 ms, from 100 ± 0 to 90 ± 0 ms.")
-    assert told("less", (10, 10), (10, 10))[1].endswith(
-        " in 2 of 2 cells: from 100 ± 0 to 90 ± 0 ms.")
-
-
-def test_what_is_not_certain_is_said_to_be_so() -> None:
-    assert told("less", (10,), (-30,))[1] == (
-        "the mean completion time is not shown to fall with IW 10 instead of 3 in any of 2 cells:"
-        " from 100 to 130 ms, from 100 to 90 ms.")
-    assert told("alike", (10, 12), (20, 21))[1].startswith(
-        "the mean completion time is not shown to stay within 5 % with IW 10 instead of 3 in any")
-    assert told("more", (10, 10.1), (20, 20.1))[1].startswith(
-        "the mean completion time does not rise with IW 10 instead of 3 in any of 2 cells")
-
-
-@pytest.mark.parametrize("by, found", [
-    (80, "IW 10, offered load 0.9 (by 31.5 ± 6.4 %)."),
-    (1, "IW 10, offered load 0.5 (by 20.5 ± 6.4 %); IW 10, offered load 0.9 (by 31.5 ± 6.4 %).")])
-def test_where_the_tail_alone_gets_longer_it_is_told_of_the_tail(by: int, found: str) -> None:
-    """In each cell whose interval says so, how far the seeds are apart; the mean is the same."""
-    records: list[Any] = []
-    for record in stored_load.run().records:
-        trial: Any = record.trial
-        slower = trial.window == "10" and (30 + trial.repeat if trial.load > 0.5 else
-                                           20 + by * (trial.repeat - 1))
-        records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
-    runs = Runs.of_figure(GAIN, records, RUN)
-    mean, tail = findings._gain_answers(runs, analysis.points(runs))
-    assert mean.measured == "in no cell, by its 95 % interval."
-    assert tail.text == "Where a larger window than 3 makes the 99th percentile longer:"
-    assert tail.measured == found
 
 
 def test_where_nothing_was_sent_again_nothing_was_hit() -> None:

@@ -1,0 +1,277 @@
+"""Answers in sentences on data made by hand, each where it turns: which no stored run says.
+
+Of single cells, of claims on load, of cliffs, and which window users are recommended.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+from unittest.mock import patch
+
+import numpy
+
+from firstflight.findings.findings import Answer, Statement
+from firstflight.model.predict import predict
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.scenario_file import parsed
+from firstflight.study import registry
+from firstflight.study.cliff import findings as cliff_findings, search
+from firstflight.study.fetches import answer
+from firstflight.study.fetches.figures.cells import CellSetting, changes
+from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify.transfers import computed
+from firstflight.study.load import analysis, findings as load_findings
+from firstflight.study.load.analysis import Runs
+from firstflight.study.load.scenario import LoadClaim
+from firstflight.study.users.analysis import Measured, recommend
+from firstflight.study.users.findings import users_findings
+from tests.golden import stored, stored_fetches, stored_load
+from tests.unit.fetches.small import FEW_USERS
+
+
+def text() -> str:
+    """A paragraph a case: its name, and a line a sentence."""
+    lines: list[str] = []
+    for name, said in (*_of_cells(), *_of_load(), *_of_cliffs(), *_of_users()):
+        lines += [f"# {name}", *said]
+    return "\n".join(lines) + "\n"
+
+
+def _sentences(of: Answer) -> list[str]:
+    return [of.sentence, *of.notes]
+
+
+# Single cells -------------------------------------------------------------------------
+
+ONE = next(record for record in stored_fetches.stored("zhao2019")
+           if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (100, 1000))
+
+
+def cell(initcwnd: int, *total_ms: float, queue_drops: int = 0, **requested: Any) -> CellSetting:
+    """A cell of 60,000 bytes over 100 ms and 1 Mbit/s, with one transfer for each time."""
+    records = [replace(ONE, total_ms=time_ms, queue_drops=queue_drops,
+                       trial=replace(ONE.trial, initcwnd=initcwnd, repeat=repeat,
+                                     response_bytes=60_000, **requested))
+               for repeat, time_ms in enumerate(total_ms, 1)]
+    return CellSetting(records[0].trial, records)
+
+
+def answered(*cells: CellSetting, is_question: bool = True) -> Answer:
+    return answer.answer_of_cells(cells, changes(cells), is_question)
+
+
+def _of_cells() -> Iterator[tuple[str, list[str]]]:
+    made = {
+        "three windows": (cell(10, 200.0), cell(20, 160.0), cell(40, 150.0)),
+        "less than half a millisecond": (cell(10, 200.0), cell(20, 199.7)),
+        "the largest effect is a loss": (
+            cell(10, 200.0, queue_packets=50), cell(20, 150.0, queue_packets=50),
+            cell(10, 200.0), cell(20, 500.0)),
+        "faster for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 180.0, 181.0, 179.0)),
+        "by chance": (cell(10, 200.0, 200.0, 200.0), cell(20, 150.0, 260.0, 190.0)),
+        "slower for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 220.0, 221.0, 219.0)),
+        "one window": (cell(10, 200.0),), "nothing counts": ()}
+    for name, cells in made.items():
+        yield f"cells: {name}", _sentences(answered(*cells))
+    # 100 ms at 1 Mbit/s are 8.3 packets.
+    for queue, drops in ((3, 2), (3, 0), (100, 0), (10, 0)):
+        cells = [cell(window, time_ms, queue_drops=drops, queue_packets=queue)
+                 for window, time_ms in ((10, 200.0), (20, 150.0))]
+        for is_question in (True, False):
+            yield (f"cells: queue {queue}, {drops} dropped, "
+                   f"{'a question' if is_question else 'a part of a scenario'}"), _sentences(
+                       answered(*cells, is_question=is_question))
+
+
+# Load ---------------------------------------------------------------------------------
+
+def stated(expects: Any, *saved: tuple[float, ...], **published: Any) -> Statement:
+    """Of 100 ms so many are saved: by load, each of the two seeds, or of one."""
+    records: list[Any] = []
+    for record in stored_load.run().records:
+        trial: Any = record.trial
+        load, seed = (0.5, 0.9).index(trial.load), trial.repeat - 1
+        if seed < len(saved[load]):
+            less = saved[load][seed] if trial.window == "10" else 0
+            records.append(replace(record, mean_ms=100.0 - less))
+    return load_findings.statement(
+        Runs.of_figure(_figure("gain"), records, stored_load.RUN),
+        LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
+                  expects=expects, **published))
+
+
+def _figure(kind: str) -> Any:
+    return next(figure for figure in stored_load.study().scenario.figures if figure.kind == kind)
+
+
+def _of_load() -> Iterator[tuple[str, list[str]]]:
+    for name, made in {
+            "saves in one cell": stated("less", (10, 10), (-30, -30)),
+            "saves in both": stated("less", (10, 10), (10, 10)),
+            "of one seed": stated("less", (10,), (-30,)),
+            "seeds that differ": stated("alike", (10, 12), (20, 21)),
+            "the other way": stated("more", (10, 10.1), (20, 20.1)),
+            "as published": stated("less", (10, 10.1), (10, 10.1), published=12, within=3),
+            "of an abstract": stated("alike", (1, 1), (1, 1), abstract_only=True)}.items():
+        yield f"load: {name}", [made.measured]
+    for by in (80, 1):
+        yield f"load: the tail alone, seeds {by} ms apart", [
+            f"{each.text} {each.measured}" for each in _slower_tail(by)]
+
+
+def _slower_tail(by: int) -> list[Statement]:
+    """In each cell, how far the seeds are apart; the mean is the same."""
+    records: list[Any] = []
+    for record in stored_load.run().records:
+        trial: Any = record.trial
+        slower = trial.window == "10" and (30 + trial.repeat if trial.load > 0.5 else
+                                           20 + by * (trial.repeat - 1))
+        records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
+    runs = Runs.of_figure(_figure("gain"), records, stored_load.RUN)
+    return load_findings._gain_answers(runs, analysis.points(runs))
+
+
+# Cliffs -------------------------------------------------------------------------------
+
+GOOD = stored.load("https").judge()
+WITH_FLAGS = {"rtt_ms": [100], "bandwidth_kbps": [100_000]}
+DEBIAN_12 = (3, 0, 0, 0, 0)  # the bytes of a handshake are those of the machine's OpenSSL
+
+
+def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
+    return registry.cliff_question(what, Overrides({**WITH_FLAGS, **lists})).trials
+
+
+def by_model(requested: Sequence[Trial], shift: int = 0,
+             sysctls: Mapping[str, str] = MappingProxyType({})) -> Mapping[Trial, Record]:
+    """Records as the model has them, of chains that are larger by `shift`."""
+    found = {}
+    for trial in requested:
+        size = max(400, trial.chain_bytes + shift) if trial.chain_bytes else 0
+        prediction = predict(computed(replace(trial, chain_bytes=size), sysctls))
+        found[trial] = replace(GOOD, trial=trial,
+                               handshake_round_trips=prediction.handshake_round_trips,
+                               response_round_trips=prediction.response_round_trips)
+    return found
+
+
+def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
+    """Records as of curl: hello and early data in writes of 4096 bytes, under ten segments."""
+    found = {}
+    for trial in some:
+        sent = 554 + trial.early_data_bytes + 22
+        segments = (3 + -(-(sent - 4096) // 1448)) if sent > 4096 else -(-sent // 1448)
+        found[trial] = replace(GOOD, trial=trial, request_segments=segments,
+                               request_round_trips=1 + (segments > 10))
+    return found
+
+
+def _of_cliffs() -> Iterator[tuple[str, list[str]]]:
+    with patch.object(ssl, "OPENSSL_VERSION_INFO", DEBIAN_12):
+        for name, what, lists in (
+                ("chains", search.CHAIN, {"initcwnd": [3, 10]}),
+                ("chains, the key share offered", search.CHAIN,
+                 {"initcwnd": [10], "key_share": ["x25519mlkem768"]}),
+                ("the smallest chain does not fit", search.CHAIN,
+                 {"initcwnd": [1], "intermediates": [3]}),
+                ("response", search.RESPONSE, {"initcwnd": [10]}),
+                ("response behind a chain", search.RESPONSE,
+                 {"initcwnd": [10], "chain_bytes": [2000]})):
+            found = search.search(what, trials(what, **lists), {}, by_model)
+            yield f"cliff: {name}", _lines(what, found)
+        for restart in ("1", "0"):
+            question = registry.cliff_question(search.RESPONSE, Overrides(
+                {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000]},
+                sysctls=[f"net.ipv4.tcp_slow_start_after_idle={restart}"]))
+            sysctls = question.head.sysctls
+            found = search.search(search.RESPONSE, question.trials, sysctls,
+                                  lambda some: by_model(some, sysctls=sysctls))
+            yield (f"cliff: after a pause, restart {restart}",
+                   _lines(search.RESPONSE, found, sysctls))
+        nginx = registry.cliff_question(search.CHAIN, Overrides(
+            {**WITH_FLAGS, "server": ["nginx"], "initcwnd": [10]}))
+        for name, what, study, measure in (
+                ("early data", search.EARLY,
+                 registry.cliff_question(search.EARLY, Overrides(WITH_FLAGS)), early),
+                ("of nginx", search.CHAIN, nginx, lambda some: {
+                    trial: replace(record, flight_bytes=12_952, flight_segments=10)
+                    for trial, record in by_model(some, shift=15).items()})):
+            yield f"cliff: {name}", [line for _, lines in registry.cliffs(what, study, measure)
+                                     for line in lines]
+
+
+def _lines(what: str, found: Any, sysctls: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    lines = [line for each in found
+             for line in cliff_findings.sentences(what, each, sysctls=sysctls)]
+    return [*lines, *cliff_findings.besides(what, found)]
+
+
+# Users --------------------------------------------------------------------------------
+
+COUNT = 200
+
+
+def found_users(saved_ms: Any, again: float = 0.0, segments: float = 40.0) -> Measured:
+    """Users of 300 ms with a window of 10; with 32 they save so many."""
+    base = numpy.full(COUNT, 300.0)
+    zero = numpy.zeros(COUNT)
+    return Measured({10: base, 32: base - saved_ms}, {10: zero, 32: zero + again},
+                    {10: zero, 32: zero}, numpy.ones(COUNT), numpy.zeros(COUNT, dtype=int),
+                    numpy.full(COUNT, segments), 0)
+
+
+def spread(low: float, high: float) -> Any:
+    return numpy.linspace(low, high, COUNT)
+
+
+def three_windows(again: float = 0.0) -> Measured:
+    """Windows of 10, of 20, which saves 22 to 42 ms, and of 32, which saves 4 ms more."""
+    one = found_users(spread(26, 46))
+    zero = numpy.zeros(COUNT)
+    return replace(one, total_ms={**one.total_ms, 20: one.total_ms[32] + 4.0},
+                   retransmitted={10: zero, 20: zero, 32: zero + again},
+                   queue_drops={10: zero, 20: zero, 32: zero})
+
+
+def recommended(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
+                saves: Mapping[float, int] = MappingProxyType({})) -> Answer:
+    """Of three users; saves: the least window with two round trips, by the bandwidth."""
+    made = KIND.study(parsed("users_of_x", FEW_USERS.replace("[10, 32]", f"[{initcwnd}]").replace(
+        "groups", f"{assumed}\ngroups")))
+    records = [Record(trial, True, total_ms=trial.rtt_ms * (
+        2 if trial.initcwnd >= saves.get(trial.bandwidth_kbps, 99) else 3),
+        retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
+    (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
+    assert finding.answer is not None
+    return finding.answer
+
+
+def _of_users() -> Iterator[tuple[str, list[str]]]:
+    one = found_users(0.0)
+    for name, measured in {
+            "it saves time": found_users(spread(20, 40)), "noise": found_users(spread(-30, 30.5)),
+            "under 1 %": found_users(spread(2.0, 2.4)), "slower": found_users(spread(-9, -1)),
+            "all fits": found_users(spread(0, 0), segments=7.0),
+            "sent again": found_users(spread(20, 40), again=0.3),
+            "a long tail": found_users(numpy.where(numpy.arange(COUNT) < 4, -20.0, 40.0)),
+            "three windows": three_windows(),
+            "three windows, the largest sends again": three_windows(again=0.4),
+            "no other window": replace(one, total_ms={10: one.total_ms[10]})}.items():
+        chosen = recommend(measured, 10)
+        yield f"users: {name}", [f"{chosen.initcwnd}: {chosen.why}"]
+    more = "10, 20, 32"
+    for name, said in {
+            "an assumed bandwidth decides": recommended(
+                more, saves={4500: 20, 9000: 32, 18000: 32}),
+            "an assumed bandwidth does not": recommended(
+                more, saves={4500: 20, 9000: 20, 18000: 20}),
+            "a known bandwidth": recommended(more, assumed="", saves={9000: 20}),
+            "the largest is chosen": recommended(saves={9000: 32}),
+            "the baseline stays": recommended(), "one window": recommended("10")}.items():
+        yield f"users: {name}", _sentences(said)
