@@ -73,6 +73,9 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
         "the largest effect is a loss": (
             cell(10, 200.0, queue_packets=50), cell(20, 150.0, queue_packets=50),
             cell(10, 200.0), cell(20, 500.0)),
+        "the largest effect is a saving": (
+            cell(10, 200.0, queue_packets=50), cell(20, 150.0, queue_packets=50),
+            cell(10, 200.0), cell(20, 220.0)),
         "faster for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 180.0, 181.0, 179.0)),
         "by chance": (cell(10, 200.0, 200.0, 200.0), cell(20, 150.0, 260.0, 190.0)),
         "slower for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 220.0, 221.0, 219.0)),

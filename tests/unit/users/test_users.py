@@ -41,7 +41,8 @@ def test_a_window_that_saves_time_is_set() -> None:
 @pytest.mark.parametrize("again", [0.19, 0.21])
 def test_the_bound_of_retransmissions(again: float) -> None:
     """Half a point of 40 segments is 0.2 of a segment."""
-    assert recommend(found_users(spread(20, 40), again=again), 10).initcwnd == (32 if again < 0.2 else 10)
+    chosen = recommend(found_users(spread(20, 40), again=again), 10).initcwnd
+    assert chosen == (32 if again < 0.2 else 10)
 
 
 def test_of_windows_as_good_as_the_best_the_smallest() -> None:
