@@ -188,6 +188,9 @@ def _of_cliffs() -> Iterator[tuple[str, list[str]]]:
                  {"initcwnd": [10], "chain_bytes": [2000]})):
             found = search.search(what, trials(what, **lists), {}, by_model)
             yield f"cliff: {name}", _lines(what, found)
+        found = search.search(search.CHAIN, trials(initcwnd=[10]), {},
+                              lambda some: by_model(some, shift=5))
+        yield "cliff: measured otherwise than modelled", _lines(search.CHAIN, found)
         for restart in ("1", "0"):
             question = registry.cliff_question(search.RESPONSE, Overrides(
                 {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000]},

@@ -74,7 +74,7 @@ def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
     (one,) = seen(capture)
     assert one.retransmitted["dropped by the queue, h1 → h2, after a timeout"] == 1
     assert one.retransmitted["dropped by the queue, h1 → h2"] == 39_999
-    assert time.process_time() - began < 4  # it was a minute
+    assert time.process_time() - began < 20  # it was a minute
 
 
 # What was set ---------------------------------------------------------------
