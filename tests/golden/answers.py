@@ -1,6 +1,6 @@
 """Answers in sentences on data made by hand, each where it turns: which no stored run says.
 
-Of single cells, of claims on load, of cliffs, and which window users are recommended.
+Of single cells and their reasons, of claims on load, of cliffs, and which window users are recommended.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from firstflight.study.load.analysis import Runs
 from firstflight.study.load.scenario import LoadClaim
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
-from tests.golden import stored, stored_fetches, stored_load
+from tests.golden import reasons, stored, stored_fetches, stored_load
 from tests.unit.fetches.small import FEW_USERS
 
 
 def text() -> str:
     """A paragraph a case: its name, and a line a sentence."""
     lines: list[str] = []
-    for name, said in (*_of_cells(), *_of_load(), *_of_cliffs(), *_of_users()):
+    for name, said in (*_of_cells(), *reasons.paragraphs(), *_of_load(), *_of_cliffs(),
+                       *_of_users()):
         lines += [f"# {name}", *said]
     return "\n".join(lines) + "\n"
 

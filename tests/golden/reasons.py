@@ -1,0 +1,102 @@
+"""Why larger windows save, harm or change nothing, on made-up networks with known limits.
+
+A network tells what a trial takes and how long its link is idle, and all that is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from firstflight.study.fetches.figures import reasons
+from firstflight.study.fetches.figures.cells import WindowChange, changes, settings
+from firstflight.study.fetches.figures.reasons import WhatIfs, explained, what_if_trials
+from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.scenario.trial import Trial
+from tests.golden import stored_fetches
+
+ONE = next(record for record in stored_fetches.stored("zhao2019") if record.trial.initcwnd == 3)
+# The time of a trial in ms, and how long its link was idle.
+Network = Callable[[Trial], tuple[float, float]]
+
+
+def measured(network: Network, trial: Trial) -> Record:
+    total_ms, idle_ms = network(trial)
+    return replace(ONE, trial=trial, total_ms=total_ms, link_idle_ms=idle_ms,
+                   response_round_trips=2 if trial.initcwnd == 10 else 3,
+                   response_flights="10+11" if trial.initcwnd == 10 else "3+6+12")
+
+
+def asked(network: Network, trials: int = reasons.MOST_TRIALS, **values: object
+          ) -> tuple[WindowChange, WhatIfs, int]:
+    """A comparison on a network, all that it asks there, and how many trials that took."""
+    base = replace(ONE.trial, rtt_ms=100.0, bandwidth_kbps=1000.0, uplink_kbps=1000.0,
+                   queue_packets=20, initrwnd=10, **values)  # type: ignore[arg-type]
+    records = [measured(network, replace(base, initcwnd=window, repeat=repeat))
+               for window in (3, 10) for repeat in ((1, 2, 3) if base.is_random else (1,))]
+    (change,) = changes(settings(records))
+    what_ifs = WhatIfs()
+    for _ in range(3):
+        done = {record.trial for record in what_ifs.records}
+        more = [trial for trial in what_if_trials([change], what_ifs) if trial not in done]
+        what_ifs = WhatIfs([*what_ifs.records, *(measured(network, trial) for trial in more)])
+    return change, what_ifs, len(what_ifs.records)
+
+
+def told(network: Network, **values: object) -> str:
+    change, what_ifs, _ = asked(network, **values)
+    return " ".join(explained([change], what_ifs))
+
+
+def lifted(trial: Trial) -> set[str]:
+    """The limits that a what-if trial is without."""
+    return {*filter(None, trial.what_if.split("_"))}
+
+
+def saves(saved_ms: float, idle_ms: float | None = None) -> tuple[float, float]:
+    """Of the larger window: of 500 ms so much less, and of 300 idle ones."""
+    return 500.0 - saved_ms, 300.0 - (saved_ms if idle_ms is None else idle_ms)
+
+
+def of_larger(effect: Callable[[set[str]], tuple[float, float]]) -> Network:
+    return lambda trial: effect(lifted(trial)) if trial.initcwnd == 10 else saves(0.0)
+
+
+def slower_base(trial: Trial) -> tuple[float, float]:
+    """Without the limit both windows get slower, the smaller one by more."""
+    more_ms = 100.0 if trial.what_if else 0.0
+    return (420.0 if trial.initcwnd == 10 else 500.0 + more_ms), (
+        220.0 if trial.initcwnd == 10 else 300.0)
+
+
+def paragraphs() -> Iterator[tuple[str, list[str]]]:
+    """The name of each network, and its reasons."""
+    for name, line in {
+            "idle for all of it": told(of_larger(lambda without: saves(100.0))),
+            "idle for 97 %": told(of_larger(lambda without: saves(100.0, 97.0))),
+            "idle for 90 %": told(of_larger(lambda without: saves(100.0, 90.0))),
+            "an ample receive window saves more": told(of_larger(
+                lambda without: saves(150.0 if without else 100.0))),
+            "without limits both get slower": told(slower_base),
+            "random loss of the smaller window": told(of_larger(
+                lambda without: saves(0.0 if "loss" in without else 60.0, 10.0)),
+                loss_percent=1.0),
+            "two limits, each takes it away": told(of_larger(lambda without: saves(
+                66.0 if {"receive-window", "bandwidth"} <= without else 0.0))),
+            "one limit takes it away": told(of_larger(lambda without: saves(
+                66.0 if "bandwidth" in without else 0.0))),
+            "several together": told(of_larger(lambda without: saves(
+                66.0 if {"receive-window", "queue"} & without else 0.0))),
+            "a limit protects": told(of_larger(lambda without: saves(
+                -22.8 if without == {"receive-window"} else 0.0))),
+            "both are the same": told(lambda trial: saves(0.0)),
+            "both are the same, used before": told(lambda trial: saves(0.0), kept=1),
+            "harm that the queue does": told(of_larger(
+                lambda without: saves(0.0 if "queue" in without else -50.0))),
+            "harm, of which the queue does 84 %": told(of_larger(
+                lambda without: saves(-8.0 if "queue" in without else -50.0))),
+            "harm, of which the queue does 76 %": told(of_larger(
+                lambda without: saves(-12.0 if "queue" in without else -50.0))),
+            "harm by two limits together": told(of_larger(lambda without: saves(
+                0.0 if {"queue", "jitter"} <= without else -50.0)), jitter_ms=5.0)}.items():
+        yield f"reasons: {name}", [line]
