@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from firstflight.runs.results.records import Record, quantity_of, requested_fiel
 from firstflight.study.compare import Row, by_cell, difference, student_over_draws
 
 DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its cell does not have
+# The guest's own parameters: runs that have one value each are compared although it differs.
+OF_GUEST = ("kernel", "module_parameter")
 MOST_NAMED = 6  # differences in a sentence
 # Keys of run.json that differ between any two runs.
 OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
@@ -80,18 +82,29 @@ def _compared(run: RunData) -> Quantity | None:
 
 def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
     """The values of the cells that both runs have, in the order of the first run."""
-    base, other = _values(first, metric), _values(second, metric)
+    without = [name for name in OF_GUEST if all(len(_ones(run, name)) == 1
+                                                for run in (first, second))]
+    base, other = _values(first, metric, without), _values(second, metric, without)
     return [Row(cell, run, draw, 1.0, value) for cell in base if cell in other
             for run, values in ((FIRST, base[cell]), (OTHER, other[cell]))
             for draw, value in values.items()]
 
 
-def _values(run: RunData, metric: str) -> dict[Key, dict[Key, float]]:
-    """The values that count, by cell and by what was drawn for each."""
+def _ones(run: RunData, name: str) -> set[str]:
+    """The values of a parameter that a run's trials have; none of a kind without it."""
+    return {getattr(record.trial, name) for record in run.records if hasattr(record.trial, name)}
+
+
+def _values(run: RunData, metric: str,
+            without: Collection[str] = ()) -> dict[Key, dict[Key, float]]:
+    """The values that count, by cell and by what was drawn for each.
+
+    without: parameters by which cells are not distinguished.
+    """
     if not run.records:
         return {}
     names = [column.name for column in requested_fields(type(run.records[0].trial))
-             if column.name not in DRAWN]
+             if column.name not in (*DRAWN, *without)]
 
     def cell_key(record: Record) -> Key:
         return tuple((name, getattr(record.trial, name)) for name in names)
@@ -169,14 +182,20 @@ def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
         counts = sorted(map(len, _values(run, metric).values()))
         repeats = "–".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else "0"
         descriptions.append({"cells": str(len(counts)), "repeats of a cell": repeats}
+                            | {_flag(name): ", ".join(sorted(_ones(run, name)))
+                               for name in OF_GUEST}
                             | dict(_flat(run.facts)))
-    names = list(dict.fromkeys(("cells", "repeats of a cell", *sorted(
+    names = list(dict.fromkeys(("cells", "repeats of a cell", *map(_flag, OF_GUEST), *sorted(
         name for facts in descriptions for name in facts))))
     rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
             if len({facts.get(name, "") for facts in descriptions}) > 1]
     return Table("What was requested or used differently", (
         Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
         tuple(rows), () if rows else ("Nothing: the runs record the same facts.",))
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:

@@ -97,6 +97,24 @@ def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
     assert interval.low < 0 < interval.high and 8 < interval.high - interval.low < 16
 
 
+@dataclass(frozen=True)
+class OnKernel(Trial):
+    kernel: str = "default"
+
+
+def test_runs_of_one_kernel_each_are_compared_and_of_two_by_the_kernel() -> None:
+    def made(total_ms: float, *kernels: str) -> RunData:
+        return RunData(Path("results/x/1"), {}, [
+            Measured(OnKernel("x", 20, 200, 3, kernel=kernel), True, verdict=PASS,
+                     total_ms=total_ms) for kernel in kernels])
+
+    told = compared_runs.report([("a", made(100, "default")), ("b", made(90, "mine"))])
+    assert told.findings[0].tables[1].rows[0][4] == -10
+    assert told.findings[0].tables[0].rows == (("--kernel", "default", "mine"),)
+    both = compared_runs.report([("a", made(100, "default", "mine")), ("b", made(90, "mine"))])
+    assert both.findings[0].tables[1].rows[0][1] == 1, "the one cell of this kernel"
+
+
 def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
     def made(scale: float) -> RunData:
         return RunData(Path("results/x/1"), {}, [
