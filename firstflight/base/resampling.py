@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy
-from numpy.typing import NDArray
 
 from firstflight.base.stats import portions
 
-Numbers = NDArray[numpy.float64]
-Factors = NDArray[numpy.uint16]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[numpy.float64]
+    Factors = NDArray[numpy.uint16]
 
 RESAMPLES = 400
 ROUNDED = 1 - 1e-12  # of a share: the last digit of a sum of weights may be rounded

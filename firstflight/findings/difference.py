@@ -8,7 +8,8 @@ them.
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, replace
+import operator
+from dataclasses import dataclass, replace
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.claims import LEAST_DRAWS, Ends
@@ -31,11 +32,17 @@ class Excluded:
     skipped: int = 0
 
     @property
+    def _counts(self) -> tuple[int, ...]:
+        """The number of records for each reason."""
+        return (self.failed_transfers, self.failed_verdicts, self.without_value, self.unpaired,
+                self.skipped)
+
+    @property
     def total(self) -> int:
-        return sum(astuple(self))
+        return sum(self._counts)
 
     def __add__(self, other: Excluded) -> Excluded:
-        return Excluded(*map(sum, zip(astuple(self), astuple(other))))
+        return Excluded(*map(operator.add, self._counts, other._counts))
 
     def __str__(self) -> str:
         """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
@@ -44,7 +51,7 @@ class Excluded:
                  ("record without its counterpart", "records without their counterpart"),
                  ("skipped trial", "skipped trials"))
         return ", ".join(f"{count} {one if count == 1 else several}"
-                         for count, (one, several) in zip(astuple(self), words) if count)
+                         for count, (one, several) in zip(self._counts, words) if count)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from firstflight.base import files, forked
 from firstflight.findings.charts import Chart
@@ -24,6 +23,7 @@ from firstflight.findings.findings import Report
 from firstflight.findings.names import ON_THE_WIRE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from PIL.Image import Image as PngImage
 
 __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]

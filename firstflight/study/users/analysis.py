@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy
-from numpy.typing import NDArray
 
-from firstflight.base.resampling import Numbers, statistics
+from firstflight.base.resampling import statistics
 from firstflight.base.words import format_interval
 from firstflight.findings.difference import Difference
 from firstflight.net.segments import MSS
@@ -21,6 +21,11 @@ from firstflight.study.compare import Row, difference, resampled_users
 from firstflight.study.fetches.figures.drawn_bars import responses_of
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.users import PART, UserSample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from firstflight.base.resampling import Numbers
 
 PERCENTILES = (50, 95, 99)
 NOISE_PART = 0.01  # of the best mean: a window with a mean this near is as good

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
+from typing import TYPE_CHECKING
 
 import numpy
-from numpy.typing import NDArray
 
 from firstflight.findings.bar import Bar, Published
 from firstflight.findings.difference import Difference, Excluded
@@ -27,7 +27,11 @@ from firstflight.study.fetches.scenario.population import Populations, percentil
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify import notes
-from firstflight.study.scenario.curves import Numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from firstflight.study.scenario.curves import Numbers
 
 ByWindow = dict[int, Record]  # the records of one response
 Responses = dict[int, ByWindow]  # the responses of one population, by their number
