@@ -24,7 +24,7 @@ from scipy.special import ndtri  # the quantiles of a normal distribution
 from scipy.stats import gamma
 
 from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.findings.bar import Published
+from firstflight.findings.claims import Published
 from firstflight.runs import scenario_file
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,

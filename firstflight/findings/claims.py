@@ -36,6 +36,24 @@ ANY: Ends = (-math.inf, math.inf)  # the interval of a number of which nothing i
 
 
 @dataclass(frozen=True)
+class Published:
+    """What was published of a bar.
+
+    absolute: the improvement in the unit of the figure's metric; percent: in percent of the
+    baseline, converted where the source prints another percentage. level: in a window sweep, the
+    value under this window. error, error_points: how far rounding, or reading a figure, may have
+    moved a value. responses_percent: the share of responses.
+    """
+
+    absolute: float | None = None
+    percent: float | None = None
+    level: float | None = None
+    error: float = 0.0
+    error_points: float = 0.0
+    responses_percent: float | None = None
+
+
+@dataclass(frozen=True)
 class Result:
     """The result of one bar or claim: one of OUTCOMES, and the test that decided, in words."""
 

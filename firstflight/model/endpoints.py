@@ -13,8 +13,8 @@ from firstflight.model.network import Events, Happening, SimulatedLink
 from firstflight.model.receiver import Receiver, receive_window
 from firstflight.model.sender import Sender
 from firstflight.model.transfer import Transfer
+from firstflight.net.headers import HEADER_BYTES, SYN_BYTES, TIMESTAMP_BYTES
 from firstflight.net.path import Clock, Sent
-from firstflight.net.segments import HEADER_BYTES, SYN_BYTES, TIMESTAMP_BYTES
 
 FIRST_TIMEOUT = 1000  # jiffies (TCP_TIMEOUT_INIT)
 LINEAR_TIMEOUTS = 4  # retransmitted SYNs before the timeout doubles (tcp_syn_linear_timeouts)

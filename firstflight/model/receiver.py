@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from firstflight.model.timers import LossTimer
 from firstflight.net.buffers import RECEIVE_BUFFERS
+from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.path import Clock, RoundTrip, Sent
-from firstflight.net.segments import TIMESTAMP_BYTES
 
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
 LEAST_FULL = 524  # TCP_MSS_DEFAULT minus the time stamps

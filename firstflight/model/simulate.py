@@ -12,8 +12,8 @@ from itertools import accumulate
 from firstflight.model.endpoints import Ends
 from firstflight.model.network import Happening
 from firstflight.model.transfer import Secure, Transfer
+from firstflight.net.headers import HEADER_BYTES
 from firstflight.net.path import Sent
-from firstflight.net.segments import HEADER_BYTES
 from firstflight.net.waiting import waited_ns
 from firstflight.wire.flights import FlightCounts
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from firstflight.model.receiver import window_unit
 from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
+from firstflight.net.headers import MSS
 from firstflight.net.link import Path
-from firstflight.net.segments import MSS
 
 CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firstflight.net.segments import MSS, TIMESTAMP_BYTES
+from firstflight.net.headers import MSS, TIMESTAMP_BYTES
 
 RECEIVE_BUFFERS = (131072, 6291456)  # tcp_rmem[1], tcp_rmem[2]
 SEND_BUFFERS = (16384, 4194304)  # tcp_wmem[1], tcp_wmem[2]

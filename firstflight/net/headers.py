@@ -14,6 +14,13 @@ ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 FIN, SYN, RST, PUSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 OPTION_MSS, OPTION_SCALE, OPTION_SACK_PERMITTED, OPTION_SACK, OPTION_TIMESTAMP = 2, 3, 4, 5, 8
 
+# The headers of a segment: IPv4, TCP and the timestamp option, with padding (RFC 7323).
+HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
+# Those of a SYN, whose options are MSS, SACK permitted, timestamp and scale.
+SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
+MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
+TIMESTAMP_BYTES = 12  # of the option; an advertised MSS includes them
+
 _IPV4_TYPE = IPV4.to_bytes(2, "big")
 _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)

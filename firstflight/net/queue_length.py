@@ -10,7 +10,7 @@ from firstflight.base import typed
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.base.words import plain
-from firstflight.net.segments import HEADER_BYTES, MSS
+from firstflight.net.headers import HEADER_BYTES, MSS
 from firstflight.net.tc import FULL_FRAME_BYTES
 
 # One BDP: slow start can fill the path, and routers are built with about as much.

@@ -17,21 +17,14 @@ from typing import NamedTuple, Union
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.net import headers, pcap
-from firstflight.net.headers import (ACK, ETHERNET_BYTES, FIN, OPTION_SACK, OPTION_SCALE,
-                                     OPTION_TIMESTAMP, RST, SYN, TCP)
+from firstflight.net.headers import (ACK, FIN, OPTION_SACK, OPTION_SCALE, OPTION_TIMESTAMP, RST,
+                                     SYN, TCP)
 
 CapturedFrame = tuple[int, bytes, int]  # its time in ns, its kept bytes, its length on the wire
 Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or the frames parsed from it
 
 # Where servers listen, with HTTP and TLS: server.py, then other servers.
 SERVER_PORTS = (80, 443, 8080, 8443)
-
-# IPv4, TCP and the timestamp option, with padding (RFC 7323).
-HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
-# IPv4, TCP and the options of a SYN: MSS, SACK permitted, timestamp, scale.
-SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
-MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
-TIMESTAMP_BYTES = 12  # of the option; an advertised MSS includes them
 
 MS = 1_000_000  # nanoseconds
 FORGETS_NS = 999 * MS  # a server keeps a SYN for at least a second of its timers (TCP_TIMEOUT_INIT)

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from firstflight.base import stats
 from firstflight.base.stats import CONFIDENCE, Estimate, estimate, percentile_interval
 from firstflight.findings import claims
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
 from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECIDED, WITHIN_PERCENT,
-                                         WITHIN_POINTS, ComparedNumber, Ends, Result, equivalent)
+                                         WITHIN_POINTS, ComparedNumber, Ends, Published, Result,
+                                         equivalent)
 from firstflight.findings.difference import Difference, percent_of
 
 if TYPE_CHECKING:

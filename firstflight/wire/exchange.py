@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from firstflight.net.headers import FIN, OPTION_SACK_PERMITTED, RST, SYN, tcp_options
+from firstflight.net.headers import FIN, OPTION_SACK_PERMITTED, RST, SYN, SYN_BYTES, tcp_options
 from firstflight.net.path import NEVER, serialised_ms
-from firstflight.net.segments import (MS, SYN_BYTES, Connection, Packets, Segment, distance,
-                                      read_connection, read_connections)
+from firstflight.net.segments import (MS, Connection, Packets, Segment, distance, read_connection,
+                                      read_connections)
 
 SAME_WRITE_NS = MS  # segments that leave this close together leave for the same reason
 

@@ -6,7 +6,8 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from firstflight.findings import charts
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Column, Finding, Report, Rounded, Statement, Table
 from firstflight.model.transfer import Transfer

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from firstflight.findings.findings import Report
 from firstflight.model.predict import predict
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import PASS, read_records

@@ -11,7 +11,7 @@ from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.net.segments import HEADER_BYTES, MSS, SYN_BYTES
+from firstflight.net.headers import HEADER_BYTES, MSS, SYN_BYTES
 from firstflight.study.scenario.seeds import seed_for
 from firstflight.testbed.messages import Job
 

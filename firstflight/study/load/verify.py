@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
-from firstflight.net.segments import MSS, CaptureError
+from firstflight.net.headers import MSS
+from firstflight.net.segments import CaptureError
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.runs import now_text

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firstflight.findings.findings import Report
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import Check

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.net.segments import MS, MSS, CaptureError, frames_of
+from firstflight.net.headers import MSS
+from firstflight.net.segments import MS, CaptureError, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import SKIPPED

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from firstflight.findings.bar import Bar, Published
-from firstflight.findings.claims import DIRECTION, REPRODUCED
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import DIRECTION, REPRODUCED, Published
 from firstflight.study.compare import Tolerance, agrees, exact
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars

@@ -9,19 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy
+from numpy.typing import NDArray
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
 from firstflight.study.scenario import published
 from firstflight.study.scenario.published import PAPER
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[numpy.float64]
+Numbers = NDArray[numpy.float64]
 
 # Ends of the buckets that the paper leaves open. In Figure 3 the RTT curves of both data centres
 # end at 5000.2 ms, which is the end of the axis and no maximum. A tail through percentiles 95 to

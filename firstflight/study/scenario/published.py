@@ -10,7 +10,7 @@ from pathlib import Path
 
 from firstflight.base import files
 from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.findings.bar import Published
+from firstflight.findings.claims import Published
 
 PAPER = Path(__file__).resolve().parent.parent.parent.parent / "paper"
 SHARES_TOLERANCE_PERCENT = 0.1  # published shares are rounded to 0.01 each

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_lossless, nearest, plain
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count

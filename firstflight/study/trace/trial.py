@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 from firstflight.base.words import format_lossless
+from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.link import Path
-from firstflight.net.segments import TIMESTAMP_BYTES
 from firstflight.testbed.messages import Job
 
 # Validation by the kernel's own rules (RFC 2861), on or off.

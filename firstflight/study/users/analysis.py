@@ -16,7 +16,7 @@ import numpy
 from firstflight.base.resampling import statistics
 from firstflight.base.words import format_interval
 from firstflight.findings.difference import Difference
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.study.compare import Row, difference, resampled_users
 from firstflight.study.fetches.figures.drawn_bars import responses_of
 from firstflight.study.fetches.record import Record

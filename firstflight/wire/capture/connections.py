@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy
 
-from firstflight.net.headers import ACK, FIN, OPTION_SACK, RST, SYN
+from firstflight.net.headers import ACK, FIN, MSS, OPTION_SACK, RST, SYN
 from firstflight.net.path import LEAST_TIMEOUT_US
-from firstflight.net.segments import MS, MSS
+from firstflight.net.segments import MS
 from firstflight.wire.capture.conversations import Endpoints, TcpPackets
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.pcapng import Flags, Numbers

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 from hypothesis import given, settings, strategies as some
 
-from firstflight.findings.bar import Published
 from firstflight.findings.charts import is_wide
-from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, UNDECIDED,
-                                         OUTCOMES, ComparedNumber, Ends, Result, counts, equivalent,
-                                         judge as judge_numbers, larger, summary, outcome_of)
+from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, OUTCOMES, REBUILT, REPRODUCED,
+                                         UNDECIDED, ComparedNumber, Ends, Published, Result, counts,
+                                         equivalent, judge as judge_numbers, larger, outcome_of,
+                                         summary)
 from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.runs import scenario_file
 from firstflight.study import compare

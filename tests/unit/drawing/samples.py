@@ -9,12 +9,13 @@ from typing import Any
 import numpy
 
 from firstflight.base.stats import Estimate
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
 from firstflight.findings.charts import (BarChart, BarPage, Chart, GridChart, GroupChart, Line,
                                          LineChart, Mark, ObjectBar, ObjectChart, ObjectPanel,
                                          PacketsChart, PageBar, PageChart, Plot, Square,
                                          SquareChart, SquareMap, StepChart, TimeChart, Timeline,
                                          TraceChart, TraceRow, WaterfallStep)
+from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference, Excluded
 
 

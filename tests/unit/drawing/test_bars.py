@@ -9,8 +9,8 @@ import pytest
 
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
-from firstflight.findings.bar import Published
 from firstflight.findings.charts import BarChart, bar_page
+from firstflight.findings.claims import Published
 from firstflight.findings.drawing import bars, style
 from tests.unit.drawing import samples
 

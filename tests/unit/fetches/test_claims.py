@@ -9,9 +9,9 @@ import pytest
 
 from firstflight.base.stats import Estimate
 from firstflight.findings import claims
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
 from firstflight.findings.claims import (DIRECTION, LEAST_DRAWS, NOT_REPRODUCED, REPRODUCED,
-                                         UNDECIDED)
+                                         UNDECIDED, Published)
 from firstflight.findings.difference import Difference, of_baseline, percent_of
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.claims import judge_bars

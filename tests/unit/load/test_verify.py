@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from firstflight.base.comparison import Comparison
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
 from firstflight.study.load import verify

@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.bar import Published
+from firstflight.findings.claims import Published
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.scenario import published
 from firstflight.study.scenario.curves import Numbers, network_curve

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
 from firstflight.findings.charts import StepChart
+from firstflight.findings.claims import Published
 from firstflight.findings.findings import Finding, Report
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides

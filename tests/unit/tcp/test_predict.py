@@ -15,7 +15,8 @@ from firstflight.model.simulate import Simulation
 from firstflight.model.timers import GIVEN_UP_MS
 from firstflight.model.transfer import Transfer
 from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
-from firstflight.net.segments import MS, MSS
+from firstflight.net.headers import MSS
+from firstflight.net.segments import MS
 from tests.transfers import changed, transfer
 
 

@@ -8,8 +8,9 @@ from firstflight.model.receiver import Receiver, receive_window, window_unit
 from firstflight.model.simulate import ReadCalls
 from firstflight.model.transfer import Secure
 from firstflight.net.buffers import RECEIVE_BUFFERS
+from firstflight.net.headers import MSS
 from firstflight.net.path import Clock, Sent
-from firstflight.net.segments import MS, MSS
+from firstflight.net.segments import MS
 from tests.transfers import transfer
 
 

@@ -11,8 +11,9 @@ from firstflight.model.sender import Sender
 from firstflight.model.timers import LONGEST_TIMEOUT, LossTimer
 from firstflight.model.writer import Waiting
 from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
+from firstflight.net.headers import MSS
 from firstflight.net.path import Clock, RoundTrip, Sent
-from firstflight.net.segments import MS, MSS
+from firstflight.net.segments import MS
 
 CLOCK = Clock(phase_ns=0)
 

@@ -9,8 +9,9 @@ from firstflight.model.receiver import Receiver
 from firstflight.model.sender import Sender
 from firstflight.model.window import Cubic
 from firstflight.net.buffers import RECEIVE_BUFFERS
+from firstflight.net.headers import MSS
 from firstflight.net.path import NEVER, Clock, Sent
-from firstflight.net.segments import MS, MSS
+from firstflight.net.segments import MS
 
 
 SLOW = 1e6  # bytes a second; a cushion of a millisecond

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from firstflight.base.words import plain
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
 from firstflight.findings.difference import of_baseline, percent_of
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars

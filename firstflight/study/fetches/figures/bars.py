@@ -14,7 +14,7 @@ from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.study.fetches.figures import summary
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
 from firstflight.study.fetches.figures.figure import Analysis, fixed, interval

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference, Excluded
 from firstflight.study.compare import Row, Rows, resampled_clients, resampled_quantiles
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample

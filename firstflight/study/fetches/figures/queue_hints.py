@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firstflight.base.words import format_number
+from firstflight.net.headers import HEADER_BYTES
 from firstflight.net.queue_length import AUTO
-from firstflight.net.segments import HEADER_BYTES
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from firstflight.findings.bar import Bar, Published
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference, Excluded
 from firstflight.runs.results.records import PASS
 from firstflight.study.compare import Row, Rows, difference, resampled_in_cells

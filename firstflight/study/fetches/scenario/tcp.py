@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
-from firstflight.net.segments import TIMESTAMP_BYTES
+from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.parameters import default
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"

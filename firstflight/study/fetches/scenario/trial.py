@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from firstflight.base.words import format_lossless
-from firstflight.net.segments import MSS
+from firstflight.net.headers import MSS
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
                                         default, of_subject)
 from firstflight.study.fetches.scenario.path import PathParameters

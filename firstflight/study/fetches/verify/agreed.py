@@ -13,8 +13,8 @@ from firstflight.base.comparison import Comparison
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.buffers import buffer_per_segment
 from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
-                                     OPTION_TIMESTAMP, tcp_options)
-from firstflight.net.segments import TIMESTAMP_BYTES, Segment
+                                     OPTION_TIMESTAMP, TIMESTAMP_BYTES, tcp_options)
+from firstflight.net.segments import Segment
 from firstflight.runs.results.checks import Check
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import OWN
