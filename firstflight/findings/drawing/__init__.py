@@ -1,7 +1,7 @@
-"""Figures: a report's findings on paper. The only room that imports matplotlib.
+"""Draws the charts of a report. No other room imports matplotlib.
 
-Each file draws some classes of findings.charts, alike ones; `figure_of` knows which function draws
-which. Nothing is computed here but where things stand.
+Each file draws similar classes of findings.charts, and `figure_of` picks the function for a chart.
+This room computes nothing except where things stand.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ figure_of.register(squares.draw_squares)
 
 
 def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Draw and save every figure of a report; the files, figures/<scenario>_<name>.<format>.
+    """Draw and save every figure of a report; return the files.
+
+    They are figures/<scenario>_<name>.<format>.
 
     Raises FirstFlightError where a file cannot be written.
     """
@@ -81,7 +83,7 @@ def _contents(make: Callable[[], Figure], formats: Sequence[str]) -> dict[str, b
 
 
 def pngs(drawn: Images) -> dict[str, bytes]:
-    """The figures by name."""
+    """A PNG of each figure, by its name."""
     return {name: contents["png"] for name, contents in drawn.items()}
 
 
@@ -104,7 +106,7 @@ def _webp(png: bytes) -> bytes:
 
 
 def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
-    """Each figure by its name, and what draws it."""
+    """The name of each figure, and a function that draws it."""
     charts = [(finding.name, finding.chart) for finding in report.findings if finding.chart]
     if report.packets is not None:
         charts.append((ON_THE_WIRE, report.packets))
@@ -114,7 +116,7 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
 
 
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
-    """PNGs for a document: of a few colours."""
+    """PNGs in a few colours, for a document."""
     from PIL import Image
     pictures = {}
     for name, png in contents.items():
@@ -132,8 +134,8 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 def _of_few_colours(image: PngImage, colours: int) -> PngImage:
     """The image in fewer colours. The most frequent ones do not change: they distinguish series.
 
-    Of colours that are much alike only one: the greys at the edges of letters are more frequent
-    than a thin line. The others become the nearest of the palette.
+    Of similar colours only one stays, since the greys at the edges of letters are more frequent
+    than a thin line. Every other colour becomes the nearest one that stays.
     """
     from PIL import Image
     pixels = numpy.asarray(image, numpy.int32) @ (1 << 16, 1 << 8, 1)
@@ -148,7 +150,7 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
 
 
 def _unlike(colours: NDArray[numpy.int64], most: int) -> NDArray[numpy.int64]:
-    """The first of so many that are not much alike."""
+    """The first colours that differ from each other, `most` of them at most."""
     parts, kept = _parts(colours), [0]
     for place in range(1, len(colours)):
         if len(kept) < most and ((parts[kept] - parts[place]) ** 2).sum(axis=1).min() > ALIKE ** 2:
@@ -157,7 +159,7 @@ def _unlike(colours: NDArray[numpy.int64], most: int) -> NDArray[numpy.int64]:
 
 
 def _parts(colours: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
-    """Red, green and blue of each."""
+    """The parts of each colour: red, green and blue."""
     return numpy.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
 
 

@@ -1,6 +1,6 @@
-"""Bars: improvements a bucket like the paper's Figure 5, times a window like its Figure 2.
+"""Draws bars: what each bucket improves, as in Figure 5, or each window's time, as in Figure 2.
 
-Of an improvement the absolute is at the left and percent at the right. Bars begin at zero; where
+The absolute improvement is at the left, and the percentage at the right. Bars begin at zero. Where
 only a logarithmic axis shows all absolute values, as in the paper, a line below says where.
 """
 
@@ -42,17 +42,17 @@ PERCENT_LOOK: Mapping[str, Any] = {"facecolor": style.ORANGE, "hatch": "////",
 
 
 def draw_bars(chart: BarChart) -> Figure:
-    """One chart: below each bucket its two values and n, above it the share of responses."""
+    """Draw one chart: below each bucket its two values and n, above it the share of responses."""
     return _draw_under_each_other(chart, [chart], AXES_INCHES)
 
 
 def draw_page(chart: BarPage) -> Figure:
-    """Charts under each other, like the paper's page, each with its title."""
+    """Draw charts under each other, as on the paper's page, each with its title."""
     return _draw_under_each_other(chart, chart.charts, PAGE_AXES_INCHES)
 
 
 def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
-    """height: of the axes of each, in inches; where there are many, values stand in tables."""
+    """height: of each chart's axes, in inches. Many charts have their values in tables."""
     rows = [_rows_of(one) if len(charts) < MANY else [] for one in charts]
     below = BELOW_INCHES + style.ROW_INCHES * max(map(len, rows))
     titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
@@ -151,7 +151,7 @@ def _mark(axes: Axes, middle: float, interval: Ends | None, published: float | N
 
 
 def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
-    """What the charts hold; their publisher and unit are those of the first."""
+    """The legend of the charts, with the publisher and the unit of the first one."""
     bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
     name = f"measured{f', {first.unit}' if first.unit else ''} (left axis)"
     handles: list[Artist] = [
@@ -177,7 +177,7 @@ def _changes(bar: Bar) -> bool:
 
 
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
-    """The chart with words on its marks, on where logarithmic bars begin, and on arrows."""
+    """The chart with notes on its marks, on arrows, and on where logarithmic bars begin."""
     begin = {f"{low:g} {one.unit}" for one in charts
              for (low, _), is_log in [scale_of(one)] if is_log}
     words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}; on a logarithmic"
@@ -200,7 +200,7 @@ def _compared(chart: Chart, triangles: bool = False) -> list[str]:
 
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
-    """The axis along x, wide enough that a few bars are not broad blocks."""
+    """Set the axis along x; it is wide enough that a few bars do not become broad blocks."""
     axes.set_xlim(-_margin(len(labels)), len(labels) - 1 + _margin(len(labels)))
     style.name_ticks(axes, list(enumerate(labels)))
     axes.tick_params(axis="x", labelsize=style.SMALL if len(labels) > 5 else style.MEDIUM)
@@ -211,7 +211,7 @@ def _margin(count: int) -> float:
 
 
 def _above(chart: BarChart) -> float:
-    """Inches over the axes: for up to two lines of words over bars, and one over these."""
+    """The inches above the axes: up to two lines of text above bars, and one above these."""
     lines = (2 if any(bar.above[0] for bar in chart.bars) else
              1 if any(bar.above[1] or bar.share_percent is not None for bar in chart.bars) else 0)
     return BARE_INCHES + style.ROW_INCHES * (lines + bool(chart.above))
@@ -230,8 +230,8 @@ def _marked(bar: Bar) -> list[float]:
 def scale_of(chart: BarChart) -> tuple[Ends, bool]:
     """The ends of the left axis, and whether it is logarithmic.
 
-    Logarithmic as the paper's; else where all values are positive and too far apart. A published
-    zero is below it.
+    It is logarithmic where the paper's is, or where all values are positive and far apart. A
+    published zero is then below it.
     """
     ours = [bar.difference.absolute.value for bar in chart.bars]
     values = [*ours, *(value for bar in chart.bars for value in _marked(bar))]
@@ -261,7 +261,7 @@ def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
 
 
 def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
-    """The right axis, its zero at this part of the height: where the left one's is."""
+    """Set the right axis, with its zero at the same height as that of the left one."""
     values = [value for bar in bars for change in [bar.difference] for value in (
         change.percent.value, bar.published.percent,
         change.same.percent.value if change.same else None,
@@ -277,7 +277,7 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
 
 
 def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
-    """The rows of a table below: n, and what is left out where something is."""
+    """The rows of the table below the bars: n, and how many records are left out, if any."""
     changes = [bar.difference for bar in bars]
     excluded = [str(change.excluded.total or "") for change in changes]
     return [("n", [str(change.n) for change in changes], style.FAINT),
@@ -285,7 +285,7 @@ def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
 
 
 def improved(change: Difference) -> str:
-    """What is improved in percent, in brackets where its interval holds zero."""
+    """The improvement in percent, in brackets where its interval holds zero."""
     percent = f"{format_brief(change.percent.value)} %"
     return f"({percent})" if change.is_unsure else percent
 
@@ -293,7 +293,7 @@ def improved(change: Difference) -> str:
 # A bar for each initial window -----------------------------------------------------
 
 def draw_times(chart: TimeChart) -> Figure:
-    """Below each window: its time, how much less than the baseline's that is, and n."""
+    """Draw a bar for each window; below it are its time, what it saves of the baseline's, and n."""
     changes = [bar.difference for bar in chart.bars]
     times = [change.experiment.value for change in changes]
     intervals = [None if bar.label == chart.baseline else bar.difference.paired_interval

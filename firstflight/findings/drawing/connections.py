@@ -1,4 +1,4 @@
-"""Connections over time: what was sent, with the window; and a transfer's packets."""
+"""Draws connections over time: data sent and windows, or the packets of one transfer."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _columns(points: Points) -> tuple[Sequence[float], Sequence[float]]:
 
 @functools.lru_cache(maxsize=1)
 def _letter() -> Path:
-    """An R, as in the papers' time–sequence plots; its middle is the point."""
+    """Write a letter as a mark, such as the R of time–sequence plots, with its middle there."""
     letter = TextPath((0, 0), "R", size=10, prop=FontProperties(weight="bold"))
     box = letter.get_extents()
     return Path(letter.vertices - [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2], letter.codes)
@@ -184,7 +184,7 @@ LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
 
 
 def draw_packets(chart: PacketsChart) -> Figure:
-    """Next to each other where their axes end alike, else under each other."""
+    """Draw timelines next to each other if their axes have the same ends, else under each other."""
     count, inches = len(chart.timelines), P_ABOVE + P_HIGH + P_BELOW
     columns = count if len({line.to_bytes for line in chart.timelines}) == 1 else 1
     frame = style.frame(chart, inches * (count // columns), _legend_of_packets(chart))
@@ -215,7 +215,7 @@ def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
 
 
 def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
-    """Upright strokes from a segment's first byte to its last; acknowledgements as steps.
+    """Draw segments as strokes from the first byte to the last, and acknowledgements as steps.
 
     Where the strokes of a kind are too low to be seen, as of tickets, a triangle points at each.
     """

@@ -1,4 +1,4 @@
-"""Bars of several kinds next to each other: windows in groups, and steps."""
+"""Draws bars in groups, one for each window, and steps from one value to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUP_WIDTH = 0.8  # of the distance between groups
 
 
 def draw_groups(chart: GroupChart) -> Figure:
-    """Below each group a row for each window: the first one's value, what the others improve."""
+    """Draw groups of bars. Rows below have the first window's value, and what others improve."""
     windows = range(len(chart.windows))
     rows = [(f"IW {name}", [_written(group[window], window == 0) for _, group in chart.groups],
              style.INK) for window, name in zip(windows, chart.windows)]
@@ -64,7 +64,7 @@ def _legend_of_groups(chart: GroupChart) -> list[Artist]:
 
 
 def _written(change: Difference | None, is_baseline: bool) -> str:
-    """A bar in its table: what it improves, or else its value; – where nothing counts."""
+    """What the table says of a bar: its improvement or its value; – where no record counts."""
     if change is None:
         return "–"
     return format_brief(change.experiment.value) if is_baseline else bars.improved(change)

@@ -1,4 +1,4 @@
-"""Lines, distributions, and bars of series: plots in columns, each column's under each other."""
+"""Draws lines, distributions and bars of series, as plots in columns."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def least(plot: Plot) -> float:
 
 
 def is_categorical(plot: Plot) -> bool:
-    """Whether x has names side by side, between which there is nothing: 10, 20, 32 segments."""
+    """Whether x has names such as 10, 20, 32 segments, with nothing between them."""
     return bool(plot.ticks) and [place for place, _ in plot.ticks] == list(range(len(plot.ticks)))
 
 
@@ -198,7 +198,7 @@ def _handle(line: Line, chart: LineChart, joined: bool) -> Artist:
 
 
 def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist:
-    """Values, joined or not, and their intervals; → the artist for a legend."""
+    """Draw values and their intervals; return the artist for a legend."""
     look = _look(line, chart, joined)
     if not joined:  # a mark at an end of the axis is whole
         look |= {"clip_on": False, "zorder": 3}
@@ -210,7 +210,7 @@ def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist
 
 
 def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Artist:
-    """One of so many series of bars next to each other, with their intervals; → as _draw_line."""
+    """Draw one of several series of bars with intervals; return the artist for a legend."""
     width = BARS_WIDTH / count
     places = [x + (place - (count - 1) / 2) * width for x in line.x]
     drawn = axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart), label=line.name)

@@ -17,7 +17,7 @@ DOCUMENT = {"hatch": "////", "edgecolor": "white", "linewidth": 0}  # over the w
 
 
 def draw_pages(chart: PageChart) -> Figure:
-    """Below each group a row for each window: the first one's time, what the others change."""
+    """Draw groups of bars. A row below has the first window's time, and others their change."""
     windows = range(len(chart.windows))
     rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
             for window, name in zip(windows, chart.windows)]
@@ -67,7 +67,7 @@ def _page_legend(chart: PageChart) -> list[Artist]:
 
 
 def _written(bar: PageBar | None) -> str:
-    """A bar in its table: its time, or how much earlier it ends; – where nothing counts."""
+    """What the table says of a bar: its time, or how much earlier it ends; – where none counts."""
     if bar is None:
         return "–"
     if bar.percent is None:
@@ -90,7 +90,7 @@ VISIBLE_SHARE = 0.001  # of the time axis, about a pixel
 
 
 def draw_objects(chart: ObjectChart) -> Figure:
-    """A panel for each window, the first above; a row for each object, the document at the top."""
+    """Draw a panel for each window, the first on top. Each object has a row, the document first."""
     heights = [min(PANEL_MOST_INCHES, max(PANEL_LEAST_INCHES,
                                           ROW_MOST_INCHES * len(panel.objects)))
                for panel in chart.panels]

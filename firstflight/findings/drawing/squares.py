@@ -1,8 +1,8 @@
-"""Two quantities as colours: fields of squares with a number each, and shares over both.
+"""Draws maps over two quantities: coloured squares with a number in each, and shares of responses.
 
-Blue is more of what is wanted and orange is less, white is no difference: distinguished in
-every kind of colour vision, and the sign stands in the number. Windows and levels go from
-light to dark: their order can be seen without colour, too.
+Blue is an improvement, orange the opposite, and white no difference. Every kind of colour vision
+distinguishes these, and the number has the sign. Windows and levels go from light to dark, so
+that their order can be seen without colour.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Look:
 
 
 def draw_squares(chart: SquareChart) -> Figure:
-    """The maps next to each other as far as they have room, then under each other."""
+    """Draw maps next to each other while there is room, then under each other."""
     look = _look_of(chart)
     across, down = len(chart.maps[0].columns), len(chart.rows)
     room = style.WIDTH_INCHES - (look.right or 2 * style.SIDE_INCHES) + look.gap
@@ -152,7 +152,7 @@ def _look_of(chart: SquareChart) -> Look:
 
 
 def _improved_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    """The shade by percentage: the chart's largest has the full colour, within bounds."""
+    """The shade of a percentage; the chart's largest has the full colour, within bounds."""
     most = _full_percent(chart)
     return min(max((square.percent + most) / (2 * most), 0.0), 1.0)
 
@@ -185,14 +185,14 @@ def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: 
 
 
 def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    """The window; one for which not all records count is marked."""
+    """The window, with a mark where some records do not count."""
     if square is None:
         return [("–", 0.0, style.MEDIUM, style.FAINT)]
     return [(f"{square.value:.0f}{'*' if square.excluded else ''}", 0.0, style.SMALL, "")]
 
 
 def _excluded_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    """No number, but a mark where not all records count: the legend has the colours."""
+    """No number, since the legend has the colours; a mark where some records do not count."""
     return [("*", -0.15, style.SMALL, "")] if square is not None and square.excluded else []
 
 
@@ -240,7 +240,7 @@ LOOKS = {
 
 
 def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
-    """What the colours mean; the rest is in the numbers of the squares."""
+    """The meaning of the colours; squares have their numbers themselves."""
     if chart.scale == "improved":
         most = format_number(_full_percent(chart), 0)
         return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5,
@@ -297,7 +297,7 @@ def draw_shares(chart: GridChart) -> Figure:
 
 
 def _draw_diagonal(axes: Axes, chart: GridChart, product: float, label: str) -> None:
-    """Where x·y is constant, as far as it is on the grid, with its label along it."""
+    """Draw the line on which x·y is constant, within the grid, with its label along it."""
     left = max(chart.x[0], product / chart.y[-1])
     right = min(chart.x[-1], product / chart.y[0])
     if left >= right:

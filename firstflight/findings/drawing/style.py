@@ -1,4 +1,4 @@
-"""What all figures share: ink, sizes, the frame of words around the axes, ticks, legends, files.
+"""What all figures share: colours, sizes, the text around the axes, ticks, legends, files.
 
 Figures are drawn on Agg without pyplot, with margins in inches and plain
 ticks: that is what makes it fast. Every text passes through `literal`, for
@@ -160,10 +160,10 @@ def _line_inches(size: float) -> float:
 
 def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHES,
            bold: bool = False) -> list[str]:
-    """The text in lines of at most this width, estimated from the average letter and some spare.
+    """The text in lines of at most this width, as estimated from the width of an average letter.
 
-    The lines are about as long as each other: the last one is no single word. A number stays with
-    its unit, unless both are too long for a line.
+    The lines have similar lengths, so that the last one is no single word. A number stays with its
+    unit, unless both are too long for a line.
     """
     widths = [0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64 for letter in text]
     mean = (1.13 if bold else 1.0) * sum(widths) / len(text) if text else 1.0
@@ -180,7 +180,7 @@ def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHE
 
 
 def _lines(text: str, letters: int) -> list[str]:
-    """No line ends in the sign between what stands in a row."""
+    """Break a text into lines; none ends with the sign that separates items."""
     return [line.replace(NO_BREAK, " ").removesuffix(" ·")
             for line in textwrap.wrap(text, letters, break_on_hyphens=False)]
 
@@ -197,7 +197,7 @@ def legend_columns(lengths: Sequence[int]) -> int:
 
 
 def literal(text: str) -> str:
-    """The text as matplotlib prints it as it stands: a dollar begins no formula.
+    """The text with dollars escaped, so that matplotlib reads no formula.
 
     Of invisible characters only the ends of lines are left: a file with a control character is
     no valid SVG.

@@ -28,8 +28,9 @@ class Record(records.Record):
     """One measured trial. Times in ms, windows in segments.
 
     connect_ms: the client's clock from the start of the handshake to its end.
-    first_byte_ms: the same to the first byte of the response.
-    total_ms: the same to the last byte.
+    first_byte_ms: by the client's clock, from the start of the handshake to the first byte of the
+        response.
+    total_ms: by the client's clock, from the start of the handshake to the last byte.
     latency_ms: the paper's metric (section 2): at the server, from the first byte sent to the last
         byte acknowledged, by the kernel's time stamps; of another server than server.py, by the
         capture.
@@ -46,7 +47,7 @@ class Record(records.Record):
     lost_segments: data segments that the client never received.
     queue_drops: packets to the client that the bottleneck's queue dropped, by its counters, with
         those of the connection before a resumed session.
-    random_drops: the same for random loss.
+    random_drops: packets to the client that were lost at random, counted in the same way.
     uplink_queue_drops: packets to the server that the bottleneck's queue dropped.
     lost_packets: in words, "to client: 2 data; to server: 1 request, 3 ACK".
     judged_by: "path" (every packet by delay, rate and queue), "host" (each moment at which data

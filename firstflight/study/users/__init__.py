@@ -1,1 +1,1 @@
-"""People's own users: what logs, socket lists and captures say, and which window suits them."""
+"""One's own users: what logs and socket lists say of them, and which window suits them."""

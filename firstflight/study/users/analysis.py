@@ -1,4 +1,4 @@
-"""Which window for these users: latency by window and group, and the rule of the recommendation.
+"""Recommends a window for users, by the latency of each group under each window.
 
 Every user was measured under each window, so comparisons are paired: only the window differs.
 Intervals are 95 %, from resampling users.
@@ -186,7 +186,7 @@ def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: floa
 
 
 def _too_little(best: Outcome, base: Outcome) -> str:
-    """Why the fastest window is not recommended: it may save nothing, or less than NOISE_PART."""
+    """Why the fastest window is not recommended: it saves too little, or perhaps nothing."""
     absolute = best.saved.absolute
     saved = f"the best, {best.initcwnd}, saves {absolute.value:.1f} ms of {base.mean_ms:.1f}"
     if absolute.sign > 0:

@@ -1,4 +1,4 @@
-"""The findings on a sample of users: which window, for all and each group, and how to set it."""
+"""The findings on a sample of users: the window for all and for each group, and how to set it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def users_findings(scenario: Scenario, users: UserSample,
 
 
 def first_answer(users: UserSample, records: Sequence[Record]) -> str:
-    """What the rule chooses by the users measured so far; "" while they are too few."""
+    """The recommendation from the users measured so far; "" while they are too few."""
     measured = analysis.measured(users, records)
     if len(measured.weight) < FEWEST_USERS or len(users.initcwnd) == 1:
         return ""
@@ -96,7 +96,7 @@ def _choice(users: UserSample, whole: Recommendation) -> str:
 
 
 def _depends(users: UserSample, records: Sequence[Record], whole: Recommendation) -> str:
-    """What the rule chooses with half and with double of an assumed bandwidth; "" without one."""
+    """The recommendation with half and with twice an assumed bandwidth; "" if none is assumed."""
     others = {}
     for part in users.parts:
         measured = analysis.measured(users, records, part)
@@ -200,7 +200,7 @@ def _outcomes_table(advised: dict[str, Recommendation]) -> Table:
 
 
 def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
-    """Nothing for the baseline, which is compared with itself."""
+    """What a window saves; "" for the baseline, which would be compared with itself."""
     absolute = outcome.saved.absolute
     if absolute.interval is None or absolute.interval == (0.0, 0.0):
         return "", "", ""

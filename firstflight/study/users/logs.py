@@ -1,8 +1,8 @@
 """Files about users: CSV, JSON lines, logs with named fields, W3C logs, or the output of ss -tin.
 
-What is not named as a round-trip time is none: behind nginx's and Apache's combined format stands
-whatever their operators put there, often the duration of a request. So a field is an RTT where its
-name says so (a header, a key, `rtt=`), or where --rtt-field does. Known names, whatever their case:
+A field is a round-trip time only if its name says so (a header, a key, `rtt=`), or if --rtt-field
+does. Operators add any field to nginx's and Apache's combined format, often the duration of a
+request. Known names, in any case:
 
     rtt, tcpinfo_rtt, rtt_us, fc_rtt    in µs, as nginx's $tcpinfo_rtt (ngx_http_core_module) and
                                         HAProxy's fc_rtt(us)
@@ -163,7 +163,7 @@ def _name_of(quantity: str, names: Iterable[str]) -> str:
 
 
 def _rtt_from(names: Iterable[str], what: str, where: str) -> str:
-    """Which of the names is the RTT, and its unit. Raises UsageError where none is."""
+    """The name of the RTT's field, and its unit. Raises UsageError where there is none."""
     known = list(names)
     name = _name_of("rtt_ms", known)
     if not name:
@@ -204,7 +204,7 @@ def _text(value: object) -> str:
 
 
 def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
-    """Read a CSV. Each column of ours is known; unknown ones of another's are passed over."""
+    """Read a CSV; columns with unknown names are ignored in files of other programs."""
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
     try:
         reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
@@ -219,7 +219,7 @@ def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
 
 
 def _json(first: str, lines: Iterable[str], where: str) -> UserTable:
-    """An object a line, as nginx with escape=json and Cloudflare's Logpush write it."""
+    """Read lines of one JSON object each, as nginx and Cloudflare's Logpush write them."""
     try:
         names = _object(first)
     except Skipped as why:
@@ -239,7 +239,7 @@ def _object(line: str) -> dict[str, object]:
 
 
 def _w3c(names: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
-    """The extended log format of the W3C: #Fields: names them, spaces or tabs part them."""
+    """Read the W3C's extended log format: #Fields: has the names, between spaces or tabs."""
     def parse(line: str) -> Row:
         values = line.split()
         if len(values) != len(names):
@@ -253,7 +253,7 @@ def _w3c(names: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
 # Fields of a log -----------------------------------------------------------------------
 
 def _named(line: str) -> Row:
-    """A log with rtt=, whose size is bytes=, or where the combined format has it."""
+    """Read a log with rtt=. The size is bytes=, or the field of the combined format."""
     values = {match["name"]: match["value"] for match in _NAMED.finditer(line)}
     combined = _COMBINED.match(line)
     if "rtt" not in values or "bytes" not in values and combined is None:
@@ -263,7 +263,7 @@ def _named(line: str) -> Row:
 
 
 def _at_field(rtt_field: RttField, line: str) -> Row:
-    """The RTT is a field of this number; the size where the combined format has it."""
+    """Read a log whose RTT is the field of this number, and whose size is the combined format's."""
     fields = _FIELD.findall(line)
     if not 0 < rtt_field.number <= len(fields):
         raise Skipped(f"of fewer than {rtt_field.number} fields")
@@ -283,7 +283,7 @@ def _response(rtt: str, to_ms: float, sent_bytes: str | None, group: str | None 
 
 
 def _ss(line: str) -> Row | None:
-    """A connection is a line with its addresses, which are not looked at, and one with its TCP."""
+    """Read the output of ss: a line of addresses, which is skipped, then a line on TCP."""
     rtt, size, rate = (form.search(line) for form in (_SS_RTT, _SS_BYTES, _SS_RATE))
     if rtt is None:
         return None

@@ -1,4 +1,4 @@
-"""What is requested of users; imports nothing that is slow, since every command reads it."""
+"""What the flags request for --users. Every command loads this file, so it imports little."""
 
 from __future__ import annotations
 

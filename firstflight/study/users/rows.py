@@ -1,4 +1,4 @@
-"""Rows on users: one connection or response each, with the quantities that a file has.
+"""Rows of a file on users: one connection or response each, with its quantities.
 
 No address is read here, so none can be stored.
 """
@@ -70,7 +70,7 @@ class UserTable:
         return len(self.weight)
 
     def missing(self) -> list[str]:
-        """The quantities that are missing in some row."""
+        """The quantities that some row lacks."""
         return [name for name in QUANTITY_NAMES if bool(numpy.isnan(getattr(self, name)).any())]
 
 

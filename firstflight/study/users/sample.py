@@ -1,8 +1,8 @@
-"""A sample of users as a scenario: what is measured of them, without an address.
+"""Draws a sample of users, and makes a scenario of it, without addresses.
 
-Systematic sampling with probabilities in proportion to the weights, along the
-rows sorted by group, RTT, bandwidth and size (Madow 1949): every part of the
-distribution gets its share of the trials, and a seed always gives the same.
+The sampling is systematic, with probabilities in proportion to the weights, along the rows sorted
+by group, RTT, bandwidth and size (Madow 1949). So every part of the distribution has its share of
+the trials, and a seed always draws the same ones.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def baseline_of(windows: Sequence[int]) -> int:
 
 
 def printable(name: str) -> str:
-    """A file's name as a title may have it."""
+    """A file's name in the characters of a title."""
     return "".join(character if character.isprintable() else " " for character in name)
 
 
 def stem_of(path: Path) -> str:
-    """A file's name as a part of the name of a scenario."""
+    """A file's name in the characters of a scenario's name."""
     return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")[:60] or "file"
 
 
@@ -94,7 +94,7 @@ def _filled(users: UserTable, name: str, given: Mapping[str, float], path: Path
 
 
 def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
-    """Where a quantity is from, in words; "" where every row has it as measured."""
+    """The source of a quantity, in words; "" where every row has a measured value."""
     missing = int(numpy.isnan(getattr(users, name)).sum())
     facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
     if missing:
