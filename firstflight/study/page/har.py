@@ -77,8 +77,9 @@ def read(content: bytes, where: str) -> SavedPage:
         raise UsageError(f"{where}: is not a HAR file: it has no log.entries")
     page: Mapping[str, object] = next(iter(_tables(log.get("pages"))), {})
     excluded: Counter[str] = Counter()
+    is_firefox = _table(log, "creator").get("name") == "Firefox"
     entries = [entry for item in raw
-               if (entry := _entry(item, page.get("id"), excluded)) is not None]
+               if (entry := _entry(item, page.get("id"), excluded, is_firefox)) is not None]
     if not entries:
         why = NO_SIZES if excluded[_WITHOUT_SIZE] else "it has no entry that was fetched"
         raise UsageError(f"{where}: {why}")
@@ -160,9 +161,12 @@ def _note(excluded: Mapping[str, int]) -> str:
 
 # One entry -----------------------------------------------------------------------------
 
-def _entry(item: object, page_id: object, excluded: Counter[str]) -> _Entry | None:
+def _entry(item: object, page_id: object, excluded: Counter[str], is_firefox: bool
+           ) -> _Entry | None:
     """Read an entry. None for what is no object of the page; its reason is counted in excluded."""
     request, response = _table(item, "request"), _table(item, "response")
+    if is_firefox and _number(response.get("bodySize")) > 0:  # it counts the headers as well
+        response = {**response, "_transferSize": response["bodySize"], "bodySize": -1}
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
     url = request.get("url")
     why = _why_excluded(entry, response, url, page_id)
@@ -227,9 +231,9 @@ def _version(request: Mapping[str, object], response: Mapping[str, object]) -> s
 def _size(response: Mapping[str, object]) -> int:
     """Bytes of the body on the wire; -1 for unknown.
 
-    Firefox saves them as bodySize. Chrome saves all bytes that were transferred; over HTTP/2 their
-    headers have an unknown size, and bodySize is -1. The body is then taken to be at most as long
-    as its content: a compression that saves nothing adds only a few bytes.
+    Chrome and Firefox save all bytes that were transferred; over HTTP/2 Chrome's headers have an
+    unknown size. The body is then taken to be at most as long as its content: a compression that
+    saves nothing adds only a few bytes.
     """
     content = _table(response, "content")
     body, size = _number(response.get("bodySize")), _number(content.get("size"))

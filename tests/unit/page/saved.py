@@ -50,12 +50,14 @@ def har(change: Any = lambda log: None) -> bytes:
 
 
 def firefox() -> bytes:
-    """The same as Firefox has it: bodySize is what came, and the referrer says who asked."""
+    """The same as Firefox 153 has it: bodySize counts the headers, the referrer says who asked."""
     def change(log: dict[str, Any]) -> None:
         named = {}
+        log["creator"]["name"] = "Firefox"
         for each in log["entries"]:
             named[each["request"]["url"]] = each.pop("_initiator", {}).get("url", "")
-            each["response"]["bodySize"] = each["response"].pop("_transferSize")
+            size = each["response"].pop("_transferSize")
+            each["response"] |= {"headersSize": 240, "bodySize": size + 240 if size else 0}
             each["request"]["headers"].append(
                 {"name": "Referer", "value": named[each["request"]["url"]]})
             each["startedDateTime"] = each["startedDateTime"].replace("Z", "+00:00")
