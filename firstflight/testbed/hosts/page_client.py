@@ -26,7 +26,7 @@ import hashlib
 import select
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from firstflight.net.waiting import Timer
