@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from firstflight.testbed import fork_server
 from firstflight.testbed.job import JobFolder, StorageError, WorkerLost, WorkerProcess, shared_out
 from firstflight.testbed.messages import UML, Job, ObservedTrial
 from vtime import confine, readable, system, uml
@@ -223,7 +224,9 @@ class UmlEngine:
         command = ["taskset", "--cpu-list", str(processor),
                    *guest_command(kernel, self.roots[place.system], readable_by(trials),
                                   more=place.module_parameters, places=self.places)]
-        job = JobFolder(folder, trials, sysctls, ALIGN_S)
+        forks = any(trial.get("client") == "curl" for trial in trials)
+        job = JobFolder(folder, trials, sysctls, ALIGN_S,
+                        fork_server=fork_server.library() if forks else None)
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest], self.named[guest] = processor, place.kernel
         return guest

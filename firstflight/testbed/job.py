@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from firstflight.base.untrusted import quoted
 from firstflight.testbed import observations
-from firstflight.testbed.messages import Job, Observation, ObservedTrial
+from firstflight.testbed.messages import FORK_SERVER, Job, Observation, ObservedTrial
 from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from vtime import shared_folder
 from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
@@ -45,10 +46,12 @@ class JobFolder:
     """The folder of one worker, from the engine's side. See testbed/worker/worker.py."""
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
-                 align_s: float = 0.0, warm_up: bool = False) -> None:
+                 align_s: float = 0.0, warm_up: bool = False,
+                 fork_server: Path | None = None) -> None:
         """align_s: start trials at multiples of this on the worker's clock; 0 for at once.
 
-        warm_up: whether to run a trial before the first one, without recording it.
+        warm_up: whether to run a trial before the first one, without recording it. fork_server: the
+        library of testbed.fork_server, which a guest reads in its folder only.
         """
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
@@ -57,6 +60,8 @@ class JobFolder:
             {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up}))
         with (path / "trials.jsonl").open("w", encoding="ascii") as file:
             file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
+        if fork_server is not None:
+            shutil.copyfile(fork_server, path / FORK_SERVER)
         shared_folder.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()

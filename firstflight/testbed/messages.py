@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any, TypedDict
 
 HOST, UML = "host", "uml"  # the names of the engines
+FORK_SERVER = "fork_server.so"  # in a worker's folder, where there is one
 
 HOST, UML = "host", "uml"  # the names of the engines
 

@@ -35,6 +35,7 @@ from vtime.console import EngineCannot, EngineError
 
 # What a machine needs of the project to measure a batch.
 SENT = ("*.py", "install.sh", "firstflight/*.py", "firstflight/commands/*.py", "vtime/**/*.py",
+        "firstflight/testbed/hosts/*.c",
         *(f"firstflight/{room}/**/*.py" for room in (
             "base", "findings", "model", "net", "runs", "study", "testbed", "wire")))
 OF_KERNEL = ("linux", "inputs", "recipe", "source", "version")  # the files of a named kernel

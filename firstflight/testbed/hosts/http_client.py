@@ -5,7 +5,7 @@ one JSON answer a line to standard output:
 
     {"program": "curl", "urls": ["http://…"], "deadline_s": 60}
     {"fetches": [{"ok": true, "total_ms": …, "sha256": "…", …}]}
-    {"load": "curl"}
+    {"load": "curl", "fork_server": "…/fork_server.so"}
     {"loaded": "curl"}
 
 The URLs of one request are fetched in order on one connection. Times are curl's: connect_ms to the
@@ -62,15 +62,59 @@ HTTP_FLAGS = {"1.1": "--http1.1", "2": "--http2"}  # curl's, by the version of H
 # curl 8 writes this, which is not JSON, if certificates are too long for it.
 NO_CERTIFICATES = b'{"certs":,'
 CURL_LIBRARY = "libcurl.so.4"
+NOT_STARTED = 127  # the exit status of a shell that could not start a program
+INT_BYTES = 4  # of the integers that a fork server reads and writes
 # libcurl uses no connection again that was idle for longer (CURLOPT_MAXAGE_CONN, default 118 s).
 MOST_IDLE_S = 24 * 3600
 
 
 # curl and wget, a process each --------------------------------------------------------
 
+Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
+
+
+def run_program(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """Start a program and wait for its end. Raises FileNotFoundError."""
+    return subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True,
+                          check=False)
+
+
+class ForkServer:
+    """curl, linked once, which forks for each command line (fork_server.c)."""
+
+    def __init__(self, library: str, folder: Path) -> None:
+        """folder: for what curl prints. Raises OSError where curl does not start as one."""
+        self.printed, self.errors = folder / "printed", folder / "errors"
+        self.process = subprocess.Popen(
+            ["curl"], env={**ENVIRONMENT, "LD_PRELOAD": library, "LD_BIND_NOW": "1"}, bufsize=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if self._status() != 0:
+            self.process.kill()
+            self.process.communicate()
+            raise OSError("curl is no program that can be linked once")
+
+    def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """As run_program; if the server has ended, the status is NOT_STARTED."""
+        assert self.process.stdin is not None
+        words = b"".join(os.fsencode(word) + b"\0"
+                         for word in (str(self.printed), str(self.errors), *command))
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(len(words).to_bytes(INT_BYTES, sys.byteorder) + words)
+        status = self._status()
+        if status is None:
+            return subprocess.CompletedProcess(command, NOT_STARTED, b"", b"its server has ended")
+        return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status),
+                                           taken(self.printed), taken(self.errors))
+
+    def _status(self) -> int | None:
+        assert self.process.stdout is not None
+        status = self.process.stdout.read(INT_BYTES)
+        return int.from_bytes(status, sys.byteorder) if len(status) == INT_BYTES else None
+
+
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
                     apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = "",
-                    early_bytes: int = 0) -> list[Fetch]:
+                    early_bytes: int = 0, run: Run = run_program) -> list[Fetch]:
     """Fetch with one curl process; one answer per URL, in order."""
     command = ["curl", "-q", "--silent", HTTP_FLAGS[http], "--write-out", "%{json}\n",
                "--max-time", f"{deadline_s:.3f}"]
@@ -87,8 +131,7 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: s
     bodies = [folder / f"body{number}" for number in range(len(urls))]
     for url, body in zip(urls, bodies):
         command += ["--output", str(body), url]
-    done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-                          capture_output=True, check=False)
+    done = run(command)
     rows = [json.loads(line.replace(NO_CERTIFICATES, b"{", 1))
             for line in done.stdout.splitlines() if line.startswith(b"{")]
     return [curl_answer(row, body) for row, body in zip(rows, bodies)] + [
@@ -288,10 +331,12 @@ def milliseconds(seconds: float) -> float:
 # Requests ------------------------------------------------------------------------------
 
 PROGRAMS: dict[str, Callable[[list[str], float, Path], list[Fetch]]] = {
-    "curl": fetch_with_curl, "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
+    "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
 
 
-def answer_request(request: Mapping[str, Any], folder: Path) -> dict[str, list[Fetch]]:
+def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_program
+                   ) -> dict[str, list[Fetch]]:
+    """The answer; run: how curl is started."""
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
@@ -302,7 +347,9 @@ def answer_request(request: Mapping[str, Any], folder: Path) -> dict[str, list[F
             fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
                                       request["apart_s"], request.get("http", "1.1"),
                                       request.get("curves", ""), request.get("named", ""),
-                                      request.get("early_bytes", 0))
+                                      request.get("early_bytes", 0), run)
+        elif program == "curl":
+            fetches = fetch_with_curl(urls, deadline_s, folder, run=run)
         else:
             fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):
@@ -310,11 +357,12 @@ def answer_request(request: Mapping[str, Any], folder: Path) -> dict[str, list[F
     return {"fetches": fetches}
 
 
-def load(program: str) -> dict[str, str]:
-    """Load a program before the first fetch that counts, so that no fetch includes it.
+def load(program: str, fork_server: str, folder: Path) -> Run:
+    """Load a program before the first fetch that counts, so that no fetch includes it; return how
+    curl is started.
 
     A guest's clock counts a microsecond for every failing system call, and loading makes some:
-    the first fetch would begin that much later in a jiffy.
+    the first fetch would begin that much later in a jiffy. fork_server: its library, "" for none.
     """
     if program == "libcurl":
         import site
@@ -322,11 +370,14 @@ def load(program: str) -> dict[str, str]:
         with contextlib.suppress(ImportError):
             importlib.import_module("pycurl")
     elif program == "curl":
+        with contextlib.suppress(OSError):
+            if fork_server:
+                return ForkServer(fork_server, folder).run
         # A guest drops a file's content from memory once nobody has it open, and would read some
         # forty libraries again for every process.
         with contextlib.suppress(OSError):
             ctypes.CDLL(CURL_LIBRARY)
-    return {"loaded": program}
+    return run_program
 
 
 def main() -> int:
@@ -339,6 +390,7 @@ def main() -> int:
 def answer_requests() -> int:
     """Answer all of standard input; the exit status."""
     has_read = False
+    run: Run = run_program
     if len(sys.argv) > 1 or sys.stdin.isatty():
         return refuse()
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
@@ -346,9 +398,10 @@ def answer_requests() -> int:
             has_read = True
             number = {"number": request["number"]} if "number" in request else {}
             if "load" in request:
-                report({**load(request["load"]), **number})
+                run = load(request["load"], request.get("fork_server", ""), Path(folder))
+                report({"loaded": request["load"], **number})
             else:
-                report({**answer_request(request, Path(folder)), **number})
+                report({**answer_request(request, Path(folder), run), **number})
     return 0 if has_read else refuse()
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
-from firstflight.testbed.messages import Fetch, Job, Observation, Response
+from firstflight.testbed.messages import FORK_SERVER, Fetch, Job, Observation, Response
 from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
@@ -90,7 +90,9 @@ class FetchBench:
     def _load(self, program: str) -> None:
         """Let the client load a program, once."""
         if program not in self.loaded:
-            self.client.order({"load": program})
+            library = self.folder / FORK_SERVER
+            self.client.order({"load": program,
+                               "fork_server": str(library) if library.exists() else ""})
             self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
             self.loaded.add(program)
 

@@ -1,17 +1,21 @@
-"""client.py's three programs, against server.py on this machine."""
+"""client.py's three programs, and curl linked once, against server.py on this machine."""
 
 from __future__ import annotations
 
 import hashlib
+import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firstflight.testbed import fork_server
 from firstflight.testbed.hosts import http_client
 from firstflight.testbed.hosts.kernel import TcpInfo
 from firstflight.testbed.hosts.serving import body_of
@@ -20,7 +24,8 @@ from tests.running import HANGS_S
 
 SIZE = 70_000
 DIGEST = hashlib.sha256(body_of(SIZE)).hexdigest()
-PROGRAMS = ("curl", "libcurl", "wget")
+FORKED = "curl, linked once"
+PROGRAMS = ("curl", FORKED, "libcurl", "wget")
 
 
 @pytest.fixture(name="server", scope="module")
@@ -31,12 +36,32 @@ def _server() -> Iterator[tuple[Program, str]]:
 
 def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[str, Any]]:
     """The answers; nothing is left in the folder."""
-    answer = http_client.answer_request({"program": program, "urls": list(urls),
-                                         "deadline_s": HANGS_S, **more}, folder)
+    request = {"program": program.partition(",")[0], "urls": list(urls), "deadline_s": HANGS_S,
+               **more}
+    if program == FORKED:
+        with linked_once(folder) as server:
+            answer = http_client.answer_request(request, folder, server.run)
+    else:
+        answer = http_client.answer_request(request, folder)
     assert list(answer) == ["fetches"] and not list(folder.iterdir())
     fetches = answer["fetches"]
     assert isinstance(fetches, list)
     return fetches
+
+
+@contextmanager
+def linked_once(folder: Path) -> Iterator[http_client.ForkServer]:
+    library = fork_server.library()
+    assert library is not None
+    server = http_client.ForkServer(str(library), folder)
+    try:
+        yield server
+        assert server.process.poll() is None
+    finally:
+        for pipe in (server.process.stdin, server.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        assert server.process.wait(100) == 0, "it ends with its standard input"
 
 
 def responses(program: Program, mark: Path, count: int) -> list[dict[str, Any]]:
@@ -109,7 +134,7 @@ def test_the_same_request_whoever_sends_it(tmp_path: Path, server: tuple[Program
 
 
 @pytest.mark.parametrize("program, error", [
-    ("curl", "HTTP status 404"), ("libcurl", "HTTP status 404"),
+    ("curl", "HTTP status 404"), (FORKED, "HTTP status 404"), ("libcurl", "HTTP status 404"),
     ("wget", "wget 8: server error response")])
 def test_what_is_not_there_is_no_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
                                        error: str) -> None:
@@ -168,6 +193,66 @@ def test_a_program_that_is_not_there_is_told_for_every_fetch(
     monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
     answers = fetched(tmp_path, program, "http://127.0.0.1/1", "http://127.0.0.1/2")
     assert [answer["error"] for answer in answers] == [f"{program} is not installed"] * 2
+
+
+def test_curl_linked_once_answers_as_curl(tmp_path: Path) -> None:
+    """What it prints, its errors and its status, by a signal too, and of a long command line."""
+    with linked_once(tmp_path) as server:
+        for command in (["curl", "--version"], ["curl", "--no-such-flag"],
+                        ["curl", "-q", f"file://{tmp_path}/none"],
+                        ["curl", "--silent", *["file:///etc/hostname"] * 1000]):
+            once, anew = server.run(command), http_client.run_program(command)
+            assert (once.returncode, once.stdout, once.stderr) == (
+                anew.returncode, anew.stdout, anew.stderr)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            def kill() -> None:
+                with silent.accept()[0]:
+                    subprocess.run(["pkill", "-KILL", "-P", str(server.process.pid)], check=True)
+            threading.Thread(target=kill).start()
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+            assert server.run(["curl", url]).returncode == -signal.SIGKILL
+
+
+def test_curl_linked_once_may_be_killed_itself(tmp_path: Path) -> None:
+    library = fork_server.library()
+    assert library is not None
+    server = http_client.ForkServer(str(library), tmp_path)
+    server.process.kill()
+    server.process.wait(100)
+    answer = http_client.answer_request(
+        {"program": "curl", "urls": ["http://127.0.0.1/1"], "deadline_s": 1.0}, tmp_path, server.run)
+    assert [fetch["error"] for fetch in answer["fetches"]] == [
+        "curl ended with status 127 before this fetch: its server has ended"]
+
+
+@pytest.mark.parametrize("curl", ["#!/bin/sh\nexec /usr/bin/curl \"$@\"\n", "#!/bin/sh\nexit 0\n"])
+def test_what_is_no_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             curl: str) -> None:
+    """A wrapper of the user's, which would run as curl without its flags."""
+    (tmp_path / "curl").write_text(curl)
+    (tmp_path / "curl").chmod(0o700)
+    monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
+    library = fork_server.library()
+    assert library is not None
+    for named in (str(library), "/none.so", ""):
+        assert http_client.load("curl", named, tmp_path) is http_client.run_program
+
+
+def test_the_library_is_compiled_once_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                ) -> None:
+    """Without a compiler, or where it fails, there is none and nothing is left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(fork_server, "COMPILE", ("false",))
+        assert fork_server.library() is None
+        patch.setattr(fork_server, "COMPILE", ("no-such-compiler",))
+        assert fork_server.library() is None
+    assert not [*tmp_path.rglob("*.so")] and not [*tmp_path.rglob(".*")]
+    library = fork_server.library()
+    assert library is not None and [*tmp_path.rglob("*.so")] == [library]
+    before = library.stat()
+    assert fork_server.library() == library and library.stat() == before
 
 
 def test_it_thinks_before_a_fetch_and_narrows_its_window(tmp_path: Path,
