@@ -172,6 +172,18 @@ def test_a_disk_that_gets_full_while_a_source_is_read_is_told_in_a_line(building
     assert not (building.root / ".unpacked").exists()
 
 
+def test_objects_are_kept_where_the_guests_changes_do_not_fit_a_patch(building: Building) -> None:
+    patch = building.home / "own.patch"
+    patch.write_text("--- /dev/null\n+++ b/net/ipv4/tcp_cwv.c\n@@ -0,0 +1 @@\n+int own;\n")
+    done = subprocess.run([building.guest / "build.sh", "--name", "mine", "--patch", patch],
+                          env=building.environment, text=True, check=False, capture_output=True,
+                          timeout=100)
+    assert done.returncode == 1, done.stderr
+    assert "tcp_cwv.c is a file of the kernel's own" in done.stderr.splitlines()[-1]
+    assert (building.root / "trees" / "trials-7.2" / "source").exists()
+    assert not (building.root / ".build").exists()
+
+
 def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:
     """Of those of the default kernel first; what fails leaves them and the kernel where they were."""
     def built(*words: str) -> subprocess.CompletedProcess[str]:

@@ -218,8 +218,8 @@ clean_up() {
         wait "$job" 2>/dev/null || true
     fi
     [[ -z ${fresh-} ]] || rm -rf "$fresh"
-    if [[ -n ${tree-} ]]; then      # kept, for kernels under names
-        [[ ! -d $root/.build ]] || park "$tree"
+    if [[ -n ${kept_tree-} ]]; then     # kept, for kernels under names
+        [[ ! -d $root/.build ]] || park "$kept_tree"
     else
         [[ -z ${work-} || -n $keep_work ]] || discard_work
     fi
@@ -234,7 +234,7 @@ discard_work() {
 interrupted() {     # STATUS
     if [[ -n $work && -z $imported ]]; then
         keep_work=yes
-        say "interrupted; the same command continues the build ($(work_mb) MB are kept in ${tree:-$work})"
+        say "interrupted; the same command continues the build ($(work_mb) MB are kept in ${kept_tree:-$work})"
     else
         say "interrupted"
     fi

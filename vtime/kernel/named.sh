@@ -158,7 +158,7 @@ take_tree() {
     local candidate other
     for candidate in "$root/trees/$(kind)"-*; do
         if has_source "$candidate"; then
-            version=$(<"$candidate/version") tree=$candidate
+            version=$(<"$candidate/version") kept_tree=$candidate
             begin_tree
             return
         fi
@@ -178,7 +178,7 @@ take_tree() {
     [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "$(<"$fresh/origin") is no kernel source"
     is_new_enough "$version" ||
         die 2 "$(<"$fresh/origin") is Linux $version; the guest needs $MIN_VERSION or newer"
-    tree=$(tree_of "$version")
+    kept_tree=$(tree_of "$version")
     begin_tree
     rm -rf "$work/source"
     mv "$fresh/source" "$fresh/source-digest" "$fresh/origin" "$work/"
@@ -204,12 +204,12 @@ unpack_source() {   # FOLDER
 }
 
 begin_tree() {
-    if [[ -d $tree ]]; then
-        mv -T "$tree" "$work"
+    if [[ -d $kept_tree ]]; then
+        mv -T "$kept_tree" "$work"
     else
         mkdir -p "$work"
     fi
-    echo "${tree##*/}" >"$work/parked"
+    echo "${kept_tree##*/}" >"$work/parked"
     rm -rf "$work/tmp" "$work/kernel" "$work/changed"
     { mkdir -p "$work/tree" "$work/objects" "$work/kernel" "$work/tmp" "$work/changed/tree" &&
         printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe"; } 2>/dev/null || no_room
@@ -234,7 +234,7 @@ become_tree() {
     echo "$source_hash" >"$work/source-digest"
     if [[ -n $named_digest ]]; then echo "digest $named_digest"; else echo default; fi >"$work/spec"
     touch "$work/kept"      # also when no kernel under a name is left
-    tree=$(tree_of "$version")
+    kept_tree=$(tree_of "$version")
 }
 
 park() {    # TREE: back to its place
@@ -242,7 +242,7 @@ park() {    # TREE: back to its place
     rm -rf "${work:?}"/{tmp,kernel,changed,boot,clock}
     rm -f "$work"/{begun,fetched,unpacked,configured,parked}
     mkdir -p "$root/trees" && rm -rf "${1:?}" && mv -T "$work" "$1"
-    tree=''
+    kept_tree=''
 }
 
 # Applies the patches and our changes to copies of the files that they change, in $work/changed/tree,
