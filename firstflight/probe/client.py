@@ -311,6 +311,7 @@ def _read_rest(connection: socket.socket, channel: PlainProbe, held: int) -> Res
     held: bytes of the first flight, and a full segment more.
     """
     head, count, ended, until = b"", 0, False, min(time.monotonic() + REST_S, channel.deadline.at)
+    is_closed = False
     while not ended and time.monotonic() < until and count < MOST_BYTES:
         if HEAD_END in head and held and count > held:
             break
@@ -320,13 +321,18 @@ def _read_rest(connection: socket.socket, channel: PlainProbe, held: int) -> Res
         except socket.timeout:
             break
         except ConnectionError:
+            is_closed = True
             break
         ended, count = not data, count + len(data)
+        is_closed = ended
         if len(head) < MOST_HEAD_BYTES:
             head += channel.decoded(data)
         if HEAD_END in head and (length := _content_length(head)) is not None:
             ended = ended or len(head) >= length  # also where the server keeps it open
     match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
+    if not match and not head and not is_closed:
+        channel.deadline.left_s()
+        raise ProbeFailed(f"sends nothing for {REST_S:g} s")
     if not match:
         raise ProbeFailed(CLOSED if not head else "does not answer in HTTP/1.1")
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])

@@ -180,6 +180,22 @@ def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> N
             time.sleep(pause_s)
 
 
+@pytest.mark.parametrize(("all_s", "rest_s", "what", "words"), [
+    (0.05, 20.0, None, "has not finished within 0.05 s"), (20.0, 0.05, None, "sends nothing for 0.05 s"),
+    (20.0, 20.0, b"", client.CLOSED), (20.0, 20.0, b"220 mail", "does not answer in HTTP")])
+def test_a_silent_server_did_not_close_its_connection(
+        monkeypatch: pytest.MonkeyPatch, all_s: float, rest_s: float, what: bytes | None, words: str
+        ) -> None:
+    monkeypatch.setattr(client, "ALL_S", all_s)
+    monkeypatch.setattr(client, "REST_S", rest_s)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(client.ProbeFailed, match=words):
+        if what is not None:
+            theirs.sendall(what)
+            theirs.shutdown(socket.SHUT_WR)
+        client._read_rest(ours, client.PlainProbe(ours, client.Deadline()), 0)
+
+
 @filters
 @pytest.mark.parametrize("capture", [True, False])
 def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
