@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import textwrap
@@ -302,7 +303,8 @@ def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str
         text = text.replace(f"{{{name}}}", word)
     unmeasured = [name for name in scenario_file.names() if name not in reports]
     table = markdown.index(list(reports.values()), unmeasured,
-                           os.path.relpath(findings, index.parent))
+                           os.path.relpath(findings, index.parent),
+                           above={*re.findall(r"\{(\w+) / minutes\}", text)})
     return table.join(quoted(part, reports.values()) for part in text.split(SCENARIOS))
 
 

@@ -42,6 +42,8 @@ RULES = {
         " 27 packets; 40 %; 95 of 100",
     "vtime/README.md": "10 µs; 1.2 µs; 0.5 ms; 1 µs; 5 ms; 100 µs; 40 ms",
 }
+# The same for what templates type next to their quotes.
+IN_TEMPLATES = {"README": "100 ms; 95 %; four connections; 20 packets", "REPRODUCE": "5 %"}
 _NUMBER = (r"(?<![\w.])(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
            r"fifteen|twenty)")
 _OUTCOME = re.compile(
@@ -97,6 +99,20 @@ def test_a_result_is_typed_nowhere(name: str) -> None:
 def test_a_contradiction_that_is_put_back_is_found(name: str, sentence: str) -> None:
     text = (PROJECT / name).read_text(encoding="utf-8")
     assert typed(name, f"{text}\n\n{sentence}\n") == [sentence]
+
+
+def beside_quotes(text: str) -> set[str]:
+    """The numbers of a template's sentences that look like results and are not quoted."""
+    text = re.sub(r"^\|.*$", "", re.sub(r"\{[^{}]*\}", "–", text), flags=re.MULTILINE)
+    return {number for sentence in sentences("", text) for number in numbers_of(sentence)}
+
+
+@pytest.mark.parametrize("name", IN_TEMPLATES)
+def test_a_template_quotes_its_results(name: str) -> None:
+    text = (PROJECT / "docs" / "templates" / f"{name}.txt").read_text(encoding="utf-8")
+    assert beside_quotes(text) == set(IN_TEMPLATES[name].split("; "))
+    added = f"{text}\n\nThe large sample has 125,046 trials instead of {{x / trials}}.\n"
+    assert "125,046 trials" in beside_quotes(added)
 
 
 def test_a_list_has_nothing_that_its_document_lacks() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.words import visible_line
@@ -15,17 +15,30 @@ from firstflight.findings.render.values import counted, head, quoted, shortened,
 UNRENDERED = "The result cannot be rendered"
 
 
-def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str) -> str:
+def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str,
+          above: Collection[str] = ()) -> str:
     """A table with a row for each scenario, which links to its page in `folder`.
 
-    unmeasured: the names of scenarios without a run of the whole scenario.
+    unmeasured: the names of scenarios without a run of the whole scenario. above: those whose rows
+    the document has already. They have a table of their own, without what comes out.
     """
+    known = [report for report in reports if report.name in above]
     return "\n".join([
+        *(["| scenario above | published bars and statements |", "|-|-|"] if known else []),
+        *(f"| {_linked(report, folder)} | {_counts(report)} |" for report in known),
+        *([""] if known else []),
         "| scenario | what comes out | published bars and statements |", "|-|-|-|",
-        *(f"| [{report.name}]({folder}/{report.name}.md) | {_in_one_sentence(report)} |"
-          f" {escaped('; '.join(counted(report.findings, in_short=True)))} |"
-          for report in reports),
+        *(f"| {_linked(report, folder)} | {_in_one_sentence(report)} | {_counts(report)} |"
+          for report in reports if report not in known),
         *(f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured)])
+
+
+def _linked(report: Report, folder: str) -> str:
+    return f"[{report.name}]({folder}/{report.name}.md)"
+
+
+def _counts(report: Report) -> str:
+    return escaped("; ".join(counted(report.findings, in_short=True)))
 
 
 def _in_one_sentence(report: Report) -> str:

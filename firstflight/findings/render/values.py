@@ -13,7 +13,9 @@ in braces, and " / " separates its parts:
     {kb15 / Who keeps IW3 / result}          the result of the claim that begins so
     {fig5_rtt / bars}                        how many of its published bars have each result
     {fig5_rtt + fig5_bw / bars}              the same for several figures together
+    {photos + maps / statements}             how many of their statements have each result
     {zhao2019 / minutes}                     how long the run of the whole scenario took
+    {zhao2019 / trials}                      how many trials it had
 
 A finding of another scenario has that name in front: {zhao2019.fig5_rtt / …}.
 """
@@ -116,25 +118,27 @@ def quoted(text: str, reports: Iterable[Report]) -> str:
     reports: the reports that it may quote. Findings of the first one need no scenario's name.
     """
     findings: dict[str, Finding] = {}
-    minutes: dict[str, str] = {}
+    of_runs: dict[str, str] = {}
     for report in reports:
-        own = not minutes
+        own = not of_runs
         wall_s = report.facts.get("wall_s")
-        minutes[f"{report.name} / minutes"] = (
+        of_runs[f"{report.name} / minutes"] = (
             str(math.ceil(wall_s / 60)) if isinstance(wall_s, (int, float)) else UNKNOWN)
+        of_runs[f"{report.name} / trials"] = f"{report.count:,}"
         for finding in report.findings:
             findings[f"{report.name}.{finding.name}"] = finding
             if own:
                 findings.setdefault(finding.name, finding)
-    return QUOTE.sub(lambda match: minutes.get(match[1]) or _quote(match[1], findings), text)
+    return QUOTE.sub(lambda match: of_runs.get(match[1]) or _quote(match[1], findings), text)
 
 
 def _quote(words: str, findings: dict[str, Finding]) -> str:
     parts = words.split(" / ")
-    if parts[1:] == ["bars"]:
+    if parts[1:] in (["bars"], ["statements"]):
         every = [findings.get(name) for name in parts[0].split(" + ")]
-        counted: Counter[str] = sum(
-            (Counter(dict(one.bars)) for one in every if one is not None), Counter())
+        known = [one for one in every if one is not None]
+        counted = (bars(known) + bars(known, held_out=True) if parts[1] == "bars"
+                   else outcome_counts(known))
         if counted and None not in every:
             return f"of {sum(counted.values())}: " + ", ".join(
                 f"{counted[word]} {word}" for word in claims.OUTCOMES if counted[word])

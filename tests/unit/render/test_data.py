@@ -146,6 +146,19 @@ def test_bars_of_several_figures_are_counted_together() -> None:
         quoted("{rtt + bdp / bars}", [told])
 
 
+def test_statements_of_several_figures_and_trials_of_a_run_are_counted() -> None:
+    first, second = (replace(FINDING, name=name, statements=tuple(
+        Statement("It is.", "so", outcome) for outcome in outcomes)) for name, outcomes in (
+            ("web", ("direction", "undecided", "")), ("maps", ("direction",))))
+    told = replace(report(), name="own", findings=(first, second), count=12345)
+    assert quoted("{web / statements}", [told]) == "of 2: 1 undecided, 1 direction"
+    assert quoted("{own.web + own.maps / statements} in {own / trials}", [told]) == (
+        "of 3: 1 undecided, 2 direction in 12,345")
+    for quote in ("{web + news / statements}", "{other / trials}"):
+        with pytest.raises(FirstFlightError):
+            quoted(quote, [told])
+
+
 # Pictures -----------------------------------------------------------------------------
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent

@@ -106,6 +106,15 @@ def test_the_index_names_every_scenario_and_links_to_its_page() -> None:
         "| dukkipati2010 | not measured: `./run.sh dukkipati2010` | |"]
 
 
+def test_the_index_only_counts_the_bars_of_what_the_document_has_above() -> None:
+    silent = report(name="silent", findings=(Finding("a", "b"),))
+    assert index([report(), silent], [], "pages", above={"zhao2019"}).splitlines()[2:] == [
+        "| [zhao2019](pages/zhao2019.md) |"
+        " bars: 1 reproduced, 1 not reproduced; statements: 1 direction |", "",
+        "| scenario | what comes out | published bars and statements |", "|-|-|-|",
+        "| [silent](pages/silent.md) | Ten segments are faster than three. |  |"]
+
+
 def test_a_page_shows_the_scenarios_pictures_below_what_came_out() -> None:
     assert "\n\n".join(("Ten segments are faster than three.",
                         "![Ten segments are faster than three.](../x.png)", "Run `")) in page(
