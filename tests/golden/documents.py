@@ -105,9 +105,9 @@ def scenarios() -> str:
         "`./run.sh --new NAME` writes a file that runs as it is, with each key that is also a flag."
         " `./run.sh --check FILE` reads a file, and names each value that is out of range, with the"
         " range.", "",
-        "Flags of a question, and the keys that they are: " + ", ".join(
+        "A flag of a question is the key of the same name, with _ for -. Others: " + ", ".join(
             f"`{row.quantity.flag}` `{row.key}`" for row in PARAMETERS.values()
-            if row.quantity.flag)
+            if row.quantity.flag and row.quantity.flag != f"--{row.key.replace('_', '-')}")
         + ".", "",
         "A file begins with a comment, the claim in one sentence. Then come `kind` (default"
         " fetches), `title`, `source`, `note` and `[sysctls]`. `about` says what is measured,"
