@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -47,7 +48,10 @@ def draw(chart: LineChart) -> Figure:
               for column, room in zip(chart.columns, rooms)]
     above = ABOVE_INCHES + TITLE_INCHES * max(len(lines) for column in titles for lines in column)
     for column, (left, width), over in zip(chart.columns, boxes, titles):
-        below = [TICKS_INCHES + (NAME_INCHES if plot.x_label else 0.0) for plot in column]
+        column = tuple(_with_fitted_ticks(plot, width) for plot in column)
+        below = [TICKS_INCHES + TITLE_INCHES * max(
+            (label.count("\n") for _, label in plot.ticks), default=0)
+            + (NAME_INCHES if plot.x_label else 0.0) for plot in column]
         height = (inches - sum(below)) / len(column) - above
         low = inches
         for plot, under, title in zip(column, below, over):
@@ -56,6 +60,15 @@ def draw(chart: LineChart) -> Figure:
             _draw_plot(axes, plot, chart, height)
             axes.set_title(style.literal("\n".join(title)))
     return frame.figure
+
+
+def _with_fitted_ticks(plot: Plot, width: float) -> Plot:
+    """The plot with its names along x in as many lines as they need; width: of the axes."""
+    if not is_categorical(plot):
+        return plot
+    room = width / len(plot.ticks)
+    return replace(plot, ticks=tuple(
+        (place, "\n".join(style.fitted(label, style.MEDIUM, room))) for place, label in plot.ticks))
 
 
 def _handles(chart: LineChart) -> list[Artist]:

@@ -27,7 +27,7 @@ from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH, deliveries
 
 CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
-MODEL, MODEL_MS, MODEL_SHARE = "model", 1.0, 0.001
+HOST, MODEL, MODEL_MS, MODEL_SHARE = "host", "model", 1.0, 0.001
 SURE_SEGMENTS = 43  # fit into any client's first window: 64 kB less the part that it keeps free
 _NAMED = 3  # examples in one reason
 
@@ -37,7 +37,7 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_ker
     """Judge one trial; return its record, and the files to keep, by name.
 
     exact: measured in virtual time. known_kernel: whether the model was checked against its kernel;
-    otherwise the model's times are recorded and do not judge.
+    otherwise the model's times are recorded and do not judge, and nor does why data left.
     """
     observation, measured_at = observed.content, started_at(observed.content)
     if observation.get("skipped"):
@@ -49,7 +49,7 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_ker
             evidence = _evidence(trial, observed, exact)
             record = replace(record_of(evidence), measured_at=measured_at)
             judging = CHECKS if known_kernel else tuple(
-                check for check in CHECKS if check.name != MODEL)
+                check for check in CHECKS if check.name not in (MODEL, HOST))
             return (checks.give_verdict(record, checks.failures(judging, evidence)),
                     {FILE: file_of(evidence), **observed.files})
     except FirstFlightError as fault:
@@ -247,7 +247,7 @@ CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
     Check("first flight", "of each connection on the wire, compared with the window and the"
           " response", _compare_first_flight, _is_whole),
     Check(packet_path.NAME, packet_path.WHY, _compare_path, _is_sent, exact_only=True),
-    Check("host", "data leaves only when a packet came, a timer fired or a pause ended",
+    Check(HOST, "data leaves only when a packet came, a timer fired or a pause ended",
           _compare_host, _is_sent, exact_only=True),
     Check("times", "what the client says of each object, compared with the packets",
           _compare_times, _is_whole),

@@ -60,6 +60,15 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
     return by_label
 
 
+def levels(file: str, folder: Path = PAPER) -> dict[tuple[str, str], float]:
+    """The values of a file with the columns panel, bucket and level, by panel and bucket.
+
+    Raises UsageError.
+    """
+    return {(row["panel"], row["bucket"]): number(row, "level", file)
+            for row in rows(path_of(file, folder), ("panel", "bucket", "level"))}
+
+
 def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
     """Published raw measurements, in the order of the file. Raises UsageError."""
     columns = ("initcwnd", "rtt_ms", "bandwidth_kbps", "total_s")

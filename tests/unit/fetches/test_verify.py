@@ -220,7 +220,7 @@ def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(go
         return judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
                      sysctls={}, known_kernel=False)
     other = judged(good.requested(congestion_control="reno", initcwnd=3))
-    assert (other.verdict, other.judged_by) == (PASS, "path host") and other.model_ms is not None
+    assert (other.verdict, other.judged_by) == (PASS, "path") and other.model_ms is not None
     slow = judged(later("fetch", "total_ms", 50)(good))
     assert slow.failed_checks == "client times"
     assert judged(good.requested(rtt_ms=100.004)).verdict == FAIL

@@ -208,6 +208,13 @@ def test_the_model_judges_the_kernel_that_it_was_checked_against() -> None:
     assert "model" not in page.judge(known_kernel=False).failed_checks
 
 
+def test_a_patched_kernel_may_send_by_timers_of_its_own() -> None:
+    page = stored_page.load("waits").requested(
+        objects="9000! 5000<1@200~6.5! 5000<1@8000+3.25#1 4000<2@5000")
+    assert "host" in page.judge().failed_checks.split("; ")
+    assert "host" not in page.judge(known_kernel=False).failed_checks.split("; ")
+
+
 def test_in_real_time_no_packet_is_judged_by_itself() -> None:
     record = stored_page.load("two").requested(rtt_ms=50.0).judge(exact=False)
     assert record.verdict == PASS and record.judged_by == ""

@@ -11,32 +11,25 @@ from firstflight.parameters import default
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.cells import (CellSetting, WindowChange, change_between,
                                                      mean)
-from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.scenario.sweep import KERNEL
 from firstflight.study.fetches.scenario.varied_parameters import (REQUESTED, requested_columns,
                                                                   setting_words)
 
-SIDES = ("kernel", "module_parameter")  # parameters of the machine, and not of the path
 SAME_MS = 1e-6  # a nanosecond: exact times that differ by less are equal
 
 
 def kernel_changes(cells: Iterable[CellSetting]) -> list[WindowChange]:
     """Every kernel of a cell against the first that counts there, in the order of the cells."""
     counting = [cell for cell in cells if cell.total_ms is not None]
-    if len({tuple(getattr(cell.requested, name) for name in SIDES) for cell in counting}) < 2:
+    if len({tuple(getattr(cell.requested, name) for name in KERNEL) for cell in counting}) < 2:
         return []  # one kernel, as in most runs, which may have thousands of cells
     of_cell = grouped(counting, lambda cell: replace(cell.requested, **{
-        name: default(name) for name in SIDES}))
+        name: default(name) for name in KERNEL}))
     return [change_between(base, other) for base, *others in of_cell.values() for other in others]
 
 
-def side(trial: Trial) -> str:
-    """The kernel of a trial in words: "default with tcp_cubic.hystart=0"."""
-    return (trial.kernel if trial.module_parameter == default("module_parameter")
-            else f"{trial.kernel} with {trial.module_parameter}")
-
-
 def pair(change: WindowChange) -> str:
-    return f"{side(change.base.requested)} → {side(change.experiment.requested)}"
+    return f"{change.base.requested.kernel_words} → {change.experiment.requested.kernel_words}"
 
 
 def kernel_answer(changes: Sequence[WindowChange]) -> str:
@@ -87,7 +80,7 @@ def kernels_table(changes: Sequence[WindowChange], most: int) -> Table:
         largest = {id(change) for change in sorted(
             changes, key=lambda change: -abs(change.saved_ms))[:most]}
         shown = [change for change in changes if id(change) in largest]
-    requested = requested_columns([change.base.requested for change in changes], without=SIDES)
+    requested = requested_columns([change.base.requested for change in changes], without=KERNEL)
     columns = (*(column for column, _ in requested),
                Column("kernel", "", REQUESTED, is_text=True, is_filter=True),
                Column("from", "ms", "total time", rank=4),

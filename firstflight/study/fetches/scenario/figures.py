@@ -17,10 +17,11 @@ from firstflight.runs import schema
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
                                                          Scenario, read_published)
-from firstflight.study.fetches.scenario.sweep import Sweep, Value
+from firstflight.study.fetches.scenario.sweep import KERNEL, Sweep, Value
 from firstflight.study.scenario import published
 
 ANY = "any"
+LOST = "lost_segments"  # below the metric of a figure of kernels
 # Other charts of the samples behind bars: modules of study/fetches/figures that have a chart().
 ALSO = ("ccdf",)
 _DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
@@ -39,7 +40,8 @@ class FigureKind:
     bars of a sweep's records, "" for none.
     claims: the keys of claims on such a figure. by: the only quantity it takes, ANY, or "" for
     none. has_down: whether it takes a second quantity. is_of_pairs: whether it compares exactly
-    two windows. is_answer: whether its sentence answers the question of the run.
+    two windows. is_answer: whether its sentence answers the question of the run. has_levels:
+    whether its published file has levels by panel and bucket, which `check` looks at.
     """
 
     check: Callable[[Scenario, Figure, str], None] | None
@@ -50,6 +52,7 @@ class FigureKind:
     has_down: bool = False
     is_of_pairs: bool = False
     is_answer: bool = False
+    has_levels: bool = False
 
 
 def check(scenario: Scenario, where: str) -> None:
@@ -84,7 +87,7 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
         if kind.check is None:
             raise UsageError(f'{where}: a figure of kind "{figure.kind}" needs a [[population]]')
         kind.check(scenario, figure, where)
-    if figure.published:
+    if figure.published and not kind.has_levels:
         known = read_published(f"{where}: published",
                                lambda: published.buckets(figure.published, figure.panel))
         labels = _labels(scenario, figure)
@@ -158,6 +161,31 @@ def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
            scenario.sweep(figure.sweep).counted(figure.by)):
         raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
     _check_points(scenario, figure, where)
+
+
+def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that each kernel is one cell for each value of `by`, and that published is of these."""
+    _check_swept(scenario, figure, where)
+    sweep = scenario.sweep(figure.sweep)
+    if figure.by in KERNEL:
+        raise UsageError(f"{where}: by: another quantity than {figure.by}, which its bars show")
+    if max(sweep.counted(figure.by, *KERNEL).values()) > 1:
+        raise UsageError(f"{where}: several cells have one {figure.by} and kernel: ask for one of"
+                         " them")
+    if not figure.published:
+        return
+    known = read_published(f"{where}: published", lambda: published.levels(figure.published))
+    panels = {panel_of(metric, value) for value, in sweep.counted(figure.by)
+              for metric in (figure.metric, LOST)}
+    for panel, bucket in known:
+        schema.one_of(panel, sorted(panels), f"{where}: published: panel")
+        schema.one_of(bucket, [cell.kernel_words for cell in sweep.cells],
+                      f"{where}: published: bucket")
+
+
+def panel_of(metric: str, value: Value) -> str:
+    """The panel of a published file that a plot of a figure of kernels has."""
+    return f"{metric} {plain(value)}"
 
 
 def _check_drawn_figure(figure: Figure, where: str) -> None:
@@ -266,4 +294,5 @@ FIGURES: dict[str, FigureKind] = {
     "packets": FigureKind(lambda *_: None, "timelines.packets", by=""),
     "steps": FigureKind(_check_numbers, "steps.steps", OF_TRIALS, has_down=True),
     "levels": FigureKind(_check_points, "steps.levels", OF_TRIALS, has_down=True),
+    "kernels": FigureKind(_check_kernels, "kernel_bars.kernels", has_levels=True),
     "percentiles": FigureKind(None, "bars.bars", OF_BARS, "percentile", is_of_pairs=True)}

@@ -29,6 +29,7 @@ from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTE
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
 Chain = tuple[Any, ...]  # a value for each of CHAIN
 CHAIN = ("signature", "intermediates", "chain_bytes")
+KERNEL = ("kernel", "module_parameter")  # which kernel, and what is set in its modules
 _NETWORK = ("rtt_ms", "bandwidth_kbps")
 DRAWN = (*_NETWORK, "response_bytes")  # each user, and each row of a population, has its own
 Client = Literal["curl", "libcurl", "wget"]
@@ -65,13 +66,16 @@ class Sweep(grammar.Sweep[Trial]):
         none. An uplink of None is as fast as the downlink. Without a list of systems, all trials
         run in one system that can do all of the sweep, so that they can be compared.
     pairs: of (rtt_ms, bandwidth_kbps), instead of every RTT with every bandwidth; chains: of
-        (signature, intermediates, chain_bytes), instead of every combination.
+        (signature, intermediates, chain_bytes), and kernels: of (kernel, module_parameter),
+        instead of every combination.
     repeat_with_loss: replaces repeat in cells that chance affects.
     """
 
-    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN}
+    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN,
+                                                         "kernels": KERNEL}
     pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
     chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
+    kernels: tuple[tuple[str, str], ...] = key((), reader=_together(*KERNEL))
     lists: Mapping[str, tuple[Any, ...]] = schema.several(*(
         schema.Item(name, PARAMETERS[name].key, _list(name)) for name in SWEPT))
     initcwnd: tuple[int, ...] = key(reader=_list("initcwnd"))
@@ -82,8 +86,9 @@ class Sweep(grammar.Sweep[Trial]):
 
     def __post_init__(self) -> None:
         given = {**_DEFAULTS, **self.lists}
-        given |= {name: tuple(dict.fromkeys(values))
-                  for name, values in zip(CHAIN, zip(*self.chains))}
+        for names, rows in ((CHAIN, self.chains), (KERNEL, self.kernels)):
+            given |= {name: tuple(dict.fromkeys(values))
+                      for name, values in zip(names, zip(*rows))}
         given.setdefault("system", (system_for(given),))
         object.__setattr__(self, "lists", {name: given[name] for name in SWEPT if name in given})
 
@@ -171,7 +176,7 @@ class Sweep(grammar.Sweep[Trial]):
         kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets"}
                           & {*names} else ()),
                 *(("queue",) if "queue_packets" in names else ()),
-                *(CHAIN if {*CHAIN} & {*names} else ())}
+                *(name for row in (CHAIN, KERNEL) if {*row} & {*names} for name in row)}
         fewer = replace(
             self, lists={name: values if name in kept else values[:1]
                          for name, values in self.lists.items()},
@@ -211,17 +216,18 @@ class Sweep(grammar.Sweep[Trial]):
 
         Pairs then become every RTT with every bandwidth.
         """
-        given, pairs, chains = {**self.lists, **lists}, self.pairs, self.chains
+        given, pairs = {**self.lists, **lists}, self.pairs
         initcwnd = given.pop("initcwnd", self.initcwnd)
         if pairs and not lists.keys().isdisjoint(_NETWORK):
             rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(values)) for values in zip(*pairs))
             given = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, **given}
             pairs = ()
-        if not lists.keys().isdisjoint(CHAIN):
-            chains = ()
+        chains = self.chains if lists.keys().isdisjoint(CHAIN) else ()
+        kernels = self.kernels if lists.keys().isdisjoint(KERNEL) else ()
         if "system" not in lists and system_for(given) == NEWER:
             given["system"] = (NEWER,)
-        return replace(self, lists=given, initcwnd=initcwnd, pairs=pairs, chains=chains)
+        return replace(self, lists=given, initcwnd=initcwnd, pairs=pairs, chains=chains,
+                       kernels=kernels)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
         """A coarser grid of about one in `one_in` networks, with the ends of both lists.

@@ -93,7 +93,7 @@ class Observed:
     path: what the path did with each packet, to the client and to the server; None where packets
         are not judged one by one, as in real time.
     tick_ns: in virtual time, the tick of the kernel's clock at which the trial began; 0 where it is
-        not known.
+        not known. known_kernel: whether its kernel's source is unchanged.
     """
 
     trial: Trial
@@ -108,6 +108,7 @@ class Observed:
     lost_in_all: Mapping[str, int] | None = None
     path: tuple[Delivery, Delivery] | None = None
     tick_ns: int = 0
+    known_kernel: bool = True
 
     @property
     def has_report(self) -> bool:
@@ -350,11 +351,12 @@ class Observed:
     def shows_causes(self) -> bool:
         """Whether the packets explain when each data packet has to leave.
 
-        They do not where the sender paces, nor with a user's own server.
+        They do not where the sender paces, nor with a user's own server. A patched kernel may have
+        timers of its own: SUSS, for example, has one that paces slow start.
         """
         trial = self.trial
         return (self.path is not None and self.exchange is not None and self.tick_ns > 0
-                and trial.server != OWN
+                and self.known_kernel and trial.server != OWN
                 and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
 
     @cached_property

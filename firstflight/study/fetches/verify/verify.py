@@ -44,7 +44,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     observation: one line of the worker (testbed/worker/worker.py). client_pcap, server_pcap: the
     trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
     testbed.network.kernel.TCP_SYSCTLS. known_kernel: whether the model was checked against the TCP
-    of this kernel; if not, the model's times are shown, but do not judge.
+    of this kernel; if not, the model's times are shown, but do not judge, and nor does why data
+    left or was retransmitted.
     """
     if observation.get("skipped"):
         return Record(trial, True, measured_at=started_at(observation),
@@ -56,7 +57,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     evidence = Evidence(trial, {} if failure else observation["fetch"],
                         {} if failure else observation["server"], None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
-                        observation.get("drops", {}), tick_ns=_tick_ns(observation, exact))
+                        observation.get("drops", {}), tick_ns=_tick_ns(observation, exact),
+                        known_kernel=known_kernel)
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     failed = list(broken)
     if not broken:  # a failed transfer too: its packets may show why it failed
@@ -175,6 +177,8 @@ def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
+    if not evidence.known_kernel:
+        return
     unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
     names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
     yield Comparison(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
