@@ -97,8 +97,9 @@ def _sentence(figure: Figure, bars: Bars) -> str:
     metric, sentences = quantity(figure.metric), []
     for value, of_value in bars.items():
         parts = [f"{bar.cell.kernel_words} {metric.with_unit(format_brief(bar.value))}"
-                 f"{_beside(bar.published)}, {plain(bar.lost)} lost{_beside(bar.published_lost)}"
-                 for bar in of_value if bar.value is not None and bar.lost is not None]
+                 f"{_beside(bar.published)}" + ("" if bar.lost is None else
+                 f", {plain(bar.lost)} lost{_beside(bar.published_lost)}")
+                 for bar in of_value if bar.value is not None]
         sentences.append(f"{metric.axis}, {named(figure.by, value)}:"
                          f" {'; '.join(parts) or 'nothing that was measured counts'}.")
     return " ".join(sentences)
