@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -72,17 +72,14 @@ class Machines:
     def __init__(self, folder: Path) -> None:
         """folder: of all that is theirs."""
         self.folder, self.environment = folder, certificates(folder)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"tls://127.0.0.1:{port}"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._start("scheduler", "dask-scheduler", "--protocol", "tls", "--host", "127.0.0.1",
-                    "--port", str(port), "--no-dashboard")
+                    "--port", "0", "--no-dashboard")
+        self.address = self._logged("scheduler", r"Scheduler at: *(tls://[0-9.:]+)\n")
         for name in ("one", "two"):
             self.work(name)
         for name in ("one", "two"):  # a run waits 10 s for one; a busy machine takes longer
-            self._wait_for_worker(name)
+            self._logged(name, "(Registered to)")
 
     def _start(self, name: str, *words: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -94,14 +91,16 @@ class Machines:
         self._start(name, "dask-worker", self.address, "--nthreads", "1", "--nworkers", "1",
                     "--no-dashboard", "--local-directory", str(self.folder / f"machine-{name}"))
 
-    def _wait_for_worker(self, name: str) -> None:
-        """Wait until the scheduler knows a worker."""
-        log = self.folder / f"{name}.log"
+    def _logged(self, name: str, pattern: str) -> str:
+        """What stands in a process's log, once it does."""
+        log, found = self.folder / f"{name}.log", []
 
-        def registered() -> bool:
+        def told() -> list[str]:
             assert self.processes[name].poll() is None, log.read_text()
-            return b"Registered to" in log.read_bytes()
-        wait_until(registered, f"worker {name}")
+            found[:] = re.findall(pattern, log.read_text())
+            return found
+        wait_until(told, f"{name}: {pattern}")
+        return found[0]
 
     def kill(self, name: str) -> None:
         """As a machine that loses its power."""

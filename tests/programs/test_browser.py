@@ -28,8 +28,9 @@ TABLE = "[...document.querySelectorAll('table.sortable')].find(t => t.tBodies[0]
 COLUMN = f"""(() => {{ const table = {TABLE};
   const heads = [...table.querySelectorAll('tr.names th')];
   const place = heads.findIndex(head => head.hasAttribute('aria-sort'));
+  const rows = [...table.tBodies[0].rows];
   return [place < 0 ? '' : heads[place].getAttribute('aria-sort'),
-          [...table.tBodies[0].rows].map(row => row.cells[Math.max(place, 0)].textContent)]; }})()"""
+          rows.map(row => row.cells[Math.max(place, 0)].textContent)]; }})()"""
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,28 +45,6 @@ def test_what_a_packet_costs(word: str, ns: int) -> None:
     assert command.nanoseconds(word) == ns
     arguments = command.parsed(["--packet-cost", word], ["true"])
     assert LinkTimes(arguments.packet_cost).words()[0] == f"packet_cost_ns={ns}"
-
-
-@pytest.mark.parametrize(("flags", "said"), [
-    (["--packet-cost", "1"], "with its unit"), (["--packet-cost", "2s"], "at most 1s"),
-    (["--packet-cost", "soon"], "such as 1us"),
-    (["--memory", "1K"], "at least 128M"), (["--memory", "x"], "not a number"),
-    (["--timeout", "0"], "above 0"), (["--timeout", "1,2,3"], "at most 2"),
-    (["--timeout", "soon"], "not a number"), (["--limit", "1G,0"], "above 0"),
-    (["--seed", "-1"], "--seed"), (["--seed", "x"], "whole number"), (["--rtt", "5"], "--rtt"),
-    (["zhao2019"], "zhao2019"), (["--seed", "1", "--seed", "2"], "given twice")])
-def test_a_wrong_flag_is_a_line_and_status_2(flags: list[str], said: str,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        experiment.main([*flags, "--", "true"])
-    told = capsys.readouterr().err
-    assert ended.value.code == 2 and said in told and told.count("\n") == 1
-
-
-def test_nothing_behind_the_dashes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        experiment.main(["--"])
-    assert ended.value.code == 2 and "-- COMMAND" in capsys.readouterr().err
 
 
 def test_flags_behind_the_dashes_are_the_commands() -> None:
@@ -175,17 +151,7 @@ def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out) == provenance.tools()
 
 
-def test_the_result_goes_to_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "measure", lambda content, kernel, kernels: content[::-1])
-    streams = io.TextIOWrapper(io.BytesIO(b"abc")), io.TextIOWrapper(io.BytesIO())
-    monkeypatch.setattr(sys, "stdin", streams[0])
-    monkeypatch.setattr(sys, "stdout", streams[1])
-    assert batch.main(["--kernel", "linux"]) == errors.OK
-    assert streams[1].buffer.getvalue() == b"cba"  # type: ignore[attr-defined]
-
-
 # docs/completion.bash completes what run.sh takes today -------------------------------
-
 
 
 def completed(word: str, before: str = "./run.sh") -> set[str]:
@@ -215,7 +181,6 @@ def test_values(flag: str, word: str, found: set[str]) -> None:
 
 
 # docs/notebook.ipynb, executed cell by cell on a stored run ---------------------------
-
 
 
 @pytest.fixture

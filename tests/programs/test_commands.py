@@ -179,16 +179,6 @@ def test_bad_results_are_one_line_and_a_status(
     assert all("not drawn" in other for other in others)
 
 
-def test_nothing_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert plot.main(["--results", str(tmp_path)]) == errors.FAILED
-    assert plot.main(["--scenario", "zhao2091"]) == errors.USAGE
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2 and "no results" in lines[0] and "did you mean" in lines[1]
-    with pytest.raises(SystemExit) as ended:
-        plot.main(["--run", "a", "--scenario", "zhao2019"])
-    assert ended.value.code == errors.USAGE
-
-
 # docs/update.py --------------------------------------------------------------------------
 
 @pytest.fixture
@@ -231,7 +221,7 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
 
 
 def written_to(folder: Path, output: Path) -> list[str]:
-    """A command line of docs/update.py that writes nowhere else, with a README that quotes little."""
+    """Flags of docs/update.py: it writes nowhere else, and its README quotes little."""
     (folder / "README.md").write_text("# A\n\n## What comes out\n\nold\n\n## Else\n\nkept\n")
     return ["--results", str(folder), "--output", str(output), "--findings",
             str(folder / "findings"), "--readme", str(folder / "README.md")]

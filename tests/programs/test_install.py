@@ -34,7 +34,7 @@ def old_kernel(tmp_path: Path) -> Path:
 
 
 def stored(cache: Path, source: str, origin: str = "linux-source-7.2 7.2.1-1") -> Path:
-    """What looks like a kernel that was built from a source of that digest, which runs do not use yet."""
+    """What looks like a kernel built from a source of that digest, which runs do not use yet."""
     absent = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout.strip()).parent
     folder = absent.with_name(f"{absent.name.partition('-')[0]}-{source[:16]}")
     fill(folder, source, origin)
@@ -74,7 +74,7 @@ def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Pat
 @pytest.mark.parametrize("inputs", [True, False])
 def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(
         inputs: bool, tmp_path: Path) -> None:
-    """Its name did not tell it. Where the name is a link, earlier versions of the project find it too."""
+    """Its name did not tell it. Earlier versions of the project find it by a link of that name."""
     kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
     fill(kernel.parent, "ab" * 32, "linux-source-7.2 7.2.1-1")
     if not inputs:
@@ -112,9 +112,8 @@ def test_kernels_of_two_sources_are_two_whatever_their_version(
     assert built() == (0, f"{default}/linux")
 
 
-@pytest.mark.parametrize("name",
-                         ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h", "cc.sh",
-                                  "tcp_mine.c"])
+@pytest.mark.parametrize("name", ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h",
+                                  "cc.sh", "tcp_mine.c"])
 def test_every_ingredient_changes_the_path(guest: Path, tmp_path: Path, name: str) -> None:
     before = run(guest / "build.sh", "--path", cache=tmp_path).stdout
     with (guest / name).open("a") as file:
@@ -146,7 +145,7 @@ def test_install_exports_the_kernel_that_is_meant(place: int, tmp_path: Path) ->
     ({"source": "AB" * 32}, "no source as a build writes it")])
 def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, str], why: str,
                                                            tmp_path: Path) -> None:
-    """Its version was a regular expression that every boot fitted; its source is in the name of a folder."""
+    """Its version was a pattern that every boot fitted; its source is in the name of a folder."""
     folder = tmp_path / "taken"
     folder.mkdir()
     words = [sys.executable, GUEST / "exchange.py", "import",
@@ -262,11 +261,12 @@ def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=full)
     assert done.returncode == 4, done.stderr
     assert "10 MB free, the build needs 600" in done.stderr and "XDG_CACHE_HOME" in done.stderr
-    few = builders(tmp_path / "few",
-                   df='case "$*" in *iavail*) echo IFree; echo 5;; *itotal*) echo Inodes; echo 100;;'
-                                        ' *) echo Avail; echo 9999;; esac')
+    few = builders(tmp_path / "few", df=(
+        'case "$*" in *iavail*) echo IFree; echo 5;; *itotal*) echo Inodes; echo 100;;'
+        " *) echo Avail; echo 9999;; esac"))
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=few)
-    assert done.returncode == 4 and "has room for 5 more files, the build needs 26000" in done.stderr
+    assert done.returncode == 4
+    assert "has room for 5 more files, the build needs 26000" in done.stderr
     assert not (tmp_path / "cache" / "first-flight" / "kernel" / ".build").exists()
     done = run(GUEST / "build.sh", cache=Path("/proc/none"), PATH=builders(tmp_path / "bin"))
     assert done.returncode == 4, done.stderr
@@ -288,6 +288,7 @@ def test_without_a_compiler_the_kernel_cannot_be_built(tmp_path: Path) -> None:
     broken = builders(tmp_path / "bin", gcc="exit 1")
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=broken)
     assert done.returncode == 4 and "./install.sh installs them" in done.stderr
+
 
 @pytest.mark.parametrize("script", [PROJECT / "install.sh", GUEST / "build.sh"])
 def test_help_and_usage_errors(script: Path, tmp_path: Path) -> None:
@@ -312,24 +313,27 @@ def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: s
     driver.chmod(0o755)
     done = run(driver, flag, cache=tmp_path / "cache")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == (
-        f"run.sh: {flag.split('=', maxsplit=1)[0]} needs /none/python3, and there is none;"
-                           " ./install.sh installs it\n")
+    assert done.stderr == (f"run.sh: {flag.split('=', maxsplit=1)[0]} needs /none/python3, and"
+                           " there is none; ./install.sh installs it\n")
 
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Path:
     """The driver itself, beside what notes how it is called in `called`; "bad" is a wrong flag."""
     shutil.copy(PROJECT / "run.sh", tmp_path)
-    (tmp_path / "install.sh").write_text(f'#!/bin/sh\ncd {tmp_path}; echo "install $*" >>called\n'
-                                         '[ "$1" != --check ] || exit $(cat missing)\n'
-                                         '[ ! -e slow ] || { trap "echo ended >>called; exit" TERM; echo >alive;'
-                                         ' while :; do sleep 0.1; done; }\n')
+    (tmp_path / "install.sh").write_text(f"""#!/bin/sh
+cd {tmp_path}; echo "install $*" >>called
+[ "$1" != --check ] || exit $(cat missing)
+[ ! -e slow ] || {{
+    trap "echo ended >>called; exit" TERM; echo >alive; while :; do sleep 0.1; done; }}
+""")
     (tmp_path / "install.sh").chmod(0o755)
-    (tmp_path / "experiment.py").write_text(
-        "import sys\nread = sys.argv[1:2] == ['--only-read-flags']\nwords = ' '.join(sys.argv[1 + read:])\n"
-        f"open('{tmp_path}/called', 'a').write(f\"{{'read' if read else 'measure'}} {{words}}\\n\")\n"
-        "sys.exit(2 if 'bad' in sys.argv else 0)\n")
+    (tmp_path / "experiment.py").write_text(f"""import sys
+read = sys.argv[1:2] == ['--only-read-flags']
+called = ('read' if read else 'measure') + ' ' + ' '.join(sys.argv[1 + read:])
+open('{tmp_path}/called', 'a').write(called + chr(10))
+sys.exit(2 if 'bad' in sys.argv else 0)
+""")
     (tmp_path / "missing").write_text("1")
     return tmp_path / "run.sh"
 
@@ -378,9 +382,10 @@ def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:
     """With the time and the room that it takes; nproc is that of another machine."""
     path = builders(tmp_path / "bin", **BARE, nproc="echo 8", uname="echo Linux x86_64",
                     apt_get="echo E: none; exit 100")
-    for flags, words in ((["--no-kernel"], r"\d+ packages by apt \(a minute or two\);"),
-                         ([],
-                          r"\d+ packages by apt .*, and the guest kernel from source \(about 2 minutes, 600 MB")):
+    for flags, words in (
+            (["--no-kernel"], r"\d+ packages by apt \(a minute or two\);"),
+            ([], r"\d+ packages by apt .*, and the guest kernel from source"
+                 r" \(about 2 minutes, 600 MB")):
         done = run(PROJECT / "install.sh", *flags, cache=tmp_path / "cache", PATH=path,
                    TMPDIR=str(tmp_path))
         assert re.match(f"install: going to install {words}", done.stderr), done.stderr

@@ -1,4 +1,4 @@
-"""A build of the guest kernel that is struck, continued or begun anew; its make compiles nothing."""
+"""A build of the guest kernel: struck, continued, begun anew; its make compiles nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.conftest import PROJECT
 from tests.programs.installing import builders, changed, deaf, packed
 from tests.running import HANGS_S, run_program, wait_until
 
-# Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it waits
-# with a child, as make waits for gcc, which keeps the FIFO `alive` open. `names.sed` has the names of
-# options that this Linux has in place of others.
+# Says in the log what it is asked, and makes what comes of it. While there is a file `hang`, it
+# waits with a child, as make waits for gcc, which keeps the FIFO `alive` open. `names.sed` has the
+# names of options that this Linux has in place of others.
 MAKE = """for word; do case $word in O=*) objects=${word#O=};; esac; last=$word; done
 echo "$last" >>%(home)s/made
 case $last in
@@ -29,9 +29,15 @@ allnoconfig)
     { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config
     [ ! -e %(home)s/names.sed ] || sed -i -f %(home)s/names.sed $objects/.config ;;
 linux)
-    for number in $(seq "$(cat %(home)s/compiles 2>/dev/null || echo 0)"); do echo "  CC      $number.o"; done
-    if [ -e %(home)s/hang ]; then sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1; fi
-    if [ -e %(home)s/broken ] && [ -e $objects/old ]; then echo "x.o: error: not recognized" >&2; exit 2; fi
+    for number in $(seq "$(cat %(home)s/compiles 2>/dev/null || echo 0)"); do
+        echo "  CC      $number.o"
+    done
+    if [ -e %(home)s/hang ]; then
+        sh -c 'trap "" TERM; exec 5>%(home)s/alive; sleep 1000; :'; exit 1
+    fi
+    if [ -e %(home)s/broken ] && [ -e $objects/old ]; then
+        echo "x.o: error: not recognized" >&2; exit 2
+    fi
     printf '#!/bin/sh\\necho trial: Linux 7.2.1 slept 100 s\\n' >$objects/linux
     chmod +x $objects/linux ;;
 *) exit 1 ;;
@@ -55,17 +61,18 @@ class Building:
             (self.source / name).write_text(text)
         os.mkfifo(home / "alive")
         path = builders(home / "bin", make=MAKE % {"home": home, "guest": self.guest},
-                        tar=f'case $1 in -xf) exec {TAR} -xf - -C "$4" --strip-components=1;; esac\n'
-                            f'exec {TAR} "$@"',  # all of it: it has few of the folders of a kernel
+                        # all of it: it has few of the folders of a kernel
+                        tar=f'[ "$1" != -xf ] || exec {TAR} -xf - -C "$4" --strip-components=1\n'
+                            f'exec {TAR} "$@"',
                         dpkg_query='case "$*" in *" python3") echo 3.11.2-1; exit;; esac\n'
                                    'shift 3; for name; do echo "ii  $name"; done')
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
         self.environment = {**kept, "XDG_CACHE_HOME": str(self.cache), "PATH": path,
                             "FIRST_FLIGHT_KERNEL_SOURCE": str(self.source)}
 
-    def built(self) -> subprocess.CompletedProcess[str]:
+    def built(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         (self.home / "hang").unlink(missing_ok=True)
-        return run_program([self.guest / "build.sh"], env=self.environment)
+        return run_program([self.guest / "build.sh", *words], env=self.environment)
 
     def made(self, what: str) -> int:
         """How often make was asked for it."""
@@ -91,7 +98,7 @@ class Building:
 
     def struck(self, script: str, way: signal.Signals,
                caller: Callable[[], None] | None = None) -> tuple[int, str]:
-        """The status of such a build that a signal has struck, and what it said; all of it is gone."""
+        """The status of such a build that a signal has struck, and what it said; it is gone."""
         process, alive = self.compiling(script, caller)
         process.send_signal(way)
         _, printed = process.communicate(timeout=HANGS_S)
@@ -161,7 +168,8 @@ def test_a_terminal_shows_how_far_compiling_is(files: int, bar: str, left: int |
                           stdout=subprocess.PIPE) as process:
         os.close(slave)
         printed, told = "", None
-        line = re.compile(rf": (\S+) {files} of about 620 objects, ([1-9]\d*) s(, about (\d+) s left)?\r")
+        line = re.compile(rf": (\S+) {files} of about 620 objects, ([1-9]\d*) s"
+                          r"(, about (\d+) s left)?\r")
         while not told:  # each line is written again five times a second
             assert process.poll() is None, printed
             printed += os.read(terminal, 1 << 16).decode()
@@ -187,7 +195,7 @@ def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(
     origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
     forged = packed(building.home / "file", **origin,
                     kernel="#!/bin/sh\necho trial: Linux 7.2.1 slept 100 s\n:\n")
-    done = run_program([building.guest / "build.sh", "--import", forged], env=building.environment)
+    done = building.built("--import", forged)
     if "no Landlock" in done.stderr:
         pytest.skip("kernels from elsewhere run confined only")
     assert done.returncode == 0, done.stderr
@@ -236,8 +244,7 @@ def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Build
     (["--test"], ["--keep-objects"], 5)])
 def test_the_kernels_that_are_missing_are_built(flags: list[str], kernels: list[str], status: int,
                                                 building: Building) -> None:
-    """Of the tests both, with what named kernels are made of; where one cannot be built the other is
-    not waited for."""
+    """Of the tests both, with what named kernels are made of; one that cannot be built ends it."""
     (building.guest / "build.sh").write_text(
         f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{building.home}/called\n'
         f'[ {status} = 0 ] || case "$*" in *--mininet*) exec sleep 1000;; esac\nexit {status}\n')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,22 +10,22 @@ import pytest
 from tests.conftest import PROJECT
 from tests.programs.installing import GUEST, builders, run
 from tests.programs.test_kernel_build import Building, building
-from tests.running import run_program
 
 building = building  # a fixture of theirs
 INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
 
 
+NO_NAME = "is no name of a kernel"
+
+
 @pytest.mark.parametrize("words, why", [
-    (["--kernel", ""], "is no name of a kernel"), (["--kernel"], "is no name of a kernel"),
-    (["--kernel", ".."], "is no name of a kernel"), (["--kernel", "../x"], "is no name of a kernel"),
-    (["--kernel", "a/b"], "is no name of a kernel"), (["--kernel", "a b"], "is no name of a kernel"),
-    (["--kernel", "$(id)"], "is no name of a kernel"), (["--kernel", "-x"], "is no name of a kernel"),
-    (["--kernel", "x" * 41], "is no name of a kernel"), (["--kernel", "default"], "give yours another name"),
+    *((["--kernel", name], NO_NAME)
+      for name in ("", "..", "../x", "a/b", "a b", "$(id)", "-x", "x" * 41)),
+    (["--kernel"], NO_NAME), (["--kernel", "default"], "give yours another name"),
     (["--kernel", "mine", "--patch", "/none"], "there is no patch /none"),
     (["--kernel", "mine", "--config", "X"], "is no OPTION=VALUE"),
     (["--kernel", "mine", "--config", "X=y\nY=y"], "is no OPTION=VALUE"),
-    (["--patch", "/none"], "need --kernel NAME"), (["--remove-kernel", ".."], "is no name of a kernel")])
+    (["--patch", "/none"], "need --kernel NAME"), (["--remove-kernel", ".."], NO_NAME)])
 def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str], why: str,
                                                                 tmp_path: Path) -> None:
     done = run(INSTALL, *words, cache=tmp_path)
@@ -34,8 +33,8 @@ def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str]
     assert not list(tmp_path.rglob("*named*"))
 
 
-@pytest.mark.parametrize("source, why", [("6.11", "Linux 6.11 is too old"), ("/none", "there is no /none"),
-                                         ("7", "there is no 7")])
+@pytest.mark.parametrize("source, why", [
+    ("6.11", "Linux 6.11 is too old"), ("/none", "there is no /none"), ("7", "there is no 7")])
 def test_a_source_that_will_not_do_is_refused(source: str, why: str, tmp_path: Path) -> None:
     done = run(BUILD, "--name", "mine", "--source", source, cache=tmp_path)
     assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
@@ -76,7 +75,8 @@ def test_a_version_is_looked_for_in_suites_by_their_code_names(version: str, fet
     (line,) = [line for line in done.stderr.splitlines() if "no kernel source" in line]
     assert f"no kernel source of Linux {version} to be had" in line
     words = asked.read_text().splitlines()
-    assert {word.removeprefix("fetched ") for word in words if word.startswith("fetched")} == fetched
+    assert {word.removeprefix("fetched ") for word in words
+            if word.startswith("fetched")} == fetched
     suites = [word for word in words if not word.startswith("fetched")]
     assert suites[1:3] == ["trixie-backports", "trixie"] and suites[-1] == "experimental", suites
 
@@ -97,9 +97,9 @@ def stored(cache: Path, name: str, kind: str, configuration: str) -> Path:
     folder = cache / "first-flight" / "kernel" / "named" / name / kind
     folder.mkdir(parents=True)
     (folder / "linux").touch(mode=0o755)
+    recipe = f"digest {'ab' * 32}\nsource cd\npatch ef my.patch\noption CONFIG_X=y"
     for file, text in (("version", "7.2.1"), ("source", "linux-source-7.2 7.2.1-1"),
-                       ("inputs", f"configuration {configuration}"),
-                       ("recipe", "digest " + "ab" * 32 + "\nsource cd\npatch ef my.patch\noption CONFIG_X=y")):
+                       ("inputs", f"configuration {configuration}"), ("recipe", recipe)):
         (folder / file).write_text(f"{text}\n")
     return folder
 
@@ -150,22 +150,20 @@ def test_registers_have_room_where_linux_before_6_13_has_none(building: Building
     (building.source / registers).write_text("\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n")
     options = "config KERNEL_STACK_ORDER\n\tdefault 2 if 64BIT\n\tdefault 1 if !64BIT\n"
     (building.source / "arch" / "um" / "Kconfig").write_text(options)
-    done = subprocess.run([building.guest / "build.sh", "--name", "mine"], text=True, check=False,
-                          env=building.environment, capture_output=True, timeout=100)
+    done = building.built("--name", "mine")
     assert done.returncode == 0, done.stderr
     tree = building.root / "trees" / "trials-7.2" / "tree"
     assert (tree / registers).read_text() == "\tDEFINE_LONGS(HOST_FP_SIZE, 16384);\n"
     assert (tree / "arch" / "um" / "Kconfig").read_text() == options.replace("2 if", "4 if")
 
 
-def test_a_disk_that_gets_full_while_a_source_is_read_is_told_in_a_line(building: Building) -> None:
+def test_a_disk_that_gets_full_while_a_source_is_read_is_told(building: Building) -> None:
     cut = building.home / "bin" / "cut"  # which is what writes the digest of a source
-    cut.write_text('#!/bin/sh\n[ "$*" != "-c 1-64" ] || { echo "cut: No space left" >&2; exit 1; }\n'
-                   f'exec {shutil.which("cut")} "$@"\n')
+    cut.write_text(
+        '#!/bin/sh\n[ "$*" != "-c 1-64" ] || { echo "cut: No space left" >&2; exit 1; }\n'
+        f'exec {shutil.which("cut")} "$@"\n')
     cut.chmod(0o755)
-    done = subprocess.run([building.guest / "build.sh", "--name", "mine", "--source",
-                           building.source], env=building.environment, text=True, check=False,
-                          capture_output=True, timeout=100)
+    done = building.built("--name", "mine", "--source", building.source)
     assert done.returncode == 4, done.stderr
     assert done.stderr.splitlines()[-1].endswith("free some, or set XDG_CACHE_HOME")
     assert "No space left" not in done.stderr
@@ -175,9 +173,7 @@ def test_a_disk_that_gets_full_while_a_source_is_read_is_told_in_a_line(building
 def test_objects_are_kept_where_the_guests_changes_do_not_fit_a_patch(building: Building) -> None:
     patch = building.home / "own.patch"
     patch.write_text("--- /dev/null\n+++ b/net/ipv4/tcp_cwv.c\n@@ -0,0 +1 @@\n+int own;\n")
-    done = subprocess.run([building.guest / "build.sh", "--name", "mine", "--patch", patch],
-                          env=building.environment, text=True, check=False, capture_output=True,
-                          timeout=100)
+    done = building.built("--name", "mine", "--patch", patch)
     assert done.returncode == 1, done.stderr
     assert "tcp_cwv.c is a file of the kernel's own" in done.stderr.splitlines()[-1]
     assert (building.root / "trees" / "trials-7.2" / "source").exists()
@@ -185,10 +181,8 @@ def test_objects_are_kept_where_the_guests_changes_do_not_fit_a_patch(building: 
 
 
 def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:
-    """Of those of the default kernel first; what fails leaves them and the kernel where they were."""
-    def built(*words: str) -> subprocess.CompletedProcess[str]:
-        return run_program([building.guest / "build.sh", *words], env=building.environment)
-
+    """Of those of the default kernel first; what fails leaves them and the kernel there."""
+    built = building.built
     assert built("--keep-objects").returncode == 0
     tree = building.root / "trees" / "trials-7.2"
     (tree / "objects" / "kept").touch()
@@ -200,7 +194,8 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     assert (done.returncode, done.stdout) == (0, f"{kernel}\n"), done.stderr
     assert "guest kernel: 1 files differ" in done.stderr and (tree / "objects" / "kept").exists()
     assert (tree / "tree" / "tcp.c").read_text() == "patched"
-    assert (tree / "source" / "tcp.c").read_text() == (building.source / "tcp.c").read_text() == "plain"
+    assert (tree / "source" / "tcp.c").read_text() == "plain"
+    assert (building.source / "tcp.c").read_text() == "plain"
     recipe = (kernel.parent / "recipe").read_text()
     assert built("--name", "plain").returncode == 0, "it needs that file as it was"
     assert (tree / "tree" / "tcp.c").read_text() == "plain"
@@ -212,7 +207,8 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     assert digest("plain") != digest("mine")
     patch.write_text(PATCH.replace("-plain", "-other"))
     refused = built("--name", "mine", "--patch", str(patch))
-    assert refused.returncode == 1 and "tcp.c:1: other lines stand there" in refused.stderr, refused.stderr
+    assert refused.returncode == 1, refused.stderr
+    assert "tcp.c:1: other lines stand there" in refused.stderr
     (building.home / "broken").touch()
     (tree / "objects" / "old").touch()  # which the compiler here stumbles over
     failed = built("--name", "mine")

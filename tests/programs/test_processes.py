@@ -185,7 +185,7 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
 
 
 def test_ctrl_c_while_it_is_read_is_one_line(tmp_path: Path) -> None:
-    """In the midst of its imports, of which one waits for it: as a child that strikes its parent."""
+    """In the midst of its imports, of which one waits for it."""
     (tmp_path / "argparse.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
     done = run_program(["/usr/bin/python3", "-c", "import runpy, sys; sys.path[:0] = sys.argv[1:];"
@@ -258,15 +258,21 @@ def test_what_is_left_in_temporary_folders_is_found(tmp_path: Path) -> None:
 def test_an_orphan_is_found_and_ended() -> None:
     """In a process of its own: whoever adopts orphans reaps every child it has."""
     script = """
-import subprocess, sys
-from tests import leftovers
-leftovers.GONE_S = 0.2
+import os, subprocess
+from tests import leftovers, running
 leftovers.adopt_orphans()
-subprocess.run(["sh", "-c", "sleep 1000 & sleep 0.01 & exit"], check=True)
-print(leftovers.left_processes(), leftovers.left_processes())
+subprocess.run(["sh", "-c", "sleep 0.01 & exit"], check=True)  # which is waited for
+print(leftovers.left_processes())
+subprocess.run(["sh", "-c", "sleep 1000 & exit"], check=True)
+running.wait_until(lambda: all(b"sleep" == leftovers.command_of(child).partition(b"\\0")[0]
+                               for child in leftovers.children(os.getpid())), "the orphan")
+leftovers.GONE_S = 0.0
+print(leftovers.left_processes())
+leftovers.GONE_S = running.HANGS_S
+print(leftovers.left_processes())
 """
     done = run_program([sys.executable, "-c", script])
-    assert done.stdout == f"[({PROCESSES!r}, 'sleep 1000 ')] []\n"
+    assert done.stdout == f"[]\n[({PROCESSES!r}, 'sleep 1000 ')]\n[]\n", done.stderr
 
 
 @pytest.mark.parametrize(("said", "count"), [

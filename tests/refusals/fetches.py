@@ -62,6 +62,9 @@ REFUSALS = [
          '[[figure]] "by_rtt": weights: there is no [[axis]] with by = "bandwidth_kbps" and '
          "shares_percent"),
         ('weights = "bandwidth_kbps"\n', "", '[[figure]] "by_rtt": several cells'),
+        *(('metric = "total_ms"', f'metric = "total_ms"\nalso = ["{also}"]', words)
+          for also, words in (("ccfd", "\"by_rtt\": also: unknown 'ccfd' (did you mean 'ccdf'"),
+                              ("bars", "\"by_rtt\": also: unknown 'bars'; known: "))),
         ('kind = "improvement"', 'kind = "improvment"',
          '[[figure]] "by_rtt": kind: unknown \'improvment\' (did you mean \'improvement\'?'),
         ('metric = "total_ms"', 'metric = "total"',

@@ -24,9 +24,18 @@ REFUSALS = [
         ("--compare one --fail-if 'total_ms > 1'", "--fail-if goes only with scenarios"),
         ("--probe http://192.0.2.1/ --fail-if 'total_ms > 1'",
          "--fail-if goes only with scenarios"),
+        ("--", "-- COMMAND"), ("--packet-cost 1 -- true", "with its unit"),
+        ("--packet-cost 2s -- true", "at most 1s"), ("--packet-cost soon -- true", "such as 1us"),
+        ("--memory 1K -- true", "at least 128M"), ("--memory x -- true", "not a number"),
+        ("--timeout 0 -- true", "above 0"), ("--timeout 1,2,3 -- true", "at most 2"),
+        ("--timeout soon -- true", "not a number"), ("--limit 1G,0 -- true", "above 0"),
+        ("--seed -1 -- true", "--seed"), ("--seed x -- true", "whole number"),
+        ("--rtt 5 -- true", "--rtt"), ("zhao2019 -- true", "zhao2019"),
+        ("--seed 1 --seed 2 -- true", "given twice"),
         ("--jobs 2 -- true", "--repeat 10 --jobs 2"),
         ("--repeat 2 --write-back -- true", "same files"),
         ("--seed 9223372036854775808 zhao2019", "--seed: "),
         ("--seed -1 zhao2019 --dry-run", "--seed: ")),
     *(Refusal(line, REMOVED[key], files={"server.pcap": b"\xd4\xc3\xb2\xa1" + bytes(20)})
-      for key, line in EARLIER.items())]
+      for key, line in EARLIER.items()),
+    Refusal("--new mine", "--new: mine.toml is there already", files={"mine.toml": ""})]

@@ -104,8 +104,9 @@ REFUSALS = [
         ("ietf78_load --rtt 20,50", "--rtt: a load scenario takes one value at a time"),
         ("ietf78_load --repeat 0", "--repeat"),
         # Pages
-        *((f"--objects 3 {flag}", f"{flag.split()[0]}: a page comes without TLS; leave the flag out")
-          for flag in ("--chain 4000", "--resumed 1", "--key-share x25519mlkem768")),
+        *((f"--objects 3 {flag} {value}", f"{flag}: a page comes without TLS; leave the flag out")
+          for flag, value in (("--chain", "4000"), ("--resumed", "1"),
+                              ("--key-share", "x25519mlkem768"))),
         ("--objects 3 --mss 1000", "--mss does not go with --objects, which takes --queue, --loss"),
         ("--objects 3 --rtt 20,50", "--rtt: --objects takes one value of this flag"),
         ("--objects 3 --server own", "--server: a page comes from builtin or nginx, not from own"),

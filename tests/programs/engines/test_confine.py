@@ -129,7 +129,8 @@ ALL = """
 import ctypes, errno, json, sys
 libc, told = ctypes.CDLL(None, use_errno=True), {}
 for number in json.loads(sys.argv[1]):
-    told[number] = [libc.syscall(ctypes.c_long(number), *[ctypes.c_long(-1)] * 6), ctypes.get_errno()]
+    returned = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(-1)] * 6)
+    told[number] = [returned, ctypes.get_errno()]
 print(json.dumps(told))
 """
 
@@ -157,7 +158,8 @@ PAIR = "(ctypes.c_int * 2)()"
 
 
 NO_GUEST_NEEDS: list[tuple[object, ...]] = [
-    # a file that runs with its owner's rights: open, openat with O_CREAT, O_CREAT | O_EXCL, O_TMPFILE
+    # a file that runs with its owner's rights: open and openat with O_CREAT, with O_EXCL too, and
+    # with O_TMPFILE
     *((2, "b'owned'", flags, mode) for flags in (0o101, 0o301)
       for mode in (0o4755, 0o2755, 0o6777)),
     *((257, -100, "b'owned'", flags, mode) for flags in (0o101, 0o301)

@@ -13,6 +13,7 @@ import pytest
 
 from firstflight.testbed.bench import LineProcess, ProgramEnded, WorkerError
 from firstflight.testbed.worker.fetches import measured_of, open_connections
+from tests.running import HANGS_S
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
 
@@ -47,7 +48,7 @@ def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
                            *lines], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         answers = LineProcess("sh", process)
         await_bytes(process, len(lines[0]) + len(lines[1]) + 2)
-        assert answers.receive(5, "first line") == {"event": "first"}
+        assert answers.receive(HANGS_S, "first line") == {"event": "first"}
         assert answers.buffer
         answers.discard()
         answers.send({"go": 1})
@@ -68,20 +69,21 @@ def await_bytes(process: subprocess.Popen[bytes], count: int) -> None:
         fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, waiting)
 
 
-def test_a_late_answer_is_not_taken_for_the_next_requests() -> None:
+def test_a_late_answer_is_not_taken_for_the_next_requests(tmp_path: Path) -> None:
     """A client that was waited for in vain answers first what it was asked first."""
-    program = ("import json, sys, time\n"
+    program = ("import json, os, sys\n"
                "for line in sys.stdin:\n"
                "    request = json.loads(line)\n"
-               "    time.sleep(request['wait_s'])\n"
+               "    while not os.path.exists(request['wait_for']): pass\n"
                "    print(json.dumps({'said': request['word'], 'number': request['number']}),"
                " flush=True)\n")
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as process:
         client = LineProcess("client", process)
-        client.order({"word": "slow", "wait_s": 0.5})
+        client.order({"word": "slow", "wait_for": str(tmp_path / "go")})
         with pytest.raises(WorkerError, match="no answer within 0.01 s"):
             client.answer(0.01, "answer")
-        client.order({"word": "next", "wait_s": 0})
-        assert client.answer(30, "answer")["said"] == "next"
+        (tmp_path / "go").touch()
+        client.order({"word": "next", "wait_for": "/"})
+        assert client.answer(HANGS_S, "answer")["said"] == "next"
         process.kill()

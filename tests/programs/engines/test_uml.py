@@ -272,7 +272,8 @@ def saying(folder: Path, *lines: object) -> WorkerProcess:
     (job.path / "window.csv").touch()
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     writing = f"open('observations.jsonl', 'a').write({text!r})"
-    worker = WorkerProcess(job, trials, [sys.executable, "-S", "-c", writing], job.path, 9, 9)
+    worker = WorkerProcess(job, trials, [sys.executable, "-S", "-c", writing], job.path, HANGS_S,
+                           HANGS_S)
     worker.process.wait()
     return worker
 

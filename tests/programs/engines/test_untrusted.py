@@ -35,7 +35,7 @@ def left(folder: Path, leave: Callable[[Path], None]) -> WorkerProcess:
     """A worker that has ended, and what is in its folder."""
     job = JobFolder(folder, TRIALS, {})
     leave(job.path)
-    worker = WorkerProcess(job, TRIALS, ["true"], job.path, 9, 9)
+    worker = WorkerProcess(job, TRIALS, ["true"], job.path, HANGS_S, HANGS_S)
     worker.process.wait()
     return worker
 
@@ -204,10 +204,11 @@ sys.path.insert(0, {str(PROJECT)!r})
 from tests.programs.engines import test_untrusted as tests
 for name, (leave, _) in tests.LEFT.items():
     assert tests.heard(tests.left(Path({str(tmp_path)!r}) / name, leave)), name
+most = tests.observations.CAPTURE_BYTES
 worker = tests.left(Path({str(tmp_path)!r}) / "capture",
-                    tests.capture(tests.observations.CAPTURE_BYTES, tests.observations.CAPTURE_BYTES))
+                    tests.capture(most, most))
 (seen,) = worker.poll()
-assert len(seen.client_pcap) == tests.observations.CAPTURE_BYTES
+assert len(seen.client_pcap) == most
 # Not getrusage's: a program that is started begins with its parent's peak.
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
 """
@@ -350,7 +351,7 @@ def test_an_engine_stops_where_its_worker_could_not_write(tmp_path: Path) -> Non
                                        for name in "ab"], {})
     process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], [
         "prlimit", "--fsize=1500", sys.executable, "-c", WORKER, str(job.path), str(PROJECT)],
-        PROJECT, 60.0, 60.0)
+        PROJECT, HANGS_S, HANGS_S)
     seen = []
     with pytest.raises(StorageError, match="File too large"):
         while True:
@@ -364,7 +365,8 @@ def test_what_was_observed_before_the_end_is_given_first(tmp_path: Path) -> None
     job = JobFolder(tmp_path / "job", [], {})
     job.lines_path.write_text("".join(json.dumps(line) + "\n" for line in (
         {"stage": "ready", "facts": {}}, {"trial": "a"}, {"stage": "failed", "reason": "why"})))
-    process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], ["true"], PROJECT, 60.0, 60.0)
+    process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], ["true"], PROJECT, HANGS_S,
+                            HANGS_S)
     assert [each.trial_id for each in process.poll()] == ["a"]
     with pytest.raises(Exception, match="^the worker reports: why$"):
         list(process.poll())
@@ -403,7 +405,8 @@ def test_a_worker_that_fills_the_disk_is_ended(tmp_path: Path,
     monkeypatch.setattr(job, "ROOM_S", 0.0)
     folder = JobFolder(tmp_path / "job", [], {})
     filling = f"open({str(folder.path / 'evil')!r}, 'wb').write(bytes(4 << 20)); input()"
-    worker = WorkerProcess(folder, [{"id": "t"}], [sys.executable, "-c", filling], tmp_path, 60, 60)
+    worker = WorkerProcess(folder, [{"id": "t"}], [sys.executable, "-c", filling], tmp_path,
+                           HANGS_S, HANGS_S)
     try:
         with pytest.raises(EngineError, match="the worker wrote more than"):
             while True:

@@ -9,10 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from tests.conftest import PROJECT
-from tests.running import HANGS_S
+from tests.running import HANGS_S, wait_until
 
 
 class Program:
@@ -66,6 +67,20 @@ def running(*words: str, prefix: tuple[str, ...] = ()) -> Iterator[Program]:
 
 def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection((address, port), timeout=HANGS_S)
+
+
+def wait_until_server_waits(client: socket.socket) -> None:
+    """Until bytes lie at the server, since its client, who reads none, has a full window."""
+    (_, ours), (_, theirs) = client.getsockname(), client.getpeername()
+
+    def queued_bytes() -> int:
+        for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+            _, local, remote, _, queues, *_ = line.split()
+            if (int(local.partition(":")[2], 16), int(remote.partition(":")[2], 16)) == (theirs,
+                                                                                         ours):
+                return int(queues.partition(":")[0], 16)
+        return 0
+    wait_until(queued_bytes, "a full window")
 
 
 def received(client: socket.socket, size: int) -> bytes:

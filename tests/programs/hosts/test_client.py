@@ -45,11 +45,12 @@ def test_a_wget_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_wget_that_is_refused_says_why(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/9000"
-    (answer,) = http_client.fetch_with_wget([url], 20, tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/9000"
+        (answer,) = http_client.fetch_with_wget([url], HANGS_S, tmp_path)
     assert (answer["exit_status"], answer["error"]) == (4, "wget 4: network failure")
-    assert 0 < answer["total_ms"] < 20_000 and answer["size"] == 0
+    assert answer["total_ms"] > 0 and answer["size"] == 0
 
 
 def test_curl_may_leave_the_certificates_out(tmp_path: Path,
@@ -136,14 +137,17 @@ def test_a_request_has_a_most_of_bytes(start: Start) -> None:
 
 
 def test_a_request_that_does_not_end_is_given_up(start: Start) -> None:
-    _, said = start("server", "--deadline", "1")  # a busy machine asks again by then
-    with connect(said) as slow, connect(said) as kept:
-        slow.sendall(REQUEST[:-1])
-        kept.sendall(REQUEST)
-        assert answer(kept).startswith(b"HTTP/1.1 200 OK")
-        assert answer(slow) == b""
-        kept.sendall(REQUEST)  # which was silent for as long, between two requests
-        assert answer(kept)
+    for deadline_s in ("0.5", "5", "50"):  # longer where a busy machine had not asked by then
+        _, said = start("server", "--deadline", deadline_s)
+        with connect(said) as slow, connect(said) as kept:
+            slow.sendall(REQUEST[:-1])
+            kept.sendall(REQUEST)
+            if answer(kept).startswith(b"HTTP/1.1 200 OK"):
+                assert answer(slow) == b""
+                kept.sendall(REQUEST)  # which was silent for as long, between two requests
+                assert answer(kept)
+                return
+    pytest.fail("no request was answered")
 
 
 def test_silent_connections_make_room(start: Start) -> None:

@@ -61,7 +61,7 @@ def linked_once(folder: Path) -> Iterator[http_client.ForkServer]:
         for pipe in (server.process.stdin, server.process.stdout):
             assert pipe is not None
             pipe.close()
-        assert server.process.wait(100) == 0, "it ends with its standard input"
+        assert server.process.wait(HANGS_S) == 0, "it ends with its standard input"
 
 
 def responses(program: Program, mark: Path, count: int) -> list[dict[str, Any]]:
@@ -76,6 +76,7 @@ def responses(program: Program, mark: Path, count: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_fetch_is_told_as_the_server_tells_it(tmp_path: Path, server: tuple[Program, str],
                                                 program: str) -> None:
+    began = time.monotonic()
     (answer,) = fetched(tmp_path, program, f"{server[1]}/{SIZE}?for={tmp_path.name}")
     (told,) = responses(server[0], tmp_path, 1)
     timed = program != "wget"
@@ -85,7 +86,7 @@ def test_a_fetch_is_told_as_the_server_tells_it(tmp_path: Path, server: tuple[Pr
         "http_status": 200 if timed else None, "port": told["client_port"] if timed else 0}
     assert (answer["connect_ms"], answer["first_byte_ms"]) == (None, None) or timed
     assert not timed or (0 < answer["connect_ms"] < answer["first_byte_ms"]
-                         <= answer["total_ms"] < 5000)
+                         <= answer["total_ms"] < (time.monotonic() - began) * 1000)
     assert 0.1 < answer["total_ms"] == round(answer["total_ms"], 3)
 
 
@@ -218,9 +219,9 @@ def test_curl_linked_once_may_be_killed_itself(tmp_path: Path) -> None:
     assert library is not None
     server = http_client.ForkServer(str(library), tmp_path)
     server.process.kill()
-    server.process.wait(100)
-    answer = http_client.answer_request(
-        {"program": "curl", "urls": ["http://127.0.0.1/1"], "deadline_s": 1.0}, tmp_path, server.run)
+    server.process.wait(HANGS_S)
+    answer = http_client.answer_request({"program": "curl", "urls": ["http://127.0.0.1/1"],
+                                         "deadline_s": 1.0}, tmp_path, server.run)
     assert [fetch["error"] for fetch in answer["fetches"]] == [
         "curl ended with status 127 before this fetch: its server has ended"]
 
@@ -260,10 +261,11 @@ def test_it_thinks_before_a_fetch_and_narrows_its_window(tmp_path: Path,
     began = time.monotonic()
     url = f"{server[1]}/{SIZE}?for={tmp_path.name}"
     answers = fetched(tmp_path, "libcurl", url, url, url, think_s=[0, 0.06], window_bytes=20_000)
-    assert time.monotonic() - began > 0.06
+    took_ms = (time.monotonic() - began) * 1000
     assert [answer["sha256"] for answer in answers] == [DIGEST] * 3
     # A later fetch counts from its own beginning, not from when it thought.
-    assert all(answer["ok"] and answer["total_ms"] < 5000 for answer in answers)
+    assert took_ms > 60 + sum(answer["total_ms"] for answer in answers)
+    assert all(answer["ok"] for answer in answers)
     assert len({response["connection"] for response in responses(server[0], tmp_path, 3)}) == 1
 
 
