@@ -70,6 +70,15 @@ def test_a_document_that_a_program_names_is_there(path: Path) -> None:
         assert (PROJECT / name).exists(), f"{path}: {name}"
 
 
+def test_the_defects_of_the_raw_values_are_on_the_page_that_their_file_names() -> None:
+    said = (PROJECT / "paper" / "zhao2019_raw.csv").read_text(encoding="utf-8")
+    ((defects, page),) = re.findall(r"^# Known defects: (.*); (\S+)$", said, re.MULTILINE)
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    assert "integer division" in defects and "divides integers" in text
+    assert defects.count("ARP") == 2 and "failed connections" in defects
+    assert "curl's time includes an ARP exchange" in text and "there is no connection" in text
+
+
 def test_a_dead_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "A.md").write_text("# One two: three\n\n[x](#one-two-three) [y](B.md#z)\n")
     (tmp_path / "B.md").write_text("# Y\n")
