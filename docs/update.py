@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/REPRODUCE.md, a page for each scenario, and README's chapter on results.
+"""Write docs/REPRODUCE.md, GALLERY, a page for each scenario, and README's chapter on results.
 
 The findings of the newest whole run of each scenario go to docs/results/<scenario>.json, in place
 of those of an older run. All documents are rendered from there: the page of the scenario,
-docs/results/<scenario>.md, docs/REPRODUCE.md, which links to the pages, and the chapter of README.
-The last two have templates with quotes in place of numbers. Only --measure measures.
+docs/results/<scenario>.md, docs/GALLERY.md, which links to the pages, docs/REPRODUCE.md and the
+chapter of README. The last two have templates with quotes in place of numbers. Only --measure measures.
 """
 
 from __future__ import annotations
@@ -49,14 +49,13 @@ README = files.PROJECT / "README.md"
 DRIVER = files.PROJECT / "run.sh"
 # Documents with quotes in place of numbers.
 TEMPLATES = DOCS / "templates"
-SCENARIOS = "{table}"  # stands in REPRODUCE's template for the table of scenarios
 GALLERY_HEAD = """\
-# Gallery
+# Every scenario, with its picture
 
-Written by `/usr/bin/python3 docs/update.py --gallery` from the newest whole run of every scenario.
-Each picture leads to the page with its numbers. It is the first figure of its scenario, the panels
-of its Figure 5 together, or what its first sentence rests on. `./run.sh SCENARIO` draws all of its
-figures into `figures/`.
+Each picture leads to the page with every table, every published number, and the run. It is the first
+figure of its scenario, or the panels of its Figure 5 together. `./run.sh SCENARIO` draws all of its
+figures into `figures/`. Where [REPRODUCE]({index}) has the claims, the published bars and statements
+are only counted here. `/usr/bin/python3 docs/update.py --gallery` writes this page and its pictures.
 
 """
 # Further figures in the gallery, after a scenario's first; README shows the first of these.
@@ -90,7 +89,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         help="first measure every scenario that has no whole run of the last HOURS;"
                              " the same command resumes an interrupted one")
     parser.add_argument("--gallery", action="store_true",
-                        help="write docs/GALLERY.md as well, with a picture of every scenario that"
+                        help="draw the pictures of docs/GALLERY.md anew, of every scenario that"
                              " has a whole run")
     parser.add_argument("--run", type=file_path, metavar="FOLDER",
                         help="only the chapter of this run, of any scenario")
@@ -215,13 +214,14 @@ def with_short_tables(report: Report) -> Report:
 
 
 def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
-    """Write README's chapter, REPRODUCE and the pages.
+    """Write README's chapter, REPRODUCE, GALLERY next to it, and the pages.
 
     A document that quotes a finding that is not kept stays as it is, with a message.
     """
     index, findings = arguments.output or OUTPUT, arguments.findings
     for path, made in ((arguments.readme, partial(in_readme, arguments.readme, reports.values())),
-                       (index, partial(reproduce, index, reports, findings))):
+                       (index, partial(reproduce, reports)),
+                       (index.parent / "GALLERY.md", partial(gallery, index, reports, findings))):
         try:
             print(files.write(path, made()))
         except FirstFlightError as error:
@@ -236,27 +236,32 @@ def pictures_of(name: str) -> list[Path]:
         "", *(f"_{figure}" for figure in FURTHER.get(name, ())))]
 
 
+def gallery(index: Path, reports: Mapping[str, Report], findings: Path) -> str:
+    """The text of docs/GALLERY.md, which stands next to the index."""
+    pictures = {name: [f"{os.path.relpath(GALLERY, index.parent)}/{path.name}"
+                       for path in pictures_of(name) if path.exists()] for name in reports}
+    unmeasured = [name for name in scenario_file.names() if name not in reports]
+    head = GALLERY_HEAD.replace("{index}", index.name)
+    return head + markdown.gallery(
+        list(reports.values()), pictures, unmeasured, os.path.relpath(findings, index.parent),
+        judged={*re.findall(r"\{(\w+) / minutes\}", template("REPRODUCE"))}) + "\n"
+
+
 def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
-    """Write docs/GALLERY.md and its pictures.
+    """Draw the pictures of docs/GALLERY.md.
 
     known: the kept report of each scenario. A scenario without a whole run keeps its pictures.
     """
     from firstflight.findings import drawing  # imports matplotlib, so only where it draws
-    shown, pictures = [], {}
-    for name, kept in known.items():
+    for name in known:
         if name in SAMPLES:
             continue
         folders = whole_runs(name, results)
-        report = in_gallery(stored_report(folders[0]) if folders else kept)
-        paths = pictures_of(name)
         if folders:
+            report = in_gallery(stored_report(folders[0]))
             drawn = drawing.small(drawing.pngs(drawing.images(report)))
-            for path, content in zip(paths, drawn.values()):
+            for path, content in zip(pictures_of(name), drawn.values()):
                 print(files.write(path, content))
-        if report.findings and paths[0].exists():
-            shown.append(report)
-            pictures[name] = [f"gallery/{path.name}" for path in paths if path.exists()]
-    print(files.write(DOCS / "GALLERY.md", GALLERY_HEAD + markdown.gallery(shown, pictures)))
 
 
 def in_gallery(report: Report) -> Report:
@@ -291,7 +296,7 @@ def in_readme(path: Path, reports: Iterable[Report]) -> str:
     return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
 
 
-def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str:
+def reproduce(reports: Mapping[str, Report]) -> str:
     """The text of docs/REPRODUCE.md. Raises FirstFlightError."""
     text = template("REPRODUCE")
     for name, word in {
@@ -301,11 +306,7 @@ def reproduce(index: Path, reports: Mapping[str, Report], findings: Path) -> str
             "too_few": claims.in_full(claims.UNDECIDED), "direction": claims.DIRECTION,
             "not_reproduced": claims.NOT_REPRODUCED, "rebuilt": claims.REBUILT}.items():
         text = text.replace(f"{{{name}}}", word)
-    unmeasured = [name for name in scenario_file.names() if name not in reports]
-    table = markdown.index(list(reports.values()), unmeasured,
-                           os.path.relpath(findings, index.parent),
-                           above={*re.findall(r"\{(\w+) / minutes\}", text)})
-    return table.join(quoted(part, reports.values()) for part in text.split(SCENARIOS))
+    return quoted(text, reports.values())
 
 
 def filled(text: str) -> str:
@@ -336,9 +337,9 @@ def main(argv: Sequence[str]) -> int:
     for name in (*scenario_file.names(), *SAMPLES):
         keep_newest(name, arguments.results, arguments.findings)
     reports = kept_reports(arguments.findings)
-    write_documents(reports, arguments)
     if arguments.gallery:
         draw_gallery(reports, arguments.results)
+    write_documents(reports, arguments)
     return errors.OK
 
 

@@ -31,7 +31,7 @@ def readme(reports: dict[str, Report]) -> str:
 
 
 def reproduce(reports: dict[str, Report]) -> str:
-    return results.reproduce(results.OUTPUT, reports, results.FINDINGS)
+    return results.reproduce(reports)
 
 
 @pytest.fixture(name="reports", scope="module")
@@ -87,6 +87,13 @@ def test_an_answer_in_questions_is_on_the_page_of_its_scenario() -> None:
     assert answers
     for page, lines in answers:
         assert not [line for line in lines if line.strip() not in page.read_text(encoding="utf-8")]
+
+
+def test_the_gallery_is_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+    written = results.gallery(results.OUTPUT, reports, results.FINDINGS)
+    assert written == (results.DOCS / "GALLERY.md").read_text(encoding="utf-8"), ANEW
+    assert markdown.UNRENDERED not in written
+    assert re.findall(r"^## (\w+)$", written, re.MULTILINE) == list(reports)
 
 
 def grown(cell: Cell) -> Cell:

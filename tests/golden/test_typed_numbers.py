@@ -29,13 +29,13 @@ RULES = {
     "docs/GLOSSARY.md": "90 %",
     "docs/INSTALL.md": "25 seconds; three times",
     "docs/METHOD.md":
-        "two packets; 0.5 µs; 1 µs; 216 ms; 1 s; 100 s; 95 %; 100,000 trials",
+        "two packets; 0.5 µs; 1 µs; 216 ms; 1 s; 95 %",
     "vtime/KERNELS.md": "11 s; two minutes",
     "vtime/MININET.md": "4 s; 80 s; 10 s; 1 ms; 1 µs; 10 µs; 20,000 TCP connections;"
                         " 200,000 packets",
     "vtime/PERFORMANCE.md": "0.01 %; 80 %; 1.7 ms; 0.4 s; 4 µs; 9 µs; 15 ms",
     "docs/QUESTIONS.md":
-        "30 instead of 10; 100 packets; 50 packets; 20 packets; 1 %; 2 %; three times;"
+        "30 instead of 10; 100 packets; 50 packets; 20 packets; 1 %; 2 %;"
         " six connections",
     "docs/STUDIES.md": "95 %; three parameters; 514 ms; 27 packets; 40 %;"
                        " 95 of 100",

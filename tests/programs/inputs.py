@@ -191,7 +191,7 @@ def render_stored(home: Path, drawn: bool) -> None:
     """What run.sh and docs/update.py make of a stored run, and if drawn plot.py."""
     report = registry.stored_report(home)
     text.text(report)
-    markdown.index([report], [], "pages")
+    markdown.gallery([report], {}, [], "pages", set())
     page.page(report, {})
     if drawn:  # which takes ten times as long
         drawing.images(report)

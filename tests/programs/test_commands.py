@@ -187,7 +187,7 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "templates"
     shutil.copytree(update.TEMPLATES, folder)
     (folder / "README.txt").write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
-    (folder / "REPRODUCE.txt").write_text("{zhao2019 / minutes} min.\n\n{table}\n")
+    (folder / "REPRODUCE.txt").write_text("{zhao2019 / minutes} min.\n")
     monkeypatch.setattr(update, "TEMPLATES", folder)
     return folder
 
@@ -205,13 +205,13 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
     said = capsys.readouterr()
     kept_file = tmp_path / "findings" / "zhao2019.json"
     page = kept_file.with_suffix(".md")
-    assert said.out == f"{kept_file}\n{tmp_path / 'README.md'}\n{output}\n{page}\n"
-    assert [path.name for path in output.parent.iterdir()] == ["REPRODUCE.md"]
+    gallery = output.parent / "GALLERY.md"
+    assert said.out == f"{kept_file}\n{tmp_path / 'README.md'}\n{output}\n{gallery}\n{page}\n"
+    assert {*output.parent.iterdir()} == {output, gallery}
     assert "Run `zhao2019/20260102-uml`" in page.read_text()
     assert "](../deep/REPRODUCE.md)" in page.read_text()
-    index = output.read_text()
-    assert "](../findings/zhao2019.md)" in index
-    assert "| marrama2012 | not measured: `./run.sh marrama2012` | |" in index
+    assert "](../findings/zhao2019.md)" in gallery.read_text()
+    assert "## marrama2012\n\nNot measured: `./run.sh marrama2012`\n" in gallery.read_text()
     lines = said.err.splitlines()
     assert all(line.startswith("docs/update.py: ") for line in lines)
     assert [line for line in lines if "zhao2019:" not in line and "20260103-uml" in line] == [
@@ -266,7 +266,7 @@ def test_a_run_of_a_larger_sample_has_a_page_of_its_own(
     assert "`zhao2019/20260101-uml`" in pages["zhao2019"]
     assert "`zhao2019/20260102-uml`" in pages["zhao2019_full"]
     assert ": --sample full." in pages["zhao2019_full"] and "sample" not in pages["zhao2019"]
-    assert "](findings/zhao2019_full.md)" in (tmp_path / "RESULTS.md").read_text()
+    assert "](findings/zhao2019_full.md)" in (tmp_path / "GALLERY.md").read_text()
 
 
 def test_what_is_not_recent_is_measured_and_what_is_stands(

@@ -1,4 +1,4 @@
-"""Markdown: the pages of docs/results, their index, and docs/GALLERY.md."""
+"""Markdown: the pages of docs/results, and docs/GALLERY.md, which leads to them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,6 @@ from firstflight.findings.findings import Finding, Report, Statement, Table
 from firstflight.findings.render.values import counted, head, quoted, shortened, written
 
 UNRENDERED = "The result cannot be rendered"
-
-
-def index(reports: Sequence[Report], unmeasured: Sequence[str], folder: str,
-          above: Collection[str] = ()) -> str:
-    """A table with a row for each scenario, which links to its page in `folder`.
-
-    unmeasured: the names of scenarios without a run of the whole scenario. above: those whose rows
-    the document has already. They have a table of their own, without what comes out.
-    """
-    known = [report for report in reports if report.name in above]
-    return "\n".join([
-        *(["| scenario above | published bars and statements |", "|-|-|"] if known else []),
-        *(f"| {_linked(report, folder)} | {_counts(report)} |" for report in known),
-        *([""] if known else []),
-        "| scenario | what comes out | published bars and statements |", "|-|-|-|",
-        *(f"| {_linked(report, folder)} | {_in_one_sentence(report)} | {_counts(report)} |"
-          for report in reports if report not in known),
-        *(f"| {name} | not measured: {code(f'./run.sh {name}')} | |" for name in unmeasured)])
-
-
-def _linked(report: Report, folder: str) -> str:
-    return f"[{report.name}]({folder}/{report.name}.md)"
-
-
-def _counts(report: Report) -> str:
-    return escaped("; ".join(counted(report.findings, in_short=True)))
 
 
 def _in_one_sentence(report: Report) -> str:
@@ -151,17 +125,26 @@ def code(text: str) -> str:
 
 # docs/GALLERY.md -----------------------------------------------------------------------
 
-def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]]) -> str:
-    """A section for each scenario that has pictures.
+def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]],
+            unmeasured: Sequence[str], folder: str, judged: Collection[str]) -> str:
+    """A section for each scenario, which links to its page in `folder`.
 
-    pictures: their paths relative to the document, by the name of the scenario.
+    pictures: their paths relative to the document, by the name of the scenario. unmeasured: the
+    names of scenarios without a run of the whole scenario. judged: those whose results another
+    document has in words; their sections only count them.
     """
-    return "\n".join(_entry(report, pictures[report.name])
-                     for report in reports if report.name in pictures)
+    return "\n\n".join([
+        *(_entry(report, pictures.get(report.name, ()), folder, report.name in judged)
+          for report in reports),
+        *(f"## {name}\n\nNot measured: {code(f'./run.sh {name}')}" for name in unmeasured)])
 
 
-def _entry(report: Report, pictures: Sequence[str]) -> str:
-    """A scenario's pictures, each a link to the page with its numbers."""
-    shown = [f"[![{escaped(report.name)}]({picture})](results/{report.name}.md)\n"
-             for picture in pictures]
-    return "\n".join([f"## {escaped(report.name)}\n", *shown])
+def _entry(report: Report, pictures: Sequence[str], folder: str, is_judged: bool) -> str:
+    """What came out, and a scenario's pictures, each a link to the page with its numbers."""
+    page = f"{folder}/{report.name}.md"
+    counts = "; ".join(counted(report.findings, in_short=True))
+    said = [] if is_judged and counts else [_in_one_sentence(report)]
+    said += [escaped(f"{counts[:1].upper()}{counts[1:]}.")] if counts else []
+    shown = [f"[![{escaped(report.name)}]({picture})]({page})" for picture in pictures]
+    return "\n\n".join([f"## {escaped(report.name)}", " ".join(said),
+                        *(shown or [f"[Its page]({page})"])])

@@ -19,7 +19,7 @@ from firstflight.findings import drawing
 from firstflight.findings.charts import BarPage, Chart, Line, LineChart, Plot
 from firstflight.findings.drawing import connections, lines, style
 from firstflight.findings.findings import Column, Finding, Rounded, Statement, Table
-from firstflight.findings.render import data, markdown
+from firstflight.findings.render import data
 from firstflight.findings.render.data import exported
 from firstflight.findings.render.values import quoted
 from firstflight.runs import scenario_file
@@ -163,14 +163,6 @@ def test_statements_of_several_figures_and_trials_of_a_run_are_counted() -> None
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 MOST_BYTES = 60_000
-
-
-def test_an_entry_has_name_picture_and_page() -> None:
-    told = report()
-    made = markdown.gallery([told], {told.name: ["gallery/x.png"]})
-    assert made == (f"## {told.name}\n\n[![{told.name}](gallery/x.png)]"
-                    f"(results/{told.name}.md)\n")
-    assert markdown.gallery([told], {}) == ""
 
 
 def test_bars_of_buckets_come_before_bars_of_windows() -> None:

@@ -10,7 +10,7 @@ import pytest
 from firstflight.base.stats import Estimate
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Interval, Report, Rounded
 from firstflight.findings.render import text as terminal
-from firstflight.findings.render.markdown import chapter, escaped, index, page
+from firstflight.findings.render.markdown import chapter, escaped, gallery, page
 from firstflight.findings.render.text import WIDTH, text
 from firstflight.findings.render.values import written
 from tests.golden import rendering
@@ -95,24 +95,21 @@ def test_what_is_not_to_be_seen_becomes_a_space() -> None:
 
 # Markdown -----------------------------------------------------------------------------
 
-def test_the_index_names_every_scenario_and_links_to_its_page() -> None:
+def test_the_gallery_names_every_scenario_and_links_to_its_page() -> None:
     said = report(opening="It saves {fig5_rtt / 20 / improvement: saved, ms / 1} ms. And more.")
     silent = report(name="silent", findings=(Finding("a", "b"),))
-    table = index([said, silent], ["dukkipati2010"], "pages")
-    assert table.splitlines()[2:] == [
-        "| [zhao2019](pages/zhao2019.md) | It saves 6.9 ms. |"
-        " bars: 1 reproduced, 1 not reproduced; statements: 1 direction |",
-        "| [silent](pages/silent.md) | Ten segments are faster than three. |  |",
-        "| dukkipati2010 | not measured: `./run.sh dukkipati2010` | |"]
+    assert gallery([said, silent], {"zhao2019": ["g/x.png", "g/y.png"]}, ["dukkipati2010"],
+                   "pages", judged={"silent"}) == (
+        "## zhao2019\n\nIt saves 6.9 ms."
+        " Bars: 1 reproduced, 1 not reproduced; statements: 1 direction.\n\n"
+        "[![zhao2019](g/x.png)](pages/zhao2019.md)\n\n[![zhao2019](g/y.png)](pages/zhao2019.md)"
+        "\n\n## silent\n\nTen segments are faster than three.\n\n[Its page](pages/silent.md)"
+        "\n\n## dukkipati2010\n\nNot measured: `./run.sh dukkipati2010`")
 
 
-def test_the_index_only_counts_the_bars_of_what_the_document_has_above() -> None:
-    silent = report(name="silent", findings=(Finding("a", "b"),))
-    assert index([report(), silent], [], "pages", above={"zhao2019"}).splitlines()[2:] == [
-        "| [zhao2019](pages/zhao2019.md) |"
-        " bars: 1 reproduced, 1 not reproduced; statements: 1 direction |", "",
-        "| scenario | what comes out | published bars and statements |", "|-|-|-|",
-        "| [silent](pages/silent.md) | Ten segments are faster than three. |  |"]
+def test_the_gallery_only_counts_what_another_document_has_in_words() -> None:
+    assert gallery([report()], {}, [], "pages", judged={"zhao2019"}).splitlines()[2] == (
+        "Bars: 1 reproduced, 1 not reproduced; statements: 1 direction.")
 
 
 def test_a_page_shows_the_scenarios_pictures_below_what_came_out() -> None:
