@@ -41,14 +41,21 @@ DOCUMENT = PROJECT / "vtime" / "EXPERIMENTS.md"
 HEAD = """\
 # Other people's experiments
 
-Written by `/usr/bin/python3 -m benchmarks.outside.experiments`. Each experiment is public. This
-project contains none of its code. It runs through `./run.sh -- COMMAND`, at the commit that is
-named, unchanged but for what the second table says. Two reproductions of the paper stand
-[at the end](#two-reproductions-by-their-authors-scripts), number by number.
+Each experiment is public, and this project contains none of its code. It ran by `./run.sh --
+COMMAND` at the commit that is named, unchanged but for what the second table says.
+`/usr/bin/python3 -m benchmarks.outside.experiments` runs them and writes the two tables. Two
+reproductions of the paper stand [at the end](#two-reproductions-by-their-authors-scripts).
 
-Where authors keep the files of their own run, "published" is computed from those files, and "ours"
-by the same rule from what the run here wrote. Network: seconds of the experiment's clock. Wall:
-seconds of waiting, with {jobs} experiments side by side on two processors that also did other work.
+- **Published → ours**: where authors keep the files of their own run, "published" is computed
+  from those. "Ours" is computed by the same rule from what the run here wrote. "RTT, 20" is the
+  mean RTT in ms with a queue of 20 packets.
+- **Network, wall**: seconds of the experiment's clock, and of waiting, with {jobs} experiments
+  side by side on two processors that also did other work.
+- ***unit***: `delay=5` becomes `delay="5ms"`. Mininet hands a number without a unit to tc, which
+  takes it for microseconds.
+- ***tso***: `tcp_tso_rtt_log` is 0 in each host, as before Linux 5.18. Since then Linux builds
+  packets of more segments where the round trip is very short, as a delay in µs is.
+- **2to3**: Python 2 becomes Python 3.
 
 """
 # The part of the document that is written by hand begins here, and stays.

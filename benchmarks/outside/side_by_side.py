@@ -102,24 +102,25 @@ NOISE = LinkTimes().with_noise()
 HEAD = """\
 # Scripts in virtual time and on a stock kernel, side by side
 
-Printed by `benchmarks/outside/stock_kernel.sh side_by_side` on {date}. The same scripts
-(`benchmarks/outside/side_by_side_cases/cases.toml`) ran in virtual time, on Linux {guest}, and on
-Debian's own kernel, {stock}, in QEMU without KVM.
+The same scripts ran in virtual time, on Linux {guest}, and on Debian's own kernel, {stock}, in
+QEMU without KVM. They are in `benchmarks/outside/side_by_side_cases/cases.toml`.
+`benchmarks/outside/stock_kernel.sh side_by_side` printed this page on {date}.
 
-Each cell has *virtual / stock (real)*, medians. *Stock*: an instruction takes a nanosecond of
-QEMU's clock, so that its numbers do not depend on what else the computer does. *Real*: QEMU's clock
-is the computer's; the emulation is late by some milliseconds, which RTTs show. Runs of each case:
-{virtual} in virtual time (the first without noise, the others with that of `--repeat`), {counted}
-stock, {real} real.
+A cell is *virtual / stock (real)*, each a median. *Stock*: QEMU's clock counts instructions, a
+nanosecond each, so its numbers do not depend on what else the computer does. *Real*: QEMU's clock
+is the computer's. The emulation is then late by some milliseconds, which RTTs show. Runs of each
+case: {virtual} in virtual time (the first without noise, the others with that of `--repeat`),
+{counted} stock, {real} real.
 
-A number is **bold** where virtual and stock differ by more than its tolerance and no run of one is
-among those of the other; for windows real time counts, too. It is *italic*, and its cause is called
-*spread*, where medians differ by as much and runs of one are among those of the other: chance
-decides there, in both. The tolerances were fixed before the first run: {percents}.
-Throughput and time count where a rate is set and the stock kernel's processor is busy for less than
-{busy} %. Windows are those of the connection to the lowest port, of several the one that begins
-first, compared in each of its first round trips until anybody loses a packet; shown is the one that
-differs most (*at* its number).
+**Bold**: virtual and stock differ by more than the tolerance, and no run of one is among those of
+the other. For windows real time counts, too. *Italic*, with the cause *spread*: they differ by as
+much, but runs of one are among those of the other, so chance decides in both. The tolerances were
+fixed before the first run: {percents}. Throughput and time count where a rate is set and the
+stock kernel's processor is busy for less than {busy} %.
+
+Windows are those of the connection to the lowest port, and of several the one that begins first.
+They are compared in each of its first round trips, until anybody loses a packet. The one that
+differs most is shown (*at* the number of its round trip).
 """
 HEADS = {"sh": "#!/bin/sh\n. ./common.sh\n", "python": "#!/usr/bin/python3\n"}
 CLOCKS = {"real": (), "counted": ("-icount", "shift=0,sleep=off")}
