@@ -419,7 +419,7 @@ def add_own_server(parser: Parser) -> None:
     """Add the flags of the user's own server."""
     add = parser.add_argument_group(
         "a server of your own", "Started in the guest, which reads the machine's programs, writes"
-        " to /tmp and /var in its memory and\nreaches no network; docs/STUDIES.md.").add_argument
+        " to /tmp and /var in its memory and\nreaches no network; docs/QUESTIONS.md.").add_argument
     add("--server-command", metavar="COMMAND", type=nonempty,
         help="the server to measure: a command as in a shell, but run without one; {p} is the port"
              " that it has to listen on (8080, with TLS 8443), {address} the address, {chain} and"
