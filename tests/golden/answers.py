@@ -1,6 +1,7 @@
 """Answers in sentences on data made by hand, each where it turns: which no stored run says.
 
-Of single cells and their reasons, of claims on load, of cliffs, and which window users are recommended.
+Of single cells and their reasons, of claims on load, of cliffs, and which window users are
+recommended.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def _of_load() -> Iterator[tuple[str, list[str]]]:
             "seeds that differ": stated("alike", (10, 12), (20, 21)),
             "the other way": stated("more", (10, 10.1), (20, 20.1)),
             "as published": stated("less", (10, 10.1), (10, 10.1), published=12, within=3),
-            "of an abstract": stated("alike", (1, 1), (1, 1), abstract_only=True)}.items():
+            "of an abstract": stated("alike", (1, 1), (1, 1), abstract_only=True),
+            "why it is so": stated("less", (10, 10), (10, 10), why="Because of it.")}.items():
         yield f"load: {name}", [made.measured]
     for by in (80, 1):
         yield f"load: the tail alone, seeds {by} ms apart", [

@@ -80,7 +80,8 @@ def test_what_is_no_tcp_is_named_and_what_is_broken_too() -> None:
 @pytest.mark.parametrize("options, words", [
     (b"\x01\x01\x08\x0a\x00\x00\x00\x07\x00\x00\x00\x03", "10 bytes TSval 7 TSecr 3"),
     (b"\x01\x01\x05\x0a\x00\x00\x00\x01\x00\x00\x00\x09", "10 bytes SACK 1–9"),
-    (b"\x08\x00\x01\x01", "10 bytes"), (b"\x08\x03\x01\x00", "10 bytes"), (b"\x01\x01\x01\x08", "10 bytes")])
+    (b"\x08\x00\x01\x01", "10 bytes"), (b"\x08\x03\x01\x00", "10 bytes"),
+    (b"\x01\x01\x01\x08", "10 bytes")])
 def test_options_that_change_from_segment_to_segment_are_shown(options: bytes, words: str) -> None:
     """Two segments may differ in nothing else, such as one that waited behind others in a queue."""
     plain = frame()

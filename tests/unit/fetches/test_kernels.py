@@ -52,11 +52,12 @@ def test_what_is_no_parameter_of_a_module_reaches_no_command_line(value: str) ->
 def test_trials_that_differ_in_the_kernel_alone_have_one_seed_and_two_guests() -> None:
     made = trials(kernel=["default", "mine"], module_parameter=["none", "tcp_cubic.beta=512"],
                   loss_percent=[1])
-    assert len({trial.seed for trial in made}) == 1 and len({trial.id for trial in made}) == len(made)
+    assert len({trial.seed for trial in made}) == 1
+    assert len({trial.id for trial in made}) == len(made)
     assert {place_of(trial.job()) for trial in made} == {
         Place("here", kernel, parameters) for kernel in ("default", "mine")
         for parameters in ((), ("tcp_cubic.beta=512",))}
-    assert not {"kernel", "module_parameters"} & made[0].job().keys(), "stored jobs stay what they were"
+    assert not {"kernel", "module_parameters"} & made[0].job().keys(), "jobs stay what they were"
 
 
 def test_a_kernel_that_is_not_there_skips_its_trials_and_says_how_to_build_it(
@@ -127,7 +128,8 @@ def test_a_parameter_that_the_kernel_does_not_have_is_no_trial(tmp_path: Path) -
     (tmp_path / "tcp_cubic/parameters/hystart").write_text("0\n")
     (tmp_path / "tcp_cubic/parameters/fast").write_text("Y\n")
     check_modules(["tcp_cubic.hystart=0", "tcp_cubic.fast=1"], tmp_path)
-    for wrong, why in (("tcp_cubic.hystar=0", "has no parameter"), ("tcp_cubic.hystart=1", "is 0 in")):
+    for wrong, why in (("tcp_cubic.hystar=0", "has no parameter"),
+                       ("tcp_cubic.hystart=1", "is 0 in")):
         with pytest.raises(KernelLacks, match=why):
             check_modules([wrong], tmp_path)
 

@@ -28,9 +28,9 @@ OBJECTS = (
 def test_a_page_of_chrome_is_read() -> None:
     page = har.read(saved.har(), "here")
     assert page.objects == OBJECTS
-    assert page.note == ("Entries of the HAR that are excluded: 1 from the cache and 1 of another page"
-                         " or kind. Measured without TLS, whose handshake takes each connection"
-                         " another round trip.")
+    assert page.note == ("Entries of the HAR that are excluded: 1 from the cache and 1 of another"
+                         " page or kind. Measured without TLS, whose handshake takes each"
+                         " connection another round trip.")
     plain = har.read(saved.har().replace(b"https:", b"http:"), "here")
     assert plain.objects == OBJECTS and "TLS" not in plain.note
 

@@ -152,7 +152,8 @@ def test_a_row_that_no_network_is_is_named(folder: Path, change: dict[str, objec
 
 @pytest.mark.parametrize(("content", "words"), [
     (b"no xz", "cannot be read"), (lzma.compress(b"part,rtt_ms\n"), "its columns have to be part,"),
-    (lzma.compress(b"part,rtt_ms\nx\n"), "different numbers of cells"), (lzma.compress(b""), "different numbers"),
+    (lzma.compress(b"part,rtt_ms\nx\n"), "different numbers of cells"),
+    (lzma.compress(b""), "different numbers"),
     (lzma.compress(b"\xff"), "cannot be read"), (lzma.compress(b"x" * 100)[:-20], "cut off")])
 def test_a_damaged_table_is_named(folder: Path, content: bytes, words: str) -> None:
     rows.path_of("own").write_bytes(content)

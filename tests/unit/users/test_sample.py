@@ -112,9 +112,10 @@ def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
 WHOLE = """# Which initial window for the users of My log.csv?
 
 title = "Which initial window for the users of My log.csv?"
-source = "My log.csv: 3 rows read as the output of ss -tin; the RTT is rtt in ms: median 37.5 ms, 20.1 to 150.0"
-note = "bandwidth_kbps: delivery_rate of the kernel: what the connection reached, at most the bandwidth; \
-bandwidth_kbps: 1 of 3 rows have the 5000.5 of the command line"
+source = "My log.csv: 3 rows read as the output of ss -tin; the RTT is rtt in ms: \
+median 37.5 ms, 20.1 to 150.0"
+note = "bandwidth_kbps: delivery_rate of the kernel: what the connection reached, at most the \
+bandwidth; bandwidth_kbps: 1 of 3 rows have the 5000.5 of the command line"
 
 [defaults]
 uplink = [300]
