@@ -26,6 +26,8 @@ from firstflight.study.fetches.figures.cells import CellSetting, changes
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches.verify import notes
+
 from firstflight.study.fetches.verify.transfers import computed
 from firstflight.study.load import analysis, findings as load_findings
 from firstflight.study.load.analysis import Runs
@@ -39,8 +41,8 @@ from tests.unit.fetches.small import FEW_USERS
 def text() -> str:
     """A paragraph a case: its name, and a line a sentence."""
     lines: list[str] = []
-    for name, said in (*_of_cells(), *reasons.paragraphs(), *_of_load(), *_of_cliffs(),
-                       *_of_users()):
+    for name, said in (*_of_cells(), *reasons.paragraphs(), *_of_limits(), *_of_load(),
+                       *_of_cliffs(), *_of_users()):
         lines += [f"# {name}", *said]
     return "\n".join(lines) + "\n"
 
@@ -92,6 +94,25 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
             yield (f"cells: queue {queue}, {drops} dropped, "
                    f"{'a question' if is_question else 'a part of a scenario'}"), _sentences(
                        answered(*cells, is_question=is_question))
+
+
+# What limits a transfer besides its window --------------------------------------------
+
+def _of_limits() -> Iterator[tuple[str, list[str]]]:
+    for name, columns in {
+            **{limit: {"limited_by": limit} for limit in (
+                "receive window", "send buffer", "repeated handshake", "response size",
+                "first write")},
+            "later, once": {"receive_window_waits": 1, "least_offered_segments": 9,
+                            "most_offered_segments": 9},
+            "later, often": {"receive_window_waits": 24, "least_offered_segments": 44.4,
+                             "most_offered_segments": 232.3},
+            "at first and later": {"limited_by": "receive window", "receive_window_waits": 24,
+                                   "least_offered_segments": 44.4}}.items():
+        record: Any = replace(ONE, trial=replace(ONE.trial, initcwnd=10), seen_first_flight=2,
+                              **columns)  # type: ignore[arg-type]
+        yield f"limits: {name}", [notes.limit_note(record), *notes.limits(record),
+                                  *notes.limiting_notes([ONE, record])]
 
 
 # Load ---------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ def records() -> tuple[Record, ...]:
             loaded("hystart").judge(exact=False),
             good.requested(rtt_ms=99.0, repeat=2).judge(),
             good.requested(bandwidth_kbps=900.0, repeat=3).judge(),
+            good.requested(rtt_ms=110.0, bandwidth_kbps=900.0, repeat=4).judge(exact=False),
             good.requested(initcwnd=6).judge(), good.requested(initrwnd=4).judge(),
             good.said("fetch", sha256="other").judge(), good.said("server", latency_ms=1.0).judge(),
             good.said("fetch", exit_status=28, error="too late").judge(),

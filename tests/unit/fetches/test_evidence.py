@@ -17,7 +17,7 @@ from firstflight.net.segments import MS
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.verify import transfers, verify
 from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.observed import EXACT, HOST, TCP
+from firstflight.study.fetches.verify.observed import EXACT
 from firstflight.study.fetches.verify.transfers import computed
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
 from tests.golden import stored
@@ -264,34 +264,9 @@ def test_phases_lie_on_a_circle(phases_ns: tuple[int, int], expected_ns: int,
     assert nearest_phase_ns(phases_ns, expected_ns) == nearest_ns
 
 
-def test_a_resumed_session_on_a_slow_link_leaves_when_it_has_to() -> None:
-    """Its second connection began just before a tick, by what the first one shows."""
-    record = stored.load("resumed_slow").judge()
-    assert record.counts and HOST in record.judged_by.split(), record.verdict_reason
-
-
-@pytest.mark.parametrize(("name", "first_byte_ms"), [("resumed_repeated", 2445.913),
-                                                     ("resumed_aligned", 3842.159)])
-def test_a_request_that_was_sent_twice_is_predicted_over_tls(name: str, first_byte_ms: float
-                                                             ) -> None:
-    """What waits takes the report of the copy along; a record may come before a retransmission.
-
-    The second of them needs the true phase of the clock, although its last byte does not.
-    """
-    record = stored.load(name).judge()
-    assert record.counts and TCP in record.judged_by.split(), record.verdict_reason
-    assert record.model_first_byte_ms == pytest.approx(first_byte_ms, abs=0.01)
-
-
 # What limited a first flight ----------------------------------------------------------
 
 Tamper = Callable[[Stored], Stored]
-
-
-@pytest.fixture
-def good() -> Stored:
-    """A window of 3; 7 segments are to be sent."""
-    return stored.load("iw3")
 
 
 def offering(trial: Stored, window: int) -> Stored:
@@ -420,7 +395,8 @@ def as_requested(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidenc
     {"jitter_ms": 1.0}, {"congestion_control": "bbr"}, {"qdisc": "fq"},
     {"htb_burst_bytes": 15360}, {"arp_ms": 940},
     {"head": "17+38"}, {"chain_bytes": 4000, "gap_ms": 5.0}, {"nagle": "on"},
-    {"framing": "close"}, {"sysctls": {"net.ipv4.tcp_sack": "0"}}])
+    {"framing": "close"}, {"sysctls": {"net.ipv4.tcp_sack": "0"}},
+    {"sysctls": {"net.ipv4.tcp_ecn": "1"}}])
 def test_what_the_model_does_not_follow_it_does_not_judge(requested: dict[str, Any]) -> None:
     """Each alone is enough."""
     seen = as_requested(**requested)
@@ -438,7 +414,8 @@ def test_it_follows_so_many_segments_of_all_responses(requested: dict[str, int],
 @pytest.mark.parametrize("requested", [
     {}, {"congestion_control": "reno"}, {"kept": 1}, {"gap_ms": 5.0},
     {"mss": 536}, {"kept": 5}, {"idle_ms": 5.0, "kept": 2}, {"chain_bytes": 4000},
-    {"sysctls": {"net.ipv4.tcp_slow_start_after_idle": "0"}}])
+    {"sysctls": {"net.ipv4.tcp_slow_start_after_idle": "0"}},
+    {"sysctls": {"net.ipv4.tcp_recovery": "1"}}])
 def test_what_it_follows_it_judges(requested: dict[str, Any]) -> None:
     assert as_requested(**requested).is_modelled
     assert as_requested().model_ms == pytest.approx(as_requested().fetch["total_ms"], abs=0.025)

@@ -12,22 +12,17 @@ import pytest
 
 from firstflight.findings.charts import GroupChart
 from firstflight.findings.findings import Finding, Report
-from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import Overrides, RunData, Study
 from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study import registry
 from firstflight.study.fetches import reading
-from firstflight.study.fetches.figures.timelines import timelines
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import OWN
-from firstflight.study.fetches.verify import notes
 from firstflight.study.population import ablation
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.stored_fetches import RAW_AND_CAUSES
-
-Change = Callable[[Record], Record]
 
 
 def zhao(records: Any, **facts: Any) -> Report:
@@ -129,17 +124,6 @@ def test_the_certificate_of_ones_own_server_has_no_size_to_compare() -> None:
     mine = NGINX.requested(server=OWN, own_server=own, chain_bytes=0)
     record = mine.judge()
     assert record.counts and record.flight_bytes == NGINX.judge().flight_bytes
-
-
-@pytest.mark.parametrize("kept", [(), ("client",), ("client", "server")])
-def test_captures_without_a_response_draw_nothing(kept: tuple[str, ...], tmp_path: Path) -> None:
-    """Not kept, of one side alone, or without data."""
-    trial = without_data(stored.load("iw3"))
-    record = stored.load("iw3").judge()
-    for side in kept:
-        (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(
-            PCAP_HEADER + getattr(trial, side))
-    assert timelines([record], tmp_path) == ()
 
 
 # In the records ----------------------------------------------------------------------
@@ -256,20 +240,6 @@ def test_the_verdict_names_the_limit_with_numbers(stored: list[Record]) -> None:
     assert cells.column("verdict").count(f"1/1 {own.partition(' 10')[0]}") == 1
 
 
-@pytest.mark.parametrize(("limited_by", "initrwnd", "told"), [
-    ("", 27, ""), ("response size", 27, ""), ("first write", 27, ""),
-    ("receive window", 27, "limited by the receive window"),
-    ("send buffer", 27, "limited by the send buffer"),
-    ("repeated handshake", 27, "limited by the repeated handshake"),
-])
-def test_each_limit_in_words(stored: list[Record], limited_by: str, initrwnd: int,
-                             told: str) -> None:
-    record = replace(stored[0], limited_by=limited_by, seen_first_flight=2,
-                     trial=replace(stored[0].trial, initcwnd=10, initrwnd=initrwnd))
-    assert notes.limit_note(record) == (f"10 requested, first flight 2: {told}" if told else "")
-    assert notes.is_limited(record) == bool(told)
-
-
 def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
                                                           scenario: Scenario) -> None:
     report = stored_fetches.report("zhao2019", dropping(stored), whole=False)
@@ -285,22 +255,3 @@ def test_losses_of_the_queue_stand_apart_from_random_ones(stored: list[Record],
     assert any("(the queue dropped packets in 1)" in each for each in report.sentences)
     plain = stored_fetches.report("zhao2019", stored, whole=False).findings[0].tables[1]
     assert "dropped by queue" not in [column.name for column in plain.columns]
-
-
-def test_later_flights_that_waited_are_told_with_the_windows() -> None:
-    usual = stored_fetches.stored("zhao2019")
-    waited = met(usual, receive_window_waits=24, least_offered_segments=44.4,
-                 most_offered_segments=232.3)
-    assert notes.limiting_notes(usual) == ()
-    assert notes.limiting_notes(waited) == (
-        "In 1 of 128 transfers later flights waited up to 24 times for the client's receive"
-        " window.",)
-    assert "later flights waited once for" in notes.limiting_notes(
-        met(usual, receive_window_waits=1, least_offered_segments=9, most_offered_segments=9))[0]
-    (record,) = (each for each in waited if each.receive_window_waits)
-    assert notes.limit_note(record) == (
-        "10 requested, later flights waited 24 times for the client's receive window of 44.4 to"
-        " 232.3 segments")
-    assert notes.limits(record) == ["receive window, later"]
-    first = replace(record, limited_by="receive window", seen_first_flight=7)
-    assert notes.limits(first) == ["receive window"] and "first flight 7" in notes.limit_note(first)

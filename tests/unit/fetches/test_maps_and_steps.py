@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dpkt
 import pytest
 
 from firstflight.commands import flags
 from firstflight.findings import drawing
-from firstflight.findings.charts import LineChart, SquareChart
+from firstflight.findings.charts import LineChart
 from firstflight.findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from firstflight.findings.findings import Finding
 from firstflight.net.pcap import HEADER as PCAP_HEADER
@@ -31,8 +30,6 @@ from tests.golden import stored, stored_questions
 from tests.unit.core.example import whole
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import MAP_OF_WINDOWS, SMALL, small
-
-WINDOWS = (3, 10, 20, 40)
 
 
 def scenario(folder: Path, *changes: tuple[str, str]) -> Any:
@@ -80,27 +77,6 @@ def test_the_smallest_within_two_percent_of_the_fastest(times_ms: dict[int, floa
             for square in row} == {excluded}
 
 
-def test_a_map_for_each_size_and_a_row_for_each_cell(tmp_path: Path) -> None:
-    """Long responses over the faster link need 40 segments, at the longer RTT."""
-    def time_ms(trial: Any) -> float:
-        needs = (40 if trial.response_bytes == 60000 and trial.bandwidth_kbps == 256
-                 and trial.rtt_ms == 50 else 3)
-        return 100.0 if trial.initcwnd >= needs else 125.0
-
-    told = found(tmp_path, time_ms)
-    chart = told.chart
-    assert isinstance(chart, SquareChart) and chart.windows == WINDOWS
-    assert [each.title for each in chart.maps] == ["size 9 kB", "size 60 kB"]
-    assert (chart.maps[0].columns, chart.rows) == (("20", "50"), ("56 kbit/s", "256 kbit/s"))
-    assert windows(told) == [[[3, 3], [3, 3]], [[3, 3], [3, 40]]]
-    small_map, large_map, every = told.tables
-    assert large_map.rows == (("56", "3", "3"), ("256", "3", "40"))
-    assert len(every.rows) == 8
-    assert every.rows[-1] == ("60000", "50", "256", 40, 100.0, 125.0, 20.0)
-    assert told.sentence == ("A window of 10 segments is enough in 7 of 8 cells (88 %); 1 needs the"
-                             " largest, 40.")
-
-
 def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
     told = found(tmp_path, lambda trial: None)
     assert told.sentence == "Nothing that was measured counts."
@@ -114,24 +90,6 @@ def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
     study = Study(KIND, requested, tuple(requested.sweeps[0].trials(requested.name, 1))[:-1], True)
     ((_, told),) = kinds.figures(analyse(requested, run(study, lambda trial: 1.0), True))
     assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told[0].missing
-
-
-def test_squares_say_their_window_in_a_colour_of_its_own(tmp_path: Path) -> None:
-    told = found(tmp_path, lambda trial: 100.0 if trial.initcwnd >= (
-        40 if trial.rtt_ms == 50 else 3) else 200.0)
-    few = replace(told.chart, maps=told.chart.maps[:1])
-    drawn = drawing.figure_of(few)
-    samples.check_fits(drawn)
-    (axes,) = drawn.axes
-    assert [text.get_text() for text in axes.texts] == ["3", "40", "3", "40"]
-    light, dark = (sum(patch.get_facecolor()[:3]) for patch in axes.patches[:2])
-    assert light > dark
-    assert [text.get_color() for text in axes.texts[:2]][1] == "#FFFFFF"
-    many = replace(few, rows=tuple(map(str, range(14))))
-    rows = tuple((few.maps[0].rows[0] * 7) for _ in range(14))
-    many = replace(many, maps=tuple(replace(each, columns=tuple(map(str, range(14))), rows=rows)
-                                   for each in many.maps))
-    samples.check_fits(drawing.figure_of(many))
 
 
 # A part of a grid --------------------------------------------------------------------
@@ -181,30 +139,11 @@ def records(of: Study) -> list[Record]:
     return stored_questions.as_modelled(of.trials)
 
 
-def numbers(chart: SquareChart) -> list[list[float | None]]:
-    (only,) = chart.maps
-    return [[square and square.value for square in row] for row in only.rows]
-
-
 def findings(of: Study, some: list[Record], folder: Path) -> dict[str, Finding]:
     """With their figures made, which are not painted."""
     report = of.report(RunData(folder, {"virtual_time": True}, some))
     assert all(figure.axes for _, figure in drawing.figures(report))
     return {finding.name: finding for finding in report.findings}
-
-
-def test_lines_of_windows_have_the_model_drawn_through(tmp_path: Path) -> None:
-    of = made(tmp_path)
-    chart = findings(of, records(of), tmp_path)["steps"].chart
-    assert isinstance(chart, LineChart)
-    points, curves = chart.columns[0][0].lines[:2], chart.columns[0][0].lines[2:]
-    assert [line.name for line in points] == ["IW3", "IW10"]
-    assert [len(line.x) for line in points] == [2,
-                                                2] and {each.style for each in curves} == {"curve"}
-    for measured, curve in zip(points, curves):
-        assert len(curve.x) > 100 and curve.look == measured.look
-        model = dict(zip(curve.x, curve.y))
-        assert [model[x] for x in measured.x] == list(measured.y)
 
 
 def test_where_the_model_knows_not_all_there_is_no_curve(tmp_path: Path) -> None:
@@ -214,20 +153,6 @@ def test_where_the_model_knows_not_all_there_is_no_curve(tmp_path: Path) -> None
     chart = findings(of, some, tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
     assert [line.style for line in chart.columns[0][0].lines] == ["steps", "steps"]
-
-
-def test_squares_and_the_smallest_window_of_each_chain(tmp_path: Path) -> None:
-    of = made(tmp_path)
-    some = records(of)
-    found = findings(of, some, tmp_path)["rounds"]
-    assert isinstance(found.chart, SquareChart)
-    assert found.chart.rows == ("large", "small") and found.chart.maps[0].columns == ("3", "10")
-    assert numbers(found.chart) == [[3.0, 2.0], [1.0, 1.0]]  # the largest at the bottom
-    assert found.sentence == ("The smallest window measured that needs one round trip: small bytes:"
-                              " 3; large bytes: more than 10.")
-    some[0] = replace(some[0], verdict=FAIL)  # counts no more
-    found = findings(of, some, tmp_path)["rounds"]
-    assert isinstance(found.chart, SquareChart) and numbers(found.chart)[1] == [None, 1.0]
 
 
 def test_where_all_was_skipped_a_line_says_why_in_the_place_of_empty_tables(
@@ -259,15 +184,17 @@ def test_of_what_does_not_count_no_window_is_said(tmp_path: Path) -> None:
         "Time to the first byte (ms): nothing that was measured counts.")
 
 
-def test_lines_of_another_quantity_are_under_one_window(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("by", "down", "lines"), [
+    ("chain_bytes", "record_bytes", ["record 4096 bytes", "record 16384 bytes"]),
+    ("record_bytes", "chain_bytes", ["chain small", "chain large"])])  # with names of their own
+def test_lines_of_another_quantity_are_under_one_window(by: str, down: str, lines: list[str],
+                                                        tmp_path: Path) -> None:
     of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
                          "record_bytes = [4096, 16384]"),
-              ('by = "chain_bytes"\nbaseline', 'by = "chain_bytes"\ndown = "record_bytes"\n'
-               "baseline"))
+              ('by = "chain_bytes"\nbaseline', f'by = "{by}"\ndown = "{down}"\nbaseline'))
     chart = findings(of, records(of), tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
-    assert [line.name for line in chart.columns[0][0].lines[:2]] == ["record 4096 bytes",
-                                                                     "record 16384 bytes"]
+    assert [line.name for line in chart.columns[0][0].lines[:2]] == lines
 
 
 def test_a_larger_window_has_a_darker_line_whatever_its_place_in_the_file(tmp_path: Path) -> None:
@@ -276,16 +203,6 @@ def test_a_larger_window_has_a_darker_line_whatever_its_place_in_the_file(tmp_pa
     assert isinstance(chart, LineChart)
     looks = {line.name: line.look for line in chart.columns[0][0].lines[:2]}
     assert looks == {"IW3": 1, "IW10": 2}
-
-
-def test_a_line_of_a_value_with_a_name_has_that_name(tmp_path: Path) -> None:
-    of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
-                         "record_bytes = [4096, 16384]"),
-              ('by = "chain_bytes"\nbaseline', 'by = "record_bytes"\ndown = "chain_bytes"\n'
-               "baseline"))
-    found = findings(of, records(of), tmp_path)["steps"]
-    assert [column.name for column in found.tables[0].columns[1:]] == ["chain small",
-                                                                       "chain large"]
 
 
 def test_a_curve_steps_at_the_byte() -> None:
@@ -375,70 +292,43 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
 
 # Kept captures as timelines -----------------------------------------------------------
 
-def packet(time_ms: float, *, to_client: bool, seq: int, ack: int, flags: int,
-           payload: int = 0, number: int = 0) -> bytes:
-    """One captured frame, Ethernet to TCP, with as much of it as the tap keeps."""
-    ports = (80, 4000) if to_client else (4000, 80)
-    tcp = dpkt.tcp.TCP(sport=ports[0], dport=ports[1], seq=seq, ack=ack, flags=flags,
-                       data=b"x" * payload)
-    ip = dpkt.ip.IP(src=bytes(4), dst=bytes(4), p=6, id=number, data=tcp)
-    ip.len = len(ip)
-    frame = bytes(dpkt.ethernet.Ethernet(type=0x0800, data=ip))
-    kept = frame[:96]
-    nanoseconds = round(time_ms * 1_000_000)
-    return b"".join(part.to_bytes(4, "little") for part in
-                    (1, nanoseconds, len(kept), len(frame))) + kept
+
+def kept(folder: Path, record: Record, **captures: bytes) -> None:
+    """The captures of one side or of both in the folder, with their file headers."""
+    for side, packets in captures.items():
+        (folder / f"{record.trial.id}-{side}.pcap").write_bytes(PCAP_HEADER + packets)
 
 
-def captures() -> tuple[bytes, bytes]:
-    """A handshake, two segments of which the first is lost and retransmitted, their ACKs."""
-    sent = [packet(20, to_client=True, seq=500, ack=101, flags=0x12, number=1),
-            packet(60, to_client=True, seq=501, ack=102, flags=0x10, payload=1000, number=2),
-            packet(61, to_client=True, seq=1501, ack=102, flags=0x10, payload=1000, number=3),
-            packet(320, to_client=True, seq=501, ack=102, flags=0x10, payload=1000, number=4)]
-    requested = [packet(0, to_client=False, seq=100, ack=0, flags=0x02, number=5),
-             packet(40, to_client=False, seq=101, ack=501, flags=0x10, payload=1, number=6),
-             packet(360, to_client=False, seq=102, ack=2501, flags=0x10, number=7)]
-    server = [requested[0], sent[0], requested[1], *sent[1:], requested[2]]
-    client = [packets for packets in server if packets is not sent[1]]
-    return PCAP_HEADER + b"".join(client), PCAP_HEADER + b"".join(server)
+def test_kept_captures_are_drawn_with_the_windows_side_by_side(tmp_path: Path) -> None:
+    """What stands on them is a golden: rendered/bars.parts."""
+    lost = stored.load("random_loss")
+    other = lost.requested(rtt_ms=99.0)  # has no counterpart
+    records = [each.judge() for each in (lost, lost.requested(initcwnd=3), other)]
+    for record in records:
+        kept(tmp_path, record, client=lost.client, server=lost.server)
+    drawn = timelines([*records, records[0]], tmp_path)  # nor is the same again, as in a comparison
+    assert [line.title.partition(":")[0] for line in drawn] == ["IW3", f"IW{lost.trial.initcwnd}"]
+    assert {mark.kind for mark in drawn[0].marks} == {"data", "lost", "retransmitted"}
+    assert (drawn[0].to_ms, drawn[0].to_bytes) == (drawn[1].to_ms, drawn[1].to_bytes)
 
 
-def test_a_kept_capture_is_drawn(stored: list[Record], tmp_path: Path) -> None:
-    pair = [replace(record, header_bytes=None) for record in stored[:2]]
-    other = replace(pair[0], trial=replace(pair[0].trial, rtt_ms=99.0))  # no counterpart
-    pair[1:1] = [other, pair[0]]  # nor is the same again, as in a comparison with two windows
-    for record, side in ((record, side) for record in pair for side in ("client", "server")):
-        (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(captures()[side == "server"])
-    three, ten = timelines(pair, tmp_path)
-    assert (three.title, ten.title) == (  # the windows side by side
-        "IW3: RTT 20 ms, 56 kbit/s, 9000 bytes", "IW10: RTT 20 ms, 56 kbit/s, 9000 bytes")
-    large_first = [record for record in pair[::-1] if record is not other]
-    assert [line.title for line in timelines(large_first, tmp_path)] == [three.title, ten.title]
-    assert [mark.kind for mark in three.marks] == ["lost", "data", "retransmitted"]
-    assert [(mark.time_ms, mark.from_bytes, mark.to_bytes) for mark in three.marks] == [
-        (60, 1, 1001), (61, 1001, 2001), (320, 1, 1001)]
-    assert three.acknowledged == ((40, 1), (360, 2001))
-    assert "3 data segments" in three.text and "1 retransmitted" in three.text
-    assert three.to_ms > 360 and (three.to_ms, three.to_bytes) == (ten.to_ms, ten.to_bytes)
+def test_captures_that_show_no_transfer_are_left_out(tmp_path: Path) -> None:
+    """Cut, empty, without data, of one side alone, or no files."""
+    of = stored.load("iw3")
+    records = [of.requested(repeat=repeat).judge() for repeat in range(1, 7)]
+    empty = of.captured(*([packet for packet in stored.read(side)
+                           if not (packet.to_client and packet.payload_bytes)]
+                          for side in (of.client, of.server)))
+    for record, client, server in zip(records, (of.client[:-3], b"", empty.client),
+                                      (of.server[:-3], b"", empty.server)):
+        kept(tmp_path, record, client=client, server=server)
 
-
-def test_captures_that_are_cut_are_left_out(stored: list[Record], tmp_path: Path) -> None:
-    for place, packets in enumerate((captures()[1][:-3], PCAP_HEADER, b"")):
-        for side in ("client", "server"):
-            (tmp_path / f"{stored[place].trial.id}-{side}.pcap").write_bytes(packets)
-    (tmp_path / f"{stored[3].trial.id}-client.pcap").write_bytes(captures()[0])
-    assert timelines(stored[:4], tmp_path) == ()
-    assert timelines(stored[:4], tmp_path / "none") == ()
-    (tmp_path / f"{stored[3].trial.id}-server.pcap").write_bytes(captures()[1])
-    assert len(timelines(stored[:4], tmp_path)) == 1
-
-
-def test_a_capture_that_is_no_file_is_not_waited_for(stored: list[Record],
-                                                     tmp_path: Path) -> None:
+    kept(tmp_path, records[3], client=of.client)
     for side in ("client", "server"):
-        os.mkfifo(tmp_path / f"{stored[0].trial.id}-{side}.pcap")
-    assert timelines(stored[:1], tmp_path) == ()
+        os.mkfifo(tmp_path / f"{records[4].trial.id}-{side}.pcap")
+    assert timelines(records, tmp_path) == () == timelines(records, tmp_path / "none")
+    kept(tmp_path, records[3], server=of.server)
+    assert len(timelines(records, tmp_path)) == 1
 
 
 def test_the_trials_that_the_window_changes_most_come_first(stored: list[Record]) -> None:

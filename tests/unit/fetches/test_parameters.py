@@ -21,7 +21,7 @@ from firstflight.study.fetches.scenario.response import segments_at_once
 from firstflight.study.fetches.scenario.sweep import queue_of
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.verify import every_check, judge_fetch
+from firstflight.study.fetches.verify.verify import every_check
 from firstflight.testbed.network.commands import commands_of
 from firstflight.wire.delivery.packet_path import PATH
 from tests.golden import stored
@@ -77,26 +77,11 @@ def test_a_client_gives_up_when_no_transfer_could_still_end(lists: dict[str, Any
     assert trials(**lists)[0].deadline_s == pytest.approx(60 + 0.8 + 0.72 + more_s)
 
 
-
 @pytest.mark.parametrize(("length", "packets"), [("1", 1), ("0.01ms", 1), ("0.001bdp", 1),
                                                  ("60ms", 50), ("60.1ms", 51)])
 def test_a_queue_in_time_holds_whole_packets(length: str, packets: int) -> None:
     """At 10.092 Mbit/s a full packet, 1514 bytes, takes 1.2 ms."""
     assert queue_of(length, 100.0, 12112 / 1.2)["queue_packets"] == packets
-
-
-@pytest.mark.parametrize("requested", [
-    {"qdisc": "fq"}, {"congestion_control": "bbr"}])
-def test_what_the_model_does_not_follow_has_no_word_of_its(requested: dict[str, Any]) -> None:
-    assert GOOD.judge().model_ms is not None
-    assert GOOD.requested(**requested).judge().model_ms is None
-
-
-def test_settings_that_the_model_does_not_follow() -> None:
-    followed, other = (
-        judge_fetch(GOOD.trial, GOOD.observation, GOOD.client, GOOD.server, exact=True,
-                             sysctls={f"net.ipv4.tcp_{name}": "1"}) for name in ("recovery", "ecn"))
-    assert (followed.model_ms is None, other.model_ms is None) == (False, True)
 
 
 def test_a_shaper_with_a_bucket_lets_the_first_packet_through() -> None:
@@ -156,19 +141,6 @@ def test_a_list_of_writes_does_not_end_open() -> None:
 
 
 AS_PUBLISHED = stored.load("as_published")
-
-
-def test_the_packets_decide_on_what_a_published_set_up_did() -> None:
-    """Each switch is told by the packets: asked for another one, they do not fit."""
-    assert AS_PUBLISHED.judge().counts
-    for switches, check in (({"head": ""}, "first flight: observed 8 segments, expected 7"),
-                            ({"nagle": "off"}, "first flight: observed 8 segments, expected 10"),
-                            ({"htb_burst_bytes": 0}, "path: observed"),
-                            ({"integer_kbps": 0.0, "bandwidth_kbps": 512.0}, "path: observed"),
-                            ({"acts_as": "10=7"},
-                             "initial window: observed 10 segments, expected 7")):
-        record = AS_PUBLISHED.requested(**switches).judge()
-        assert record.verdict == FAIL and check in record.verdict_reason, record.verdict_reason
 
 
 def unconnected(client: bytes = b"", exit_status: int = 7) -> Record:

@@ -14,7 +14,6 @@ import pytest
 
 from firstflight.net.segments import CaptureError
 from firstflight.runs.kinds import Overrides
-from firstflight.runs.results import checks
 from firstflight.runs.results.records import SKIPPED
 from firstflight.runs.scenario_file import find, parsed
 from firstflight.study import registry
@@ -22,11 +21,10 @@ from firstflight.study.fetches.figures.timelines import by_effect, timelines
 from firstflight.study.fetches.scenario.server import HERE, NEWER
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify import notes, zero_rtt
+from firstflight.study.fetches.verify import zero_rtt
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.observed import EXACT
 from firstflight.study.fetches.verify.transfers import computed
-from firstflight.study.fetches.verify.verify import every_check
 from firstflight.testbed.hosts import tls_records as request
 from firstflight.testbed.hosts.certificates import ChainFiles
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
@@ -70,11 +68,6 @@ def test_a_slow_link_has_time_for_the_connection_before() -> None:
     assert trial.job()["deadline_s"] == 60 + 20 + 3 * 17.5
 
 
-def test_the_smallest_chain_of_its_certificates_is_one() -> None:
-    (small,) = trials(chain_bytes=[3000], signature=["rsa2048"], intermediates=[2])
-    assert small.chain_bytes == 3000
-
-
 def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
     record = stored.load("https_records").judge()
     for side in ("client", "server"):
@@ -86,11 +79,6 @@ def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
     kinds = [mark.kind for mark in line.marks]
     assert kinds == ["handshake"] * 4 + ["ticket"] + ["data"] * (len(kinds) - 5)
     assert len(kinds) > 20 and "behind a chain of 4000" in line.title
-
-
-def test_a_staged_response_over_tls_has_no_model() -> None:
-    assert GOOD.judge().model_ms is not None
-    assert GOOD.requested(gap_ms=80.0).judge().model_ms is None
 
 
 def test_the_model_follows_the_servers_sysctls() -> None:
@@ -107,7 +95,6 @@ def test_the_model_follows_the_servers_sysctls() -> None:
 # 0-RTT --------------------------------------------------------------------------------
 
 EARLY = stored.load("nginx_early")
-LATE = stored.load("nginx_resumed")  # the same without early data
 PORT = EARLY.observation["fetch"]["port"]
 WITH_FLAGS: dict[str, list[Any]] = {"chain_bytes": [4000], "server": ["nginx"], "resumed": [1],
                                "early_data_bytes": [1], "initcwnd": [10]}
@@ -148,23 +135,6 @@ def test_all_of_it_leaves_right_behind_the_hello_or_fills_the_window(
     found = Early(Messages(282, 3576, 282, 9578), wire_bytes, 0.0, round_trips, 3)
     evidence = Evidence(EARLY.trial, EARLY.observation["fetch"], {}, None, EXACT, {}, early=found)
     assert all(each.passed for each in zero_rtt.compare_early_data(evidence)) == holds
-
-
-def test_the_check_is_told_where_it_judged_only() -> None:
-    told = {row[0] for row in checks.table(every_check(), [EARLY.judge()]).rows}
-    plain = {row[0] for row in checks.table(every_check(), [stored.load("nginx").judge()]).rows}
-    assert "early data" in told - plain
-    assert stored.load("nginx").judge().accepted_early_bytes is None
-
-
-def test_a_run_says_how_many_requests_were_early() -> None:
-    early_one, late = EARLY.judge(), LATE.judge()
-    said = ("The requests of 1 of 2 trials were early data (0-RTT), 3000 bytes: they left with the"
-            " client's hello, and the server took them.")
-    assert said in notes.run_notes([early_one, late])
-    assert not any("early" in each for each in notes.run_notes([late]))
-    refused = LATE.requested(early_data_bytes=1).judge()
-    assert not any("early" in each for each in notes.run_notes([refused]))
 
 
 def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(

@@ -32,6 +32,9 @@ from tests.transfers import transfer
 from tests.unit.fetches.tampering import cut, drops, later, without
 
 
+PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
+
+
 def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
     """Judge; the verdict is fail for these reasons and no other."""
     record = trial.judge(exact)
@@ -39,23 +42,6 @@ def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
     assert record.verdict == FAIL and set(named) == set(names), record.verdict_reason
     assert not record.counts
     return record
-
-
-@pytest.mark.parametrize(("counted", "observed", "requested", "in_all"), [
-    ((9, 4), "5 lost to client at random", "4", ("14 lost to client", "13")),
-    ((10, 5), "9 lost to client by the queue", "10", ("14 lost to client", "15")),
-    ((9, 5, 1), "0 lost to server by the queue", "1", ("0 lost to server", "1"))])
-def test_what_was_lost_is_what_the_network_dropped(counted: tuple[int, ...], observed: str,
-                                                   requested: str, in_all: tuple[str, str]) -> None:
-    """Also where random loss and a short queue both take packets."""
-    trial = stored.load("queue_and_loss")
-    assert drops(9, 5)(trial).judge().counts
-    for exact, name, expected in ((True, "path", (observed, requested)),
-                                  (False, "lost packets", in_all)):
-        record = fails(drops(*counted)(trial), name, exact=exact)
-        assert record.verdict_reason == (f"{name}: observed {expected[0]}, expected {expected[1]}"
-                                         " as the network dropped")
-        assert name in fails(without("client", 0)(trial), name, exact=exact).verdict_reason
 
 
 @pytest.mark.parametrize(("htb_burst_bytes", "expected"), [(1600, (9, 5)), (0, (14, 0))])
@@ -71,13 +57,6 @@ def test_under_htb_the_packets_show_which_drop_was_the_queues(htb_burst_bytes: i
     assert (replace(seen, path=None).queue_drops, replace(seen, path=None).random_drops) == (14, 0)
 
 
-def test_a_loss_that_no_qdisc_counted_is_told_although_the_queue_may_overflow() -> None:
-    trial = drops(9, 0)(stored.load("full_queue"))
-    assert trial.judge().counts
-    fails(without("client", 0)(trial), "path")
-    fails(without("client", 0)(trial), "lost packets", exact=False)
-
-
 def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> None:
     """A resumed session has another connection in the same queues."""
     lossy = stored.load("https_resumed").requested(loss_percent=1.0)
@@ -89,15 +68,6 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
     fails(drops(0, 1)(lossy), "lost packets", exact=False)
     record = fails(drops(0, 1)(stored.load("https_resumed")), "path")  # both connections are judged
     assert "0 lost to client at random, expected 1" in record.verdict_reason
-
-
-@pytest.mark.parametrize("sysctls", [{"net.ipv4.tcp_rmem": "4096 16384 16384"},
-                                     {"net.ipv4.tcp_wmem": "4096 4608 4608"}])
-def test_the_model_is_told_a_scenarios_buffers(sysctls: dict[str, str]) -> None:
-    trial = stored.load("receive_window")
-    record = judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
-                   sysctls=sysctls)
-    assert "first flight: observed 12 segments" in record.verdict_reason
 
 
 def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
@@ -114,49 +84,6 @@ def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
     table = checks.table(every_check(), records[:1], exact=False)
     assert [row[0] for row in table.rows] == [
         name for name in counted if name not in {"path", "causes", "model", "model latency"}]
-
-
-@pytest.mark.parametrize(("requested", "names"), [
-    ({"initcwnd": 10}, ("initial window", "first flight", "model", "model latency")),
-    ({"initcwnd": 4}, ("initial window", "first flight", "model", "model latency")),
-    ({"bandwidth_kbps": 1001.0}, ("path",)),
-    ({"bandwidth_kbps": 999.0}, ("path",)),
-    ({"bandwidth_kbps": 2000.0}, ("path", "model", "model latency")),
-    ({"rtt_ms": 100.004}, ("path",)),
-    ({"rtt_ms": 99.996}, ("path",)),
-    ({"rtt_ms": 101.0}, ("path", "model", "model latency")),
-    ({"uplink_kbps": 100.0}, ("path", "model", "model latency")),
-    ({"queue_packets": 1}, ("path",)),
-    ({"initrwnd": 2}, ("first flight", "TCP options", "model", "model latency")),
-])
-def test_another_network_than_asked(good: Stored, requested: dict[str, float],
-                                    names: tuple[str, ...]) -> None:
-    record = fails(good.requested(**requested), *names)
-    assert "observed" in record.verdict_reason and "expected" in record.verdict_reason
-    assert record.ok  # the transfer itself did succeed
-
-
-def test_the_reason_says_what_was_seen_and_asked(good: Stored) -> None:
-    record = good.requested(bandwidth_kbps=900.0).judge(exact=False)
-    assert "bandwidth: observed 1000.00 kbit/s, expected 900 kbit/s" in record.verdict_reason
-    record = good.requested(rtt_ms=99.9).judge()
-    assert (
-        "path: observed 10 of 10 packets to client differ (packet 2 arrived 50.558 µs too late, "
-            in record.verdict_reason), "netem's ticks of 64 ns"
-
-
-def test_a_lost_segment_is_counted(good: Stored) -> None:
-    assert fails(without("client", 4)(good), "lost packets", exact=False).lost_segments == 1
-    record = fails(without("client", 4)(good), "path")
-    assert record.lost_segments == 1 and record.lost_packets == "to client: 1 data"
-    assert "did not arrive though the queue held" in record.verdict_reason
-
-
-def test_a_lost_acknowledgement(good: Stored) -> None:
-    packets = stored.read(good.server)
-    packets.remove([packet for packet in packets if not packet.to_client][-3])
-    record = fails(good.captured(server=packets), "path")
-    assert record.lost_segments == 0 and record.lost_packets == "to server: 1 ACK"
 
 
 def evidence_of(trial: Stored) -> Evidence:
@@ -176,12 +103,6 @@ def test_a_window_of_one_after_lost_syn_acks_is_right() -> None:
     assert [check.name for check in windows] == ["initial window", "first flight"]
     assert [len(list(check.compare(arrived))) for check in windows] == [1, 1]
     assert [len(list(check.compare(lost))) for check in windows] == [0, 0]
-
-
-def test_a_transfer_that_took_longer_than_the_model(good: Stored) -> None:
-    fails(later("fetch", "total_ms", 0.9)(good), "client times")
-    fails(later("fetch", "total_ms", 1.1)(good), "client times", "model")
-    fails(later("fetch", "total_ms", -1.1)(good), "client times", "model")
 
 
 # What a client reports, and by how much it may differ from its capture, in ms: a system call that
@@ -208,13 +129,6 @@ def test_a_clients_times_are_those_of_its_capture(name: str, time: str) -> None:
     assert late.counts == (name == "wget"), "wget's process has to start and to end"
 
 
-def test_the_model_is_not_asked_about_what_it_does_not_know(good: Stored) -> None:
-    assert later("fetch", "total_ms", 4)(good).judge(exact=False).verdict == PASS  # real time
-    fails(later("fetch", "total_ms", 50)(good), "client times", exact=False)
-    other = later("fetch", "total_ms", 50)(good).requested(congestion_control="bbr").judge()
-    assert other.failed_checks == "client times" and other.model_ms is None
-
-
 def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(good: Stored) -> None:
     def judged(trial: Stored) -> Record:
         return judge_fetch(trial.trial, trial.observation, trial.client, trial.server, exact=True,
@@ -224,21 +138,6 @@ def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(go
     slow = judged(later("fetch", "total_ms", 50)(good))
     assert slow.failed_checks == "client times"
     assert judged(good.requested(rtt_ms=100.004)).verdict == FAIL
-
-
-@pytest.mark.parametrize(("requested", "names"), [
-    ({"rtt_ms": 103.0}, ()),
-    ({"rtt_ms": 110.0}, ("RTT",)),
-    ({"bandwidth_kbps": 1030.0}, ()),
-    ({"bandwidth_kbps": 1100.0}, ("bandwidth",)),
-    ({"initcwnd": 4}, ("initial window", "first flight")),
-])
-def test_real_time_is_judged_less_narrowly(good: Stored, requested: dict[str, float],
-                                           names: tuple[str, ...]) -> None:
-    if names:
-        fails(good.requested(**requested), *names, exact=False)
-    else:
-        assert good.requested(**requested).judge(exact=False).verdict == PASS
 
 
 def test_one_segment_shows_no_bandwidth(good: Stored) -> None:
@@ -270,32 +169,22 @@ def test_a_failed_transfer_is_not_judged(good: Stored) -> None:
     assert record.seen_rtt_ms == pytest.approx(100, abs=0.01)  # the wire may still tell why
 
 
-@pytest.mark.parametrize("observation", [
-    {"trial": "x", "error": "no end of the fetch within 90 s"},
-    {"trial": "x"},
-    {"trial": "x", "fetch": {"ok": False, "error": "curl is not installed"}, "server": {}},
-])
-def test_a_trial_without_packets(good: Stored, observation: dict[str, Any]) -> None:
-    record = replace(good, observation=observation, client=b"", server=b"").judge()
-    assert not record.ok and record.error and record.verdict == SKIPPED
-
-
-def test_a_worker_error_outweighs_a_good_fetch(good: Stored) -> None:
-    observation = copy.deepcopy(good.observation)
-    observation["error"] = "3 packets still under way 300 s after the transfer"
-    record = replace(good, observation=observation).judge()
-    assert not record.ok and record.error.startswith("3 packets")
-
-
-def test_a_server_that_said_nothing(good: Stored) -> None:
-    observation = {**good.observation, "server": {"error": "ConnectionResetError: reset"}}
-    record = replace(good, observation=observation).judge()
-    assert not record.ok and "ConnectionResetError" in record.error
+@pytest.mark.parametrize(("observation", "error"), [
+    ({"trial": "x"}, ""), ({"trial": "x", "error": "no end of the fetch within 90 s"}, "no end"),
+    ({"trial": "x", "fetch": {"ok": False, "error": "curl is not installed"}, "server": {}},
+     "curl is not installed"),
+    ({**PLAIN.observation, "error": "3 packets still under way"}, "3 packets"),
+    ({**PLAIN.observation, "server": {"error": "ConnectionResetError: reset"}},
+     "ConnectionResetError")])
+def test_what_failed_at_either_end_is_told_and_not_judged(observation: dict[str, Any],
+                                                          error: str) -> None:
+    """Also where the fetch itself was good."""
+    record = replace(PLAIN, observation=observation).judge()
+    assert not record.ok and record.error and error in record.error
+    assert record.verdict == SKIPPED
 
 
 # To the last step: the path, integrity, TLS, what came before -------------------------
-
-PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
 
 
 def evidence(of: Stored, **trial: Any) -> Evidence:
@@ -312,7 +201,6 @@ def agrees(compared: Iterable[Comparison]) -> bool | None:
     return all(each.passed for each in found) if found else None
 
 
-
 @pytest.mark.parametrize(("asked_ms", "seen_ms", "jitter_ms", "is_near"), [
     (10, 10.049, 0, True), (10, 10.051, 0, False), (10, 9.949, 0, False),
     (200, 200.199, 0, True), (200, 200.201, 0, False),
@@ -321,7 +209,6 @@ def test_an_rtt_is_near_within_50_us_or_a_thousandth_and_four_sigmas(
         asked_ms: float, seen_ms: float | None, jitter_ms: float, is_near: bool | None) -> None:
     seen = evidence(PLAIN, rtt_ms=asked_ms, jitter_ms=jitter_ms)
     assert agrees(path.compare_rtt(seen, seen_ms)) is is_near
-
 
 
 @pytest.mark.parametrize(("kbps", "took_ms", "is_near"), [
@@ -335,7 +222,6 @@ def test_a_bandwidth_is_near_within_a_thousandth_or_5_us(kbps: float, took_ms: f
 
 CHECKS: dict[str, Callable[[Evidence], Iterable[Comparison]]] = {
     check.name: check.compare for check in INTEGRITY}
-
 
 
 @pytest.mark.parametrize(("name", "said", "is_so"), [
@@ -361,7 +247,6 @@ def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
         assert agrees(CHECKS["size"](seen)) is is_so
 
 
-
 @pytest.mark.parametrize(("of", "tls", "requested", "is_so"), [
     (NEWEST, {}, {}, True), (RESUMED, {}, {}, True), (PLAIN, None, {}, True),
     (PLAIN, None, {"chain_bytes": 1}, False), (NEWEST, {}, {"chain_bytes": 0}, False),
@@ -385,15 +270,6 @@ def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict
     assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
 
 
-def test_what_was_to_be_resumed_or_new_is_said() -> None:
-    for of, seen_so, asked_so in ((NEWEST, "resumed", "a new session"),
-                                  (RESUMED, "a new session", "resumed")):
-        seen = evidence(of)
-        seen.report["tls"]["resumed"] = not seen.report["tls"]["resumed"]
-        (failed,) = (each for each in CHECKS["TLS"](seen) if not each.passed)
-        assert (failed.observed, failed.requested) == (seen_so, asked_so)
-
-
 def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
     seen = evidence(NEWEST)
     del seen.report["latency_ms"]  # type: ignore[attr-defined]
@@ -411,7 +287,6 @@ def test_wget_counts_what_was_fetched_before() -> None:
     assert evidence(PLAIN, client="wget")._total_ms(kept) == kept.total_ms + kept.started_ms
 
 
-
 @pytest.mark.parametrize(("trial", "bodies", "requests"), [
     ({"kept": 2}, 9000 + 60, 95), ({"earlier_bytes": 90_000}, 90_000 + 60 + 1, 95 + 1),
     ({"earlier_bytes": 90}, 90 + 60 - 2, 95 - 2), ({}, 0, 0),
@@ -422,7 +297,6 @@ def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, An
     """A response of 9000 bytes behind a head of 60, asked for with 95."""
     requested = evidence(PLAIN, **trial).transfer
     assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)
-
 
 
 @pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])
