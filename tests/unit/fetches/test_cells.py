@@ -1,10 +1,12 @@
-"""Single cells: their means, their answer in one sentence, published values beside them, charts."""
+"""Single cells and the report of a run: means, answers, what lacks, what decided besides."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -13,11 +15,13 @@ from matplotlib.text import Text
 
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
-from firstflight.findings.charts import BarChart, TimeChart
+from firstflight.findings.charts import BarChart, GroupChart, TimeChart
 from firstflight.findings.difference import Excluded
-from firstflight.findings.findings import Rounded, Table
-from firstflight.runs import scenario_file
-from firstflight.runs.kinds import Overrides
+from firstflight.findings.findings import Finding, Report, Rounded
+from firstflight.runs import runs, scenario_file
+from firstflight.runs.kinds import Overrides, RunData, Study
+from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.study import registry
 from firstflight.study.compare import Row
 from firstflight.study.fetches import answer, reading
 from firstflight.study.fetches.figures import bars, ccdf, cells, figure, swept_bars
@@ -30,23 +34,16 @@ from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.figures import ALSO
 from firstflight.study.fetches.scenario.population import Population, Populations
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
+from firstflight.study.fetches.scenario.server import OWN
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.scenario.varied_parameters import (order, requested_columns,
-                                                                  setting_words)
+from firstflight.study.fetches.scenario.varied_parameters import requested_columns, setting_words
 from firstflight.study.fetches.study import expand
-from tests.golden import stored_fetches
+from firstflight.study.population import ablation
+from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.answers import answered, cell
 from tests.golden.stored import load
+from tests.golden.stored_fetches import RAW_AND_CAUSES
 from tests.unit.drawing import samples
-
-
-def many(records: list[Record], repeats: int) -> list[Record]:
-    return [replace(record, trial=replace(record.trial, repeat=repeat, seed=repeat))
-            for record in records for repeat in range(1, repeats + 1)]
-
-
-def names(table: Table, group: str) -> list[str]:
-    return [column.name for column in table.columns if column.group == group]
 
 
 def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
@@ -65,28 +62,6 @@ def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
     (change,) = cells.changes([small, large])
     assert change.saved_ms == 95 and change.saved.percent.value == pytest.approx(95 / 305 * 100)
     assert cells.changes([small]) == []
-
-
-def test_the_finding_has_a_row_for_each_cell_and_a_note_for_each_reason(
-        stored: list[Record]) -> None:
-    pair = [replace(record, model_ms=(record.total_ms or 0) - 0.04, retransmissions=1,
-                    retransmission_cause="a timer below the wait")
-            for record in stored if record.trial.rtt_ms == 100
-            and record.trial.bandwidth_kbps == 1000]
-    failed = replace(pair[0], ok=False, error="curl 28: timed out", total_ms=None,
-                     trial=replace(pair[0].trial, repeat=2))
-    settings = cells.settings([*pair, failed])
-    changed, seen = cells_finding(settings, cells.changes(settings)).tables
-    assert names(seen, "requested") == ["RTT", "BW", "IW", "size"]
-    assert seen.column("verdict") == ["1/2 [1] [2]", "1/1 [1]"]
-    assert seen.notes == ("[1] a timer below the wait", "[2] curl 28: timed out")
-    assert seen.column("IW", "requested") == [3, 10] and seen.column("total")[1] == pair[1].total_ms
-    assert seen.column("diff.")[0] == pytest.approx(0.04)
-    (row,) = changed.rows
-    # These records are older than the columns of flights: no cause is said of them.
-    assert row[:4] == (100, 1000, 9000, "3 → 10") and row[-1] == "1, 1"
-    assert isinstance(row[-3], Estimate) and row[-3].value == pytest.approx(76.3, abs=0.05)
-    assert row[-2] == pytest.approx(21.4, abs=0.05)
 
 
 def test_records_without_any_measurement(stored: list[Record]) -> None:
@@ -125,47 +100,13 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
     assert "congestion control reno" in setting_words(reno, [trials[0], reno])
 
 
-def test_windows_stand_side_by_side(stored: list[Record]) -> None:
-    trials = [record.trial for record in stored]
-    again = sorted(reversed(trials), key=order)
-    assert [trial.initcwnd for trial in again] == [3, 10] * 64
-    assert again[0].rtt_ms == 20 and again[-1].bandwidth_kbps == 7000
-
-
 # Every trial -------------------------------------------------------------------------
-
-def test_many_trials_are_shown_by_cell_with_their_count(stored: list[Record]) -> None:
-    table = trials_table(many(stored, 5))
-    assert table.title == "Every cell" and len(table.rows) == 128 and table.hidden_rows == 0
-    assert names(table, "requested") == ["RTT", "BW", "IW", "size"]
-    assert table.column("n", "observed") == [5] * 128 and table.rows[0][-1] == "5/5 pass"
-    failed = [replace(record, verdict="fail", total_ms=1e6)
-              if record.trial.repeat == 1 else record for record in many(stored, 5)]
-    some = trials_table(failed)
-    assert some.rows[0][-1] == "4/5 pass"
-    assert some.column("total", "measured")[0] == table.column("total", "measured")[0]
-    each = trials_table(stored[:2])
-    assert each.title == "Every trial" and each.column("verdict") == ["pass", "pass"]
-    assert "n" not in names(each, "observed")
 
 
 def test_more_rows_than_a_page_holds_are_named(stored: list[Record]) -> None:
     table = trials_table([replace(stored[0], trial=replace(stored[0].trial, response_bytes=size))
                           for size in range(1, 1200)])
     assert (len(table.rows), table.hidden_rows) == (500, 699)
-
-
-def test_a_population_is_shown_by_the_papers_buckets(stored: list[Record]) -> None:
-    drawn = [replace(record, trial=replace(
-        record.trial, part="web", sample=sample, key_rtt_ms=40.0 + sample / 10,
-        key_bandwidth_kbps=900.0, weight=1.0 + sample))
-        for sample in range(300) for record in stored[:2]]
-    table = trials_table(drawn)
-    assert [column.group for column in table.columns[:4]] == ["", "filed under", "filed under",
-                                                              "requested"]
-    assert {row[:4] for row in table.rows} == {("web", limit, "≤ 1000", window) for limit in
-                                               ("≤ 50", "≤ 100") for window in (3, 10)}
-    assert sum(count for count in table.column("n", "observed") if isinstance(count, int)) == 600
 
 
 # The answer of a run: its sentences are in tests/golden/answers.py -------------------
@@ -202,27 +143,6 @@ def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) 
     assert not any("comparable" in note for note in lacking[-1].notes)
 
 
-def test_raw_values_stand_in_a_grid_for_each_window(scenario: Scenario,
-                                                    stored: list[Record]) -> None:
-    many = [replace(record, trial=replace(record.trial, repeat=repeat, seed=repeat))
-            for record in stored for repeat in range(1, 6)]
-    made = finding(scenario, scenario.raw, many)
-    assert "n = 5 here, 1 there" in made.title
-    three, ten = made.tables
-    assert three.column("7000")[5] == "3008/4012 " and ten.column("7000")[6] == "6011/2203f"
-    notes = "\n".join(ten.notes)
-    assert "ARP gives up" in notes and "60 comparable cells" in notes and not three.notes
-
-
-def test_a_trial_stands_beside_its_published_time(scenario: Scenario,
-                                                  stored: list[Record]) -> None:
-    other = replace(stored[0], trial=replace(stored[0].trial, response_bytes=5))
-    table = trials_table([*stored, other], cells_of(scenario, stored))
-    assert table.column("total", "published")[:2] == ["", 107]
-    assert table.column("mark", "published")[:2] == ["", "u"]
-    assert any(re.match("u: the bandwidth was never limited", note) for note in table.notes)
-
-
 # What a figure shows and says of itself -----------------------------------------------
 
 def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
@@ -234,16 +154,6 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
     made = chart(scenario, judge_bars(stored_fetches.bar_figures(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made
-
-
-def test_what_is_left_out_alarms(scenario: Scenario, stored: list[Record]) -> None:
-    records = [replace(stored[0], ok=False, error="x", verdict="skipped"), *stored[1:]]
-    panel = swept_bars.improvement(scenario, scenario.figures[0], records)
-    made = chart(scenario, judge_bars(panel, ()))
-    assert isinstance(made, BarChart)
-    assert made.alarm == "excluded: 1 failed transfer, 1 record without its counterpart"
-    change = made.bars[0].difference
-    assert (change.n, change.excluded.total) == (14, 2)
 
 
 def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
@@ -345,3 +255,198 @@ def test_a_cells_weight_is_shared_by_its_repeats() -> None:
     sample = swept_bars._sample(3, [(cell, 0.5) for cell in cells])
     assert (sample.name, sample.values, sample.weights) == (
         "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])
+
+
+# The report of a run ------------------------------------------------------------------
+
+def zhao(records: Any, **facts: Any) -> Report:
+    return stored_fetches.report("zhao2019", records, **facts)
+
+
+def changed(records: list[Record], **by_place: Record) -> list[Record]:
+    return [by_place.get(f"at{place}", record) for place, record in enumerate(records)]
+
+
+def found_in(report: Report, name: str) -> Finding:
+    return next(each for each in report.findings if each.name == name)
+
+
+def failed(record: Record) -> Record:
+    return replace(record, ok=False, verdict=SKIPPED, error="curl 28: timed out", total_ms=None)
+
+
+def test_a_check_that_is_not_known_any_more_has_its_row(stored: list[Record]) -> None:
+    """Of a run that an older version judged."""
+    refused = replace(stored[40], verdict=FAIL, verdict_reason="RTT: observed 90.000 ms, expected"
+                      " 100 ms; new check: observed 1, asked 2")
+    report = zhao(changed(stored, at5=failed(stored[5]), at40=refused))
+    assert report.checks is not None
+    judged = {row[0]: row[2:] for row in report.checks.rows}
+    assert judged["RTT"] == (126, 1, 1) and judged["size"] == (127, 0, 1)
+    assert judged["new check"] == (None, 1, None)
+    in_real_time = zhao(stored, virtual_time=False).checks
+    assert in_real_time is not None and "model" not in in_real_time.column("check")
+
+
+def test_a_figure_without_its_cells_says_how_to_get_them(stored: list[Record]) -> None:
+    report = zhao(stored[:4])
+    missing = [each.missing for each in report.findings if each.missing]
+    assert len(missing) == 3 and all("./run.sh --scenario zhao2019" in why for why in missing)
+    assert report.findings[0].name == "cells"  # where no figure has rows, the cells speak
+    assert "3 → 10. Of 2 comparisons: 1 faster" in report.answer.sentence
+    spoiled = zhao([failed(record) if record.trial.rtt_ms == 20 else record for record in stored])
+    assert "bucket 20 counts (16 failed transfers)" in found_in(spoiled, "fig5_rtt").missing
+    assert found_in(spoiled, "fig5_bw").chart is not None
+
+
+def test_several_clients_in_the_place_of_another_are_not_told_as_one(stored: list[Record]) -> None:
+    mixed = [replace(record, trial=replace(record.trial, client=("wget", "libcurl")[place % 2]))
+             for place, record in enumerate(stored)]
+    report = zhao(mixed)
+    for name in ("fig5_rtt", "fig5_bw", "fig5_bdp", "raw"):
+        assert "the records mix libcurl and wget in sweep 'grid'" in found_in(report, name).missing
+    assert found_in(report, "raw").title == "paper/zhao2019_raw.csv"
+    assert not found_in(zhao([replace(record, trial=replace(record.trial, client="wget"))
+                             for record in stored]), "raw").missing
+
+
+def test_an_interrupted_run_says_so(stored: list[Record]) -> None:
+    assert "was interrupted" in zhao(stored[:4], state=runs.RUNNING).sentences[-1]
+    assert "was interrupted" not in zhao(stored[:4]).sentences[-1]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_metric_that_is_nothing_in_some_repeats_has_a_percentage(stored: list[Record]) -> None:
+    """Of a baseline that was resampled to nothing, too: it is none, not an error."""
+    network = stored[0].trial.bandwidth_kbps
+    repeats = [replace(record, trial=replace(record.trial, repeat=repeat), total_ms=float(
+        repeat == 1 and record.trial.bandwidth_kbps == network) * record.trial.initcwnd)
+        for record in stored for repeat in (1, 2)]
+    percents = found_in(zhao(repeats), "fig5_rtt").tables[0].column("", "improved")
+    assert percents and all(value == value for value in percents)
+
+
+# What is told where something lacks ---------------------------------------------------
+
+NGINX, PLAIN = stored.load("nginx"), stored.load("nginx_plain")
+
+
+def without_data(trial: stored.Stored) -> stored.Stored:
+    """As if its server had never answered."""
+    return trial.captured(*([packet for packet in stored.read(side)
+                             if not (packet.to_client and packet.payload_bytes)]
+                            for side in (trial.client, trial.server)))
+
+
+# In the packets ----------------------------------------------------------------------
+
+def test_a_server_that_did_not_answer_is_a_failed_verdict() -> None:
+    record = without_data(PLAIN).judge()
+    assert (record.verdict, record.verdict_reason) == (
+        FAIL, "capture: no request with an answer to it")
+
+
+def test_the_certificate_of_ones_own_server_has_no_size_to_compare() -> None:
+    own = json.dumps({"command": "serve {p}", "ca": "/c/root.pem"})
+    mine = NGINX.requested(server=OWN, own_server=own, chain_bytes=0)
+    record = mine.judge()
+    assert record.counts and record.flight_bytes == NGINX.judge().flight_bytes
+
+
+# In the records ----------------------------------------------------------------------
+
+def requested(change: Callable[[Record], Record] = lambda record: record,
+          **lists: list[float]) -> Report:
+    """A question of which zhao2019's golden run knows the answer."""
+    made = registry.own_question("own", Overrides({
+        "rtt_ms": [20, 50, 100], "bandwidth_kbps": [1000], "response_bytes": [9000],
+        "initcwnd": [3, 10], "initrwnd": [27], "queue": ["1000"], **lists}, client="curl"))
+    assert isinstance(made, Study)
+    cells = {replace(trial, scenario="zhao2019") for trial in made.trials}
+    return made.report(RunData(Path("own"), stored_fetches.FACTS, [
+        change(record) for record in stored_fetches.stored("zhao2019") if record.trial in cells]))
+
+
+def names(report: Report) -> list[str]:
+    return [found_in.name for found_in in report.findings]
+
+
+def test_a_map_of_one_window_compares_nothing() -> None:
+    grid: dict[str, list[float]] = {"bandwidth_kbps": [56, 1000]}
+    assert "map" in names(requested(**grid)) and "map" not in names(requested(**grid, initcwnd=[3]))
+
+
+def test_of_a_cell_that_does_not_count_there_is_no_bar() -> None:
+    report = requested(
+        lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1")
+                   if record.trial.rtt_ms == 50 else record)
+    (found,) = (found_in for found_in in report.findings if found_in.name == "bars")
+    assert isinstance(found.chart, GroupChart)
+    assert [(label, [bar is None for bar in bars]) for label, bars in found.chart.groups] == [
+        ("20", [False, False]), ("50", [True, True]), ("100", [False, False])]
+    (table,) = found.tables
+    assert table.rows[1][0] == "50" and set(table.rows[1][1:]) <= {None, ""}
+    assert found.sentence == ("RTT 20 ms: 120 ms with 3, 120 ms with 10; RTT 50 ms: nothing"
+                              " counts; RTT 100 ms: 356 ms with 3, 280 ms with 10.")
+
+
+def test_of_a_map_without_a_square_the_sentence_says_so() -> None:
+    report = requested(lambda record: replace(record, verdict=FAIL), bandwidth_kbps=[56, 1000])
+    (found,) = (found_in for found_in in report.findings if found_in.name == "map")
+    assert found.sentence == "Nothing that was measured counts."
+    assert {cell for row in found.tables[0].rows for cell in row[1:]} == {None}
+
+
+def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
+    report = stored_questions.steps_of(slice(0, -1))
+    assert [found_in.missing.partition(" (")[0] for found_in in report.findings] == [
+        "1 of 2 cells"] * 2
+    assert all("were not measured; measure with ./run.sh" in found_in.missing
+               for found_in in report.findings)
+
+
+def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
+    part = stored_fetches.scenario("dukkipati2010").drawn
+    plain = tuple(replace(each, explained=False) for each in part.populations)
+    assert ablation.explained(replace(part, populations=plain), []) == []
+
+
+# In the files ------------------------------------------------------------------------
+
+def test_sweeps_of_which_raw_values_alone_are_published_are_measured_too() -> None:
+    """The figures of another scenario come along only where something is published of them."""
+    own = RAW_AND_CAUSES.replace("[as_published]", """[[figure]]
+name = "ours"
+title = "Ours"
+kind = "improvement"
+sweep = "grid"
+by = "rtt_ms"
+baseline_initcwnd = 3
+experiment_initcwnd = 10
+metric = "total_ms"
+
+[as_published]""")
+    found = reading.read_scenario(scenario_file.parsed("mine", own))
+    assert found.figures == () and [sweep.name for sweep in found.sweeps] == ["grid"]
+
+
+# What others than the window decided is told ------------------------------------------
+
+def met(stored: list[Record], **columns: object) -> list[Record]:
+    """The run, its first fetch with a window of 10 as if it had met this."""
+    place = next(place for place, record in enumerate(stored) if record.trial.initcwnd == 10
+                 and not record.retransmission_cause)
+    return [*stored[:place], replace(stored[place], **columns),
+            *stored[place + 1:]]  # type: ignore[arg-type]
+
+
+def of_figures(report: Report) -> list[str]:
+    """The sentence and the notes of each figure with a chart."""
+    return [text for found in report.findings if found.chart for text in
+            (found.sentence, " ".join(found.tables[0].notes))]
+
+
+def test_what_does_not_count_is_not_told_of_a_figure(stored: list[Record]) -> None:
+    records = met(stored, limited_by="receive window", verdict="fail", verdict_reason="RTT: x")
+    assert not any("receive window" in text for text in of_figures(
+        stored_fetches.report("zhao2019", records)))

@@ -110,6 +110,10 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
     assert theirs.percent.interval == pytest.approx((25, 100))
     for percent in (-30.0, 0.0, 3.0, 64.3):
         assert of_baseline(bar.difference.as_printed(percent, True)) == pytest.approx(percent)
+    more = replace(bar.difference, sign=-1)  # a rate: experiment / base - 1 of the experiment's
+    assert more.as_printed(50, of_experiment=True) == pytest.approx(100 / 3)
+    assert of_baseline(100 / 3, -1) == pytest.approx(50)
+
     # 4 points apart in theirs, 2.5 in the paper's: theirs decides
     bar = bucket(1000.0, 800.0, percent=of_baseline(29.0))
     assert judged(panel(bar))[0].result.outcome == REPRODUCED

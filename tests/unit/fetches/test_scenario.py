@@ -12,39 +12,13 @@ from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, Study
-from firstflight.runs.results.records import columns_of, read_records
+from firstflight.runs.results.records import columns_of
 from firstflight.study.fetches.record import METRICS, Record
-from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
 from firstflight.study.users import findings
 from tests.golden import stored
-from tests.unit.fetches.conftest import GOLDEN
-from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, scenario_of, small
-
-
-def test_zhao2019_is_the_published_grid(scenario: Scenario) -> None:
-    assert [figure.name for figure in scenario.figures] == ["fig5_rtt", "fig5_bw", "fig5_bdp"]
-    assert scenario.head.text == scenario_file.find("zhao2019").text
-    (grid,) = scenario.sweeps
-    assert len(grid.networks) == 64 and grid.count == 128
-    assert (grid.initcwnd, grid.client) == ((3, 10), "curl")
-    assert [grid.lists[name] for name in ("response_bytes", "initrwnd", "congestion_control",
-                                          "uplink_kbps")] == [(9000,), (27,), ("cubic",), (None,)]
-
-
-def test_marrama2012_is_what_they_measured() -> None:
-    scenario = scenario_of("marrama2012")
-    (headers,) = {record.header_bytes for record in read_records(
-        GOLDEN.parent / "marrama2012_trials.csv", Record)}
-    assert {(sweep.lists["response_bytes"], sweep.lists["initrwnd"])
-            for sweep in scenario.sweeps} == {((28 * 1448 - (headers or 0),), (60,))}
-    networks = {figure.name: scenario.sweep(figure.sweep).networks
-                for figure in scenario.figures}
-    assert networks["fig2"] == ((140, 1200),)
-    assert [rtt for rtt, _ in networks["fig5_rtt"]] == [20, 50, 100, 200, 500, 1000, 3000]
-    assert networks["fig5_bdp"] == ((50, 160), (100, 400), (100, 800), (200, 2000), (400, 2000))
-    assert networks["fast"] == ((20, 1200), (20, 100000))
+from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
 
 def test_one_value_needs_no_brackets(tmp_path: Path) -> None:

@@ -13,27 +13,21 @@ import pytest
 
 from firstflight.base import stats
 from firstflight.base.errors import FirstFlightError
-from firstflight.base.quantity import Quantity
-from firstflight.findings.charts import BarChart
-from firstflight.findings.difference import Excluded, of_baseline
+from firstflight.findings.difference import Excluded
 from firstflight.findings.render import text
 from firstflight.runs import scenario_file
-from firstflight.runs.kinds import RunData, Study
-from firstflight.study.fetches.answer import answer_of_cells
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
-from firstflight.study.fetches.figures.bar_cells import beside_baseline, by_cell, weighted_cells
-from firstflight.study.fetches.figures.cells import CellSetting, changes
+from firstflight.study.fetches.figures.bar_cells import by_cell, weighted_cells
 from firstflight.study.fetches.figures.grid import mean_interval, cell_difference
 from firstflight.study.fetches.figures.swept_bars import improvement, window_sweep
-from firstflight.study.fetches.record import METRICS, Record
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from tests.golden import stored as trials, stored_fetches, stored_questions
-from tests.golden.stored_fetches import FACTS
+from tests.golden import stored_fetches, stored_questions
 from tests.golden.stored_questions import FOLDER, took
 
 
@@ -129,11 +123,6 @@ def test_missing_cells_name_the_command(scenario: Scenario, stored: list[Record]
     assert why_missing(scenario, []).endswith("run.sh --scenario zhao2019")
 
 
-def test_a_bucket_of_failures_says_so(scenario: Scenario, stored: list[Record]) -> None:
-    records = changed(stored, lambda trial: trial.rtt_ms == 5000, fail)
-    assert "bucket >3000 counts (16 failed transfers)" in why_missing(scenario, records)
-
-
 def test_records_of_other_networks_do_not_enter(scenario: Scenario,
                                                 stored: list[Record]) -> None:
     others = [replace(record, trial=replace(record.trial, **{key: value}), total_ms=1e9)
@@ -176,17 +165,6 @@ def test_intervals_cover_the_truth_and_repeat_exactly(scenario: Scenario,
     assert panel == improvement(scenario, scenario.figures[0], repeats)
 
 
-def test_two_repeats_that_differ_have_an_interval_of_some_width(
-        scenario: Scenario, stored: list[Record]) -> None:
-    twice = [replace(record, trial=replace(record.trial, repeat=repeat),
-                     total_ms=(record.total_ms or 0) + 10 * repeat * record.trial.initcwnd)
-             for record in stored for repeat in (1, 2)]
-    for bucket in improvement(scenario, scenario.figures[0], twice).bars:
-        assert bucket.difference.absolute.interval is not None
-        assert bucket.difference.absolute.interval[
-            0] < bucket.difference.absolute.value < bucket.difference.absolute.interval[1]
-
-
 def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
         scenario: Scenario, stored: list[Record]) -> None:
     twice = [replace(record, trial=replace(record.trial, repeat=repeat))
@@ -215,15 +193,6 @@ def test_the_interval_of_the_mean_of_a_single_cell() -> None:
     assert interval is not None and interval == mean_interval(values)
     mean, error = sum(values) / 50, 1.96 * statistics.stdev(values) / 50 ** 0.5
     assert interval == pytest.approx((mean - error, mean + error), abs=0.3)
-
-
-def test_what_can_be_had_is_had_although_a_bar_failed(scenario: Scenario,
-                                                      stored: list[Record]) -> None:
-    records = changed(stored, lambda trial: trial.bandwidth_kbps == 56, fail)
-    made, missing = kinds.bar_figures(scenario, records)
-    assert list(made) == ["fig5_rtt", "fig5_bdp"]
-    assert list(missing) == ["fig5_bw"] and "bucket 56" in missing["fig5_bw"]
-    assert len(kinds.bar_figures(scenario, stored[:9])[1]) == 3
 
 
 def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
@@ -257,20 +226,6 @@ def test_what_chance_decides_is_not_called_exact(changed: dict[str, Any], exact:
                             {(other, initcwnd): cells[cell, initcwnd] for initcwnd in (3, 10)},
                       other, (3, 10))
     assert found is not None and found.lossless is exact
-
-
-def test_a_window_sweep_stands_beside_the_published_times() -> None:
-    sweep = stored_fetches.bar_figures("marrama2012")["fig2"]
-    assert [bar.label for bar in sweep.bars] == ["3", "6", "10", "16", "26", "42"]
-    assert [bar.published.level for bar in sweep.bars] == [808, 681, 665, 641, 641, 642]
-    first, second = sweep.bars[:2]
-    assert first.difference.absolute.value == 0 and first.difference.n == 1 and sweep.n == 6
-    assert second.difference.absolute.value == pytest.approx(
-        first.difference.experiment.value - second.difference.experiment.value)
-    beside = beside_baseline(sweep)
-    assert beside[0].published.absolute is None
-    assert (beside[1].published.absolute, beside[1].published.error) == (127, 6)
-    assert beside[1].published.percent == pytest.approx((1 - 681 / 808) * 100)
 
 
 def test_what_a_window_sweep_lacks_of_its_baseline_is_counted_once() -> None:
@@ -319,26 +274,6 @@ def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> No
         assert [sample.name for sample in panel.samples] == ["IW 3", "IW 10"]
 
 
-def test_of_a_metric_of_which_more_is_better_the_gain_improves(
-        scenario: Scenario, stored: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any column that is declared a metric can be a figure's."""
-    monkeypatch.setitem(METRICS, "request_bytes", Quantity(
-        "request_bytes", "the rate", "kbit/s", head="rate", more_is_better=True))
-    faster = [replace(record, request_bytes=150 if record.trial.initcwnd == 10 else 100)
-              for record in stored]
-    figure = replace(scenario.figures[0], metric="request_bytes")
-    panel = improvement(scenario, figure, faster)
-    for bucket in panel.bars:
-        assert (bucket.difference.base.value,
-                bucket.difference.experiment.value) == pytest.approx((100, 150))
-        assert (bucket.difference.absolute.value,
-                bucket.difference.percent.value) == pytest.approx((50, 50))
-    assert panel.metric.unit == "kbit/s"
-    # base / experiment - 1 is there experiment / base - 1, of the experiment's value.
-    printed = panel.bars[0].difference.as_printed(50, of_experiment=True)
-    assert printed == pytest.approx(100 / 3) and of_baseline(printed, -1) == pytest.approx(50)
-
-
 @pytest.mark.parametrize(("rtts", "row"), [
     ({200}, ("fig5_rtt", "3 → 10", "177 ms", "26.8 %", "45.2 ms", "7.6 %")),
     ({20, 200}, ("fig5_rtt", "3 → 10", "6.8 to 177 ms", "5.3 to 26.8 %", "9.6 to 45.2 ms",
@@ -355,31 +290,6 @@ def test_a_part_has_the_buckets_that_it_measured(stored: list[Record], rtts: set
 
 
 # The goodput of a transfer ------------------------------------------------------------
-
-def test_a_record_has_the_bits_of_the_body_over_the_total_time() -> None:
-    record = trials.load("iw10").judge()
-    assert record.total_ms is not None
-    assert record.goodput_kbps == pytest.approx(
-        record.trial.response_bytes * 8 / record.total_ms)
-    assert trials.load("iw10").said("fetch", ok=False).judge().goodput_kbps is None
-
-
-def test_a_figure_of_goodput_gains_where_times_are_saved(
-        scenario: Scenario, stored: list[Record]) -> None:
-    figure = replace(scenario.figures[0], metric="goodput_kbps", published="", panel="")
-    records = [replace(record, goodput_kbps=72_000 / (record.total_ms or 1))
-               for record in stored]
-    study = Study(KIND, replace(scenario, figures=(figure,), claims=(), users=None, drawn=None,
-                                raw=None, as_published=None), (), whole=True)
-    run = RunData(trials.FOLDER, FACTS, records)
-    (finding,) = (each for each in study.report(run).findings if each.name == "fig5_rtt")
-    assert isinstance(finding.chart, BarChart) and finding.chart.unit == "kbit/s"
-    changes = [bar.difference for bar in finding.chart.bars]
-    assert all(min(change.absolute.value, change.percent.value) >= 0 for change in changes)
-    improved = finding.tables[0].column("", "improved")
-    assert improved[2] == pytest.approx(  # RTT 100 ms: more bits a ms with 10 segments
-        changes[2].absolute.value)
-    assert "gain" in finding.sentence and "kbit/s" in finding.sentence
 
 
 # Every kind of figure -------------------------------------------------------------------
@@ -468,20 +378,3 @@ def test_a_pair_of_windows_has_one_figure_and_a_title_that_names_it(
     claimed = {claim.figure for claim in changed.claims}
     assert claimed == {claim.figure for claim in scenario.claims} & {
         figure.name for figure in changed.figures}
-
-
-@pytest.mark.parametrize("largest_ms, said", [(500.0, True), (400.0, False), (300.0, False)])
-def test_a_window_is_the_fastest_only_where_no_other_takes_as_long(largest_ms: float,
-                                                                   said: bool) -> None:
-    record = next(record for record in stored_fetches.stored("zhao2019") if record.counts)
-    cells = [CellSetting(trial, (replace(record, trial=trial, total_ms=total_ms),))
-             for window, total_ms in ((4, 600.0), (10, 400.0), (32, largest_ms))
-             for trial in [replace(record.trial, initcwnd=window)]]
-    sentence = answer_of_cells(cells, changes(cells), False).sentence
-    assert ("10 is the fastest" in sentence) == said
-
-
-@pytest.mark.parametrize("kind", FIGURES)
-def test_the_functions_that_a_kind_of_figure_names_are_there(kind: str) -> None:
-    for name in filter(None, (FIGURES[kind].make, FIGURES[kind].bars_of_sweep)):
-        assert callable(kinds.function(name))

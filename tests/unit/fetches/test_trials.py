@@ -25,7 +25,6 @@ from firstflight.study.fetches import reading
 from firstflight.study.fetches.scenario import tcp
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.sweep import Sweep, bucket_value, cell_key
-from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND, apply, expand
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.observed import EXACT
@@ -37,10 +36,6 @@ from tests.running import run_program
 from tests.transfers import transfer
 from tests.unit.core.example import whole
 from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
-
-PLAIN = Trial(scenario="s", rtt_ms=20.0, bandwidth_kbps=56.5, uplink_kbps=56.5, queue_packets=1000,
-              loss_percent=0.0, initcwnd=3, initrwnd=27, congestion_control="cubic", client="curl",
-              response_bytes=9000, repeat=1)
 
 
 def lists(**values: Sequence[float]) -> Overrides:
@@ -54,15 +49,6 @@ def test_every_scenario_expands(name: str) -> None:
     trials = made.trials
     assert trials and len(set(trials)) == len(trials) == len({trial.id for trial in trials})
     assert made.head.claim.endswith(".")
-
-
-def test_an_id_names_what_a_trial_is_asked() -> None:
-    trial = PLAIN
-    assert trial.id == "rtt20-bw56.5-up56.5-q1000-iw3-rw27-cubic-curl-9000B-1"
-    lossy = replace(trial, loss_percent=2.0, seed=7, burst_bytes=10, gap_ms=5.0, earlier_bytes=9)
-    assert lossy.id == ("rtt20-bw56.5-up56.5-q1000-loss2-seed7-iw3-rw27-cubic-curl-after9B"
-                        "-9000B-burst10-gap5-1")
-    assert replace(lossy, part="avgdc", sample=4).id == "avgdc-4-iw3-1"
 
 
 def test_trials_of_one_network_are_adjacent_and_windows_alternate(tmp_path: Path) -> None:
