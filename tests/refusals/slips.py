@@ -70,6 +70,7 @@ REFUSALS = [
     ("--jobs -1", "'-1' is not a whole number above 0"),
     ("--jobs 0", "'0' is not a whole number above 0"),
     ("--seed abc", "'abc' is not a whole number"),
+    ("--format png,gif", "'gif' is none of png, svg, pdf"),
     ("--jobs 1 --jobs 2", "--jobs: is given twice"),
     ("--seed 1 --seed=2", "--seed: is given twice"),
     ("--name a --name b", "--name: is given twice"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import re
@@ -19,8 +18,7 @@ import experiment
 import plot
 from docs import update
 from firstflight.base import __version__, command_line
-from firstflight.base.command_line import (Parser, picture_formats, positive_number, run_main,
-                                           whole_numbers, write_crash)
+from firstflight.base.command_line import Parser, run_main, write_crash
 from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, MESSAGE_CHARACTERS, UNREAD, USAGE,
                                      FirstFlightError, UsageError, mark_resumable, one_line)
 
@@ -143,23 +141,6 @@ def test_a_parser_says_one_line_and_knows_the_version(capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as shown:
         parser.parse_args(["--version"])
     assert shown.value.code == 0 and capsys.readouterr().out == f"First Flight {__version__}\n"
-
-
-def test_lists_and_counts_are_read_or_refused_by_what_they_should_be() -> None:
-    assert whole_numbers("3,10") == [3, 10]
-    assert positive_number("1") == 1
-    for read, word, said in ((whole_numbers, "3,x", "'x' is not a whole number"),
-                             (positive_number, "0", "'0' is not a whole number above 0"),
-                             (positive_number, "x", "'x' is not a whole number above 0")):
-        with pytest.raises(argparse.ArgumentTypeError) as refused:
-            read(word)
-        assert str(refused.value) == said
-
-
-def test_formats_of_figures() -> None:
-    assert picture_formats("svg,PNG,svg") == ("svg", "png")
-    with pytest.raises(argparse.ArgumentTypeError, match="^'gif' is none of png, svg, pdf$"):
-        picture_formats("png,gif")
 
 
 def test_a_mistake_of_ours_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as some
 
 from firstflight.findings.charts import is_wide
-from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, OUTCOMES, REBUILT, REPRODUCED,
-                                         UNDECIDED, ComparedNumber, Ends, Published, Result, counts,
-                                         equivalent, judge as judge_numbers, larger, outcome_of,
-                                         summary)
+from firstflight.findings.claims import (
+    DIRECTION, NOT_REPRODUCED, OUTCOMES, REBUILT, REPRODUCED, UNDECIDED, ComparedNumber,
+    Ends, Published, Result, counts, equivalent, judge as judge_numbers, larger,
+    summary,
+)
 from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.runs import scenario_file
 from firstflight.study import compare
@@ -262,14 +263,6 @@ def test_every_number_of_a_bar_has_to_agree() -> None:
     assert judge_numbers([far, ComparedNumber(10, 10, 1, (-5, 25))]).outcome == NOT_REPRODUCED
 
 
-def test_a_published_zero_has_no_direction() -> None:
-    assert judge_numbers([exactly(5, 0, 1), exactly(20, 10, 1)]).outcome == DIRECTION
-
-
-def test_nothing_published_has_no_result() -> None:
-    assert judge_numbers([]) == Result("", "")
-
-
 @settings(max_examples=40)
 @given(some.lists(some.tuples(numbers, numbers, widths, widths, widths, widths), min_size=1,
                   max_size=3))
@@ -303,11 +296,6 @@ def test_larger_is_what_is_so_whatever_the_data_leave_open(first: Ends, second: 
     ((5, 9), UNDECIDED), ((5.1, 9), NOT_REPRODUCED), ((-9, -5.1), NOT_REPRODUCED)])
 def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, word: str) -> None:
     assert equivalent(difference, 5) == word
-
-
-def test_words() -> None:
-    assert [outcome_of(True), outcome_of(False, True), outcome_of(False)] == [
-        REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 
 def test_results_are_counted_and_told() -> None:

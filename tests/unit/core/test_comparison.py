@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-import experiment
 from firstflight.base.errors import UsageError
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, Record
@@ -209,9 +208,3 @@ def test_runs_without_a_common_cell_and_of_nothing() -> None:
 def test_names_tell_runs_apart(tmp_path: Path) -> None:
     folders = [tmp_path / "a" / "1", tmp_path / "a" / "2", tmp_path / "b" / "3"]
     assert list(compared_runs.names(folders).values()) == ["1", "2", "b"]
-
-
-@pytest.mark.parametrize("flags", [["--compare", "one"], ["--compare", "missing", "other"]])
-def test_wrong_runs_are_one_line(flags: list[str]) -> None:
-    with pytest.raises(Exception, match="two or more runs|there is no such run"):
-        experiment.main(flags)

@@ -1,4 +1,4 @@
-"""Scenario files of any kind: their head, their tables, their sysctls."""
+"""Scenario files of any kind: head, tables, sysctls, and what is published beside them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy
 import pytest
 
 from firstflight.base.errors import USAGE, UsageError
@@ -13,8 +14,10 @@ from firstflight.runs import scenario_file, schema
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.runs.sysctls import KNOWN, sysctls_of
+from firstflight.study.scenario import curves, published
+from firstflight.study.scenario.curves import CdfCurve, network_curve, size_curve
+from firstflight.study.scenario.published import PAPER
 from firstflight.testbed.network.kernel import TCP_SYSCTLS
-
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 
@@ -162,29 +165,12 @@ def test_a_table_becomes_the_dataclass() -> None:
                            ("x",), 7)
 
 
-def test_the_class_is_the_list_of_keys() -> None:
-    assert schema.keys_of(Example) == (
-        "name", "rtt_ms", "initcwnd", "kind", "warm", "baseline", "loss_percent", "by", "values",
-        "labels")
-
-
 @pytest.mark.parametrize(("change", "words"), [
     ({"initcwmd": 3}, "here: unknown key 'initcwmd' (did you mean 'initcwnd'?); known: name, "),
     ({"place": 3}, "here: unknown key 'place'"),
     ({"loss": 3}, "here: unknown key 'loss'"),
-    ({"name": 3}, "here: name has to be a string, it is 3"),
-    ({"name": "../a"}, "here: name becomes a file name: a-z, 0-9 and _ only"),
-    ({"rtt_ms": 20}, "here: rtt_ms: has to be a list of numbers, it is 20"),
-    ({"rtt_ms": []}, "here: rtt_ms: has to be a list of numbers, it is []"),
-    ({"rtt_ms": [20, 20.0]}, "here: rtt_ms: has a value twice"),
-    ({"rtt_ms": [20, -1]}, "here: rtt_ms: an RTT of -1 ms is out of range"),
-    ({"initcwnd": "3"}, "here: initcwnd: '3' is not a number"),
-    ({"initcwnd": 3.5}, "here: initcwnd: 3.5 is not a whole number"),
-    ({"kind": "fanci"}, "here: kind: unknown 'fanci' (did you mean 'fancy'?); known: plain,"),
     ({"warm": 1}, "here: warm has to be true or false, it is 1"),
-    ({"baseline": 0}, "here: baseline: an initial window of 0 segments"),
     ({"baseline": 10}, "here: compares 10 with itself"),
-    ({"loss_percent": [0, 101]}, "here: loss_percent: a loss rate of 101 %"),
     ({"by": "initcwnd", "values": [0]}, "here: values: an initial window of 0 segments"),
     ({"labels": [1]}, "here: labels has to be a string, it is 1"),
 ])
@@ -194,31 +180,12 @@ def test_a_fault_names_table_and_key(change: dict[str, Any], words: str) -> None
     assert str(caught.value).startswith(words) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", LEAST)
-def test_a_required_key_is_missed(name: str) -> None:
-    with pytest.raises(UsageError, match=f"^here: {name} is missing$"):
-        schema.read(Example, {key: value for key, value in LEAST.items() if key != name}, "here")
-
-
 def test_tables_have_defaults_and_names() -> None:
     raw = {"net": [{"name": "a"}, {"name": "b", "initcwnd": 3}]}
     first, second = schema.read_tables(Example, raw, "net", "file",
                                        defaults={"rtt_ms": [1], "initcwnd": 10})
     assert (first.initcwnd, second.initcwnd) == (10, 3)
     assert schema.read_tables(Example, {}, "net", "file") == ()
-
-
-@pytest.mark.parametrize(("tables", "words"), [
-    ([LEAST, LEAST], 'file: [[net]] "a": there are two of them'),
-    ([{"name": 3}], "file: [[net]] 1: name has to be a string"),
-    ([{**LEAST, "colour": 1}], "file: [[net]] \"a\": unknown key 'colour'"),
-    ({"a": 1}, "file: net has to be tables, [[net]]"),
-    ([1], "file: net has to be tables, [[net]]"),
-])
-def test_faults_of_tables(tables: Any, words: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        schema.read_tables(Example, {"net": tables}, "net", "file")
-    assert str(caught.value).startswith(words)
 
 
 def test_a_table_that_is_none() -> None:
@@ -231,12 +198,6 @@ def test_lists_may_repeat_or_be_empty_where_that_is_said() -> None:
     share = schema.number("shares_percent")
     assert schema.values(share, distinct=False)([50, 50], "here") == (50, 50)
     assert schema.values(share, empty=True)([], "here") == ()
-
-
-@pytest.mark.parametrize("name", ["", "cu bic", "; rm", "a" * 16, 3])
-def test_what_no_algorithm_is_called(name: Any) -> None:
-    with pytest.raises(UsageError, match="here: .* is not the name of an algorithm"):
-        schema.number("congestion_control")(name, "here")
 
 
 # Sysctls ------------------------------------------------------------------------------
@@ -260,3 +221,161 @@ def test_a_value_of_one_word() -> None:
     assert sysctl_read("net.ipv4.tcp_rmem", "1 2 3")
     with pytest.raises(UsageError, match="here: .*tcp_rmem = '1 2 3' is not a number or a word"):
         sysctl_read("net.ipv4.tcp_rmem", "1 2 3", one_word=True)
+
+
+# Published values and curves ----------------------------------------------------------
+
+def test_published_files_are_read_as_they_stand() -> None:
+    rtt = published.buckets("paper_figure5.csv", "RTT")
+    assert len(rtt) == 8 and rtt[">3000"].absolute == 3387.37
+    assert {(each.error, each.error_points) for each in rtt.values()} == {(0, 0)}, "not stated"
+    assert published.buckets("paper_figure6.csv")["56"].percent == 17.92
+    assert published.buckets("paper_figure7.csv")["7"].responses_percent == 65.07
+    assert len(published.fetches("zhao2019_raw.csv")) == 128
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("a,b\n1,2\n", "has no column responses_percent"),
+    ("bucket,responses_percent,absolute_ms,percent\n1,2,x,4\n", "absolute_ms 'x'"),
+    ("bucket,responses_percent,absolute_ms,percent\n1,2\n", "absolute_ms ''"),
+    ("# only a comment\n", "has no column"),
+])
+def test_a_damaged_published_file_is_named(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(UsageError, match=f"paper/p.csv: .*{words}"):
+        published.buckets("p.csv", folder=tmp_path)
+    with pytest.raises(UsageError, match="none.csv: cannot be read"):
+        published.fetches("none.csv", folder=tmp_path)
+    with pytest.raises(UsageError, match="no panel 'RTTT'"):
+        published.buckets("paper_figure5.csv", "RTTT")
+
+
+@pytest.mark.parametrize("file", ["../README.md", "/etc/passwd", "..", "", "a\nb.csv"])
+def test_a_published_file_lies_in_paper(tmp_path: Path, file: str) -> None:
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "README.md").write_text("initcwnd,rtt_ms,bandwidth_kbps,total_s\n3,20,1000,1\n")
+    for read in (published.buckets, published.fetches, published.source):
+        with pytest.raises(UsageError, match="published numbers: .* cannot be the name of a file"):
+            read(file, folder=tmp_path / "paper")
+
+
+def test_published_times_and_what_is_lacking(tmp_path: Path) -> None:
+    windows = published.buckets("paper_figure2.csv")
+    assert windows["3"].level == 489.81 and windows["3"].absolute is None
+    rows = published.buckets("marrama2012.csv", "FAST")
+    assert (rows["100000"].absolute, rows["100000"].percent) == (None, 20)
+    assert published.buckets("marrama2012.csv", "IW")["3"].error == 3
+    assert published.source("marrama2012.csv").startswith("Marrama and Dubie 2012")
+    (tmp_path / "p.csv").write_text("bucket,total_ms,percent\n1,x,\n")
+    with pytest.raises(UsageError, match="total_ms 'x' is not a number"):
+        published.buckets("p.csv", folder=tmp_path)
+
+
+# Curves -------------------------------------------------------------------------------
+
+def test_web_search_sizes_have_the_published_quantiles_and_mean() -> None:
+    curve = size_curve("web_search")
+    assert curve.quantile(numpy.array([0.1, 0.5, 0.9])) == pytest.approx([2600, 8830, 17000],
+                                                                         rel=0.03)
+    even = (numpy.arange(20_000) + 0.5) / 20_000
+    assert curve.quantile(even).mean() == pytest.approx(10_500, rel=0.03)
+    assert curve.at(curve.quantile(even)) == pytest.approx(numpy.maximum(even, curve.cdf[0]))
+
+
+def test_an_unknown_series_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'web_search'"):
+        size_curve("websearch")
+    with pytest.raises(UsageError, match="has no series 'rtt_ms Avg'"):
+        network_curve("rtt_ms", "Avg")
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), 95])
+def test_an_unknown_percentile_is_an_error(share: float) -> None:
+    with pytest.raises(UsageError, match="^paper/paper_figure1_cdf.csv, web_search: a percentile"
+                                         f" is a share between 0 and 1, not {share:g}$"):
+        size_curve().quantile(share)
+
+
+@pytest.mark.parametrize("values, cdf, message", [
+    ((), (), "two points"), ((1.0, 3.0, 2.0), (0.1, 0.2, 0.3), "value 2 follows 3"),
+    ((1.0, 2.0), (0.5, 0.4), "cdf 0.4 follows 0.5"), ((1.0, 2.0), (0.5, 1.4), "within 0 to 1"),
+    ((1.0, 2.0, 3.0), (0.1, 0.5, 1.1), "from 0.1 to 1.1"), ((1.0, 2.0), (-0.1, 0.9), "within 0"),
+    ((1.0, 2.0), (0.5, 0.5), "must rise"), ((1.0,), (0.5, 0.9), "found 1 and 2"),
+    ((0.0, 2.0), (0.5, 0.9), "positive"), ((1.0, float("nan")), (0.5, 0.9), "not sorted")])
+def test_a_bad_curve_says_what_is_wrong(values: tuple[float, ...], cdf: tuple[float, ...],
+                                        message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        CdfCurve("somewhere", values, cdf)
+
+
+def test_a_bad_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="paper_figure1_cdf.csv: cannot be read"):
+        size_curve(folder=tmp_path)
+    text = (PAPER / "paper_figure1_cdf.csv").read_text(encoding="utf-8")
+    (tmp_path / "paper_figure1_cdf.csv").write_text(text.replace("0.0198", "many", 1))
+    with pytest.raises(UsageError, match="paper_figure1_cdf.csv.*many"):
+        size_curve(folder=tmp_path)
+
+
+def test_a_tail_is_continued_only_where_percentile_98_is_known() -> None:
+    assert size_curve("top100_sites").cdf[-1] < 0.95
+    beyond_50_segments = 1 - float(size_curve().at(numpy.array(50 * 1430.0)))
+    assert beyond_50_segments == pytest.approx(0.0011, abs=0.0006)  # Figure 7: 0.11 %
+    beyond_3_s = 1 - float(network_curve("rtt_ms", "AvgDC").at(numpy.array(3000.0)))
+    assert beyond_3_s == pytest.approx(0.0008, abs=0.0006)  # Figure 5: 0.08 %
+
+
+def test_a_tail_falls_as_the_percentiles_before_it_do() -> None:
+    """From 95 % at 10 to 99 % at 50 the rest falls as 1/x, and so it goes on, to nothing at 200."""
+    values, cdf = (1.0, 10.0, 50.0, 60.0), (0.1, 0.95, 0.99, 1.0)
+    made = CdfCurve("somewhere", values, cdf).continued(200.0)
+    assert made.values[:3] == values[:3] and made.values[-1] == pytest.approx(200)
+    assert made.cdf[:3] == cdf[:3] and made.cdf[-1] == pytest.approx(1.0) and len(made.cdf) == 35
+    at = made.values[18]
+    assert at == pytest.approx(50 * 2.0)  # half-way, as the points are spaced
+    left = 0.01 * (50 / at - 0.25) / (1 - 0.25)
+    assert made.cdf[18] == pytest.approx(1 - left)
+
+
+def test_a_tail_needs_one_percentile_before_it_and_the_last_may_be_98() -> None:
+    made = CdfCurve("somewhere", (1.0, 10.0, 20.0), (0.0, 0.98, 1.0)).continued(200.0)
+    assert made.values[:2] == (1.0, 10.0) and made.values[-1] == pytest.approx(200)
+
+
+def test_each_quantity_goes_on_to_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two ends are the same number, as it happens."""
+    monkeypatch.setattr(curves, "BANDWIDTH_ENDS_KBPS", (9.6, 20_000.0))
+    ends = {quantity: network_curve(quantity, "AvgDC").values[-1]
+            for quantity in ("rtt_ms", "bandwidth_kbps")}
+    assert ends == {"rtt_ms": 10_000.0, "bandwidth_kbps": pytest.approx(20_000.0)}
+
+
+@pytest.mark.parametrize("values, cdf, highest", [
+    ((1.0, 2.0), (0.98, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.97, 1.0), 9.0),
+    ((1.0, 2.0, 3.0), (0.1, 1.0, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.99, 1.0), 2.0),
+    ((2.0, 2.0, 3.0), (0.1, 0.99, 1.0), 9.0)])
+def test_other_curves_stay_as_they_are(values: tuple[float, ...], cdf: tuple[float, ...],
+                                       highest: float) -> None:
+    curve = CdfCurve("somewhere", values, cdf)
+    assert curve.continued(highest) is curve
+
+
+def test_below_a_curve_there_is_nothing_and_beyond_it_its_last_share() -> None:
+    curve = CdfCurve("somewhere", (10.0, 15.0, 20.0), (0.2, 0.5, 0.8))
+    assert curve.at(numpy.array([5.0, 10.0, 15.0, 25.0])) == pytest.approx([0.0, 0.2, 0.5, 0.8])
+    assert curve.quantile(numpy.array([0.0, 0.5, 1.0])) == pytest.approx([10.0, 15.0, 20.0])
+    with pytest.raises(UsageError, match="somewhere: percentiles are shares"):
+        curve.quantile(numpy.array([0.5, 1.5]))
+
+
+def test_a_tail_is_the_same_on_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy's powers differ in the last place between processors; nobody's responses may."""
+    here = size_curve()
+    exact = numpy.geomspace
+
+    def elsewhere(*requested: float) -> object:
+        return numpy.nextafter(exact(*requested), numpy.inf)
+
+    monkeypatch.setattr(numpy, "geomspace", elsewhere)
+    there = size_curve()
+    assert (there.values, there.cdf) == (here.values, here.cdf)

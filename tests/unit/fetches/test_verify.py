@@ -15,7 +15,6 @@ import pytest
 from firstflight.base.comparison import Comparison
 from firstflight.model.predict import predict
 from firstflight.model.receiver import receive_window
-from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.server import NEWER
@@ -23,13 +22,13 @@ from firstflight.study.fetches.verify import path
 from firstflight.study.fetches.verify.evidence import Evidence
 from firstflight.study.fetches.verify.integrity import INTEGRITY
 from firstflight.study.fetches.verify.observed import EXACT, REAL_TIME, Observed
-from firstflight.study.fetches.verify.verify import ON_THE_WIRE, every_check, judge_fetch
+from firstflight.study.fetches.verify.verify import ON_THE_WIRE, judge_fetch
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import read_exchange
 from tests.golden import stored
 from tests.golden.stored import Stored
 from tests.transfers import transfer
-from tests.unit.fetches.tampering import cut, drops, later, without
+from tests.unit.fetches.tampering import drops, later, without
 
 
 PLAIN, RESUMED, NEWEST = (stored.load(name) for name in ("iw10", "https_resumed", "mldsa"))
@@ -68,22 +67,6 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
     fails(drops(0, 1)(lossy), "lost packets", exact=False)
     record = fails(drops(0, 1)(stored.load("https_resumed")), "path")  # both connections are judged
     assert "0 lost to client at random, expected 1" in record.verdict_reason
-
-
-def test_the_table_of_checks_counts_what_each_refused(good: Stored) -> None:
-    """Passed, failed, not judged. A transfer that was no measurement is not judged further."""
-    seconds_late, in_real_time = later("fetch", "total_ms", 1.1), good.requested(rtt_ms=110.0)
-    records = [good.judge(), good.said("fetch", exit_status=18).judge(), seconds_late(good).judge(),
-               cut("server", 20, known=False)(good).judge(), in_real_time.judge(exact=False)]
-    counted = {row[0]: row[2:] for row in checks.table(every_check(), records, exact=True).rows}
-    assert counted.keys() == {check.name for check in every_check() if not check.seldom}
-    assert counted["exit status"] == (4, 1, 0)
-    assert counted["capture"] == (3, 1, 1)
-    assert counted["RTT"] == (0, 1, 4)
-    assert counted["model"] == (2, 1, 2)
-    table = checks.table(every_check(), records[:1], exact=False)
-    assert [row[0] for row in table.rows] == [
-        name for name in counted if name not in {"path", "causes", "model", "model latency"}]
 
 
 def evidence_of(trial: Stored) -> Evidence:
