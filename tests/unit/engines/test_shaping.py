@@ -78,18 +78,6 @@ def test_what_is_random_is_seeded_and_says_so() -> None:
     assert Netem(delay_ms=5, seed=7).options == Netem(delay_ms=5).options
 
 
-def test_the_star_delays_and_loses_first_and_queues_then() -> None:
-    to_client, to_server = star_ports(STAR)
-    assert to_client.commands == [
-        "tc qdisc replace dev s1-eth1 root handle 1: netem delay 50000us limit 1000000"
-        " loss random 2% seed 7",
-        "tc qdisc replace dev s1-eth1 parent 1:1 handle 2: netem rate 1000000bit limit 20"]
-    assert to_server.commands == [
-        "tc qdisc replace dev s1-eth2 root handle 1: netem delay 50000us limit 1000000",
-        "tc qdisc replace dev s1-eth2 parent 1:1 handle 2: netem rate 500000bit limit 20"]
-    assert [qdisc.random for qdisc in to_client.qdiscs] == [True, False]
-
-
 def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
     port, _ = star_ports(STAR)
     outer, inner = port.qdiscs
@@ -199,12 +187,6 @@ def test_a_threshold_that_nobody_requested_is_a_difference() -> None:
     bucket, queue = reported(port)
     marked = replace(queue, options=queue.options + attribute(7, bytes([9, 0, 0, 0])))
     assert port.differences([bucket, marked]) == ["fq_codel ce_threshold_us 9, requested none"]
-
-
-def test_the_kind_of_another_queue_is_compared() -> None:
-    assert PACED.commands == ["tc qdisc replace dev s1-eth1 root handle 1: fq"]
-    assert PACED.differences(installed(PACED, Queue("pfifo", ""))) == [
-        "qdisc 1: pfifo, requested fq"]
 
 
 @pytest.mark.parametrize(("at", "value", "name"), [
