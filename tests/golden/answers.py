@@ -15,9 +15,11 @@ from unittest.mock import patch
 
 import numpy
 
+from firstflight.base.stats import Estimate
 from firstflight.findings.findings import Answer, Statement
 from firstflight.model.predict import predict
 from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import FAIL, PASS
 from firstflight.runs.scenario_file import parsed
 from firstflight.study import registry
 from firstflight.study.cliff import findings as cliff_findings, search
@@ -27,14 +29,20 @@ from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify import notes
-
 from firstflight.study.fetches.verify.transfers import computed
 from firstflight.study.load import analysis, findings as load_findings
-from firstflight.study.load.analysis import Runs
+from firstflight.study.load.analysis import Distribution, Runs
 from firstflight.study.load.scenario import LoadClaim
+from firstflight.study.page import analysis as page_analysis, findings as page_findings
+from firstflight.study.page.record import PageRecord
+from firstflight.study.trace import findings as trace_findings
+from firstflight.study.trace.record import TraceRecord
+from firstflight.study.trace.scenario import TraceCurve
+from firstflight.study.trace.view import METRICS
+from firstflight.study.trace.window import INFINITE
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
-from tests.golden import reasons, stored, stored_fetches, stored_load
+from tests.golden import reasons, stored, stored_fetches, stored_load, stored_page, stored_trace
 from tests.unit.fetches.small import FEW_USERS
 
 
@@ -42,7 +50,7 @@ def text() -> str:
     """A paragraph a case: its name, and a line a sentence."""
     lines: list[str] = []
     for name, said in (*_of_cells(), *reasons.paragraphs(), *_of_limits(), *_of_load(),
-                       *_of_cliffs(), *_of_users()):
+                       *_of_cliffs(), *_of_users(), *_of_pages(), *_of_traces()):
         lines += [f"# {name}", *said]
     return "\n".join(lines) + "\n"
 
@@ -148,9 +156,19 @@ def _of_load() -> Iterator[tuple[str, list[str]]]:
             "of an abstract": stated("alike", (1, 1), (1, 1), abstract_only=True),
             "why it is so": stated("less", (10, 10), (10, 10), why="Because of it.")}.items():
         yield f"load: {name}", [made.measured]
+    for mean_ms in (800.0, 1200.0, 995.0):
+        of_own = load_findings._against_own(_distribution("IW 3 in the mix", mean_ms),
+                                            _distribution("IW 3", 1000.0))
+        assert of_own is not None
+        yield f"load: a group of {mean_ms:g} ms beside 1000", [f"{of_own.text} {of_own.measured}"]
     for by in (80, 1):
         yield f"load: the tail alone, seeds {by} ms apart", [
             f"{each.text} {each.measured}" for each in _slower_tail(by)]
+
+
+def _distribution(name: str, mean_ms: float) -> Distribution:
+    return Distribution(name, name, numpy.array([mean_ms]), 1, Estimate(0.0), {None: {1: mean_ms}},
+                        1.0)
 
 
 def _slower_tail(by: int) -> list[Statement]:
@@ -306,3 +324,66 @@ def _of_users() -> Iterator[tuple[str, list[str]]]:
             "the largest is chosen": recommended(saves={9000: 32}),
             "the baseline stays": recommended(), "one window": recommended("10")}.items():
         yield f"users: {name}", _sentences(said)
+
+
+# Pages --------------------------------------------------------------------------------
+
+def settings(*pages_ms: tuple[float, ...], window: int = 10) -> list[PageRecord]:
+    """A setting for each: 300 ms with 3 segments, these times with 10; the last one's window."""
+    found = []
+    for number, times in enumerate(pages_ms, start=1):
+        larger = window if number == len(pages_ms) else 10
+        for repeat, page_ms in enumerate(times, start=1):
+            found += [replace(record, page_ms=at_ms, trial=replace(
+                record.trial, queue_packets=number, repeat=repeat, initcwnd=iw))
+                for record, at_ms, iw in zip(stored_page.two(), (300.0, page_ms), (3, larger))]
+    return found
+
+
+def _of_pages() -> Iterator[tuple[str, list[str]]]:
+    two = stored_page.two
+    of_part = {part: [record for record in stored_page.run().records if record.trial.part == part]
+               for part in ("versions", "lossy")}
+    for name, records in {
+            "faster": two(page_ms=200.0, document_ms=100.0, queue_drops=4),
+            "slower": two(page_ms=300.0), "no window changes it": two(page_ms=two()[0].page_ms),
+            "a window that does not count": [two()[0], replace(two()[1], verdict=FAIL)],
+            "settings, earlier and later": settings(
+                (270.0, 270.0), (330.0, 330.0), (100.0, 500.0), (210.0, 210.0), (299.0, 301.0)),
+            "settings, other windows": settings(*[(270.0,)] * 4, (150.0,), window=32),
+            "settings, one that differs": settings(*[(100.0, 500.0)] * 4, (240.0, 240.0)),
+            "settings, none that differs": settings(*[(100.0, 500.0)] * 5), **of_part}.items():
+        those = page_analysis.settings(records)
+        yield f"page: {name}", [
+            page_findings.sentence(those, page_analysis.labels(those, {})),
+            *(note for each in those[:1] for note in page_findings.notes(each, ""))]
+
+
+# Traces -------------------------------------------------------------------------------
+
+def thinking(times: Mapping[float, Mapping[int, float]]) -> str:
+    """After which think times a window is faster; times: think time (s), window, latency (ms)."""
+    one = stored_trace.warm_study().trials[0]
+    curve = TraceCurve(one.trace, one.tcp)
+    records = [TraceRecord(replace(one, think_s=think_s, initcwnd=window), True, latency_ms=ms,
+                           last_window=window, last_retransmissions=0, verdict=PASS)
+               for think_s, line in times.items() for window, ms in line.items()]
+    return trace_findings._warm_answer(
+        curve, trace_findings.by_think_time(records, curve)).measured
+
+
+def _of_traces() -> Iterator[tuple[str, list[str]]]:
+    for name, times in {
+            "every time faster": {1: {3: 100, 10: 50}, 2: {3: 90, 10: 40}},
+            "every time slower": {1: {3: 50, 10: 100}, 0.5: {3: 50, 10: 51}},
+            "from a time on": {1: {3: 100, 10: 100}, 2.5: {3: 100, 10: 50}},
+            "some times": {1: {3: 100, 10: 50}, 2: {3: 100, 10: 100}, 3: {3: 100, 10: 70},
+                           4: {3: 8, 10: 8}},
+            "faster, then slower": {1: {3: 100, 10: 50}, 2: {3: 50, 10: 100}},
+            "the next smaller": {1: {3: 100, 10: 50, 16: 50}, 2: {3: 100, 16: 20}},
+            "never": {1: {3: 100.5, 10: 100}, 2: {3: 100, 10: 100.5}},
+            "by 0.75 ms": {1: {3: 100.75, 10: 100}}}.items():
+        yield f"think times: {name}", [thinking(times)]
+    for name, metric in METRICS.items():
+        yield f"trace: {name}", [metric.words(value) + metric.when(2.5)
+                                 for value in (1, 2.5, 99.6, INFINITE)]

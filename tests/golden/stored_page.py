@@ -75,3 +75,11 @@ def load(name: str) -> StoredPage:
     client, server = ((FOLDER / "trials" / name / f"{side}.pcap").read_bytes()[len(HEADER):]
                       for side in ("client", "server"))
     return StoredPage(trial, content["observation"], client, server)
+
+
+def two(**changes: float | None) -> list[PageRecord]:
+    """One page under 3 and 10 segments; changes: of the latter."""
+    first, second = (record for record in run().records
+                     if record.trial.part == "plain" and record.trial.connections == 2)
+    assert (first.trial.initcwnd, second.trial.initcwnd) == (3, 10)
+    return [first, replace(second, **changes)]  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from firstflight.study.trace.replay import Replay
 from firstflight.study.trace.study import KIND
 from firstflight.study.trace.trial import TraceTrial
 from firstflight.study.trace.verify import judge_trace
-from firstflight.study.trace.view import METRICS, Metric, View, stored, view_of
+from firstflight.study.trace.view import METRICS, View, stored, view_of
 from firstflight.study.trace.window import INFINITE, OPEN, WindowSample, parse
 from tests.golden import stored_trace
 from tests.golden.stored_trace import LOSSY, RUN, changed, judged, seen, trial, window_text
@@ -327,19 +327,3 @@ def test_without_a_request_or_an_end_there_is_no_view_or_time() -> None:
         view_of(trial("idle-linux-iw10"), silent.read(), [])
     with pytest.raises(FirstFlightError, match="idle-linux-iw10: the server sent no data"):
         view_of(trial("idle-linux-iw10"), Conversation().handshake().read(), [])
-
-
-@pytest.mark.parametrize("name, value, said", [
-    ("window", 10, "a window of 10 segments at 2.5 s"),
-    ("window", 1, "a window of 1 segment at 2.5 s"),
-    ("ssthresh", INFINITE, "an ssthresh of ∞ segments at 2.5 s"),
-    ("burst", 3, "at once 3 segments at 2.5 s"),
-    ("finish_s", 1, "finished after 1.000 s"), ("lasts_s", 2.5, "took 2.500 s"),
-    ("retransmissions", 2, "retransmitted 2 segments"), ("lost", 1, "lost 1 segment"),
-    ("timeouts", 1, "1 timeout"), ("timeouts", 2, "2 timeouts"),
-    ("longest_rtt_ms", 1, "an RTT of up to 1 ms"),
-    ("rtt_ms", 99.6, "a smoothed RTT of 100 ms at 2.5 s"),
-    ("largest_window", 7, "a window of up to 7 segments")])
-def test_a_metric_in_a_sentence(name: str, value: float, said: str) -> None:
-    metric: Metric = METRICS[name]
-    assert metric.words(value) + metric.when(2.5) == said

@@ -307,21 +307,6 @@ def test_every_value_of_a_list_is_measured_with_every_window_and_seed(name: str)
         for window in ("3", "10", "3+10")]
 
 
-def test_a_trial_is_named_by_all_that_it_may_differ_in() -> None:
-    (plain,), (other,) = (trials(initcwnd=[10], repeat=1, **more) for more in (
-        {}, {name: values[1:] for name, values in LISTS.items()}))
-    assert plain.id == "only-rtt300-bw20000-q500-load0.95-50000B-cubic-iw10-1"
-    assert other.id == "only-rtt300-bw20000-q1000-cake-load0.25-9000B-x6-bbr-paced-iw10-1"
-    assert (plain.variant, other.variant) == ("cubic", "bbr paced by fq through cake")
-    assert other.responses_per_s == pytest.approx(0.25 * 20_000 * 125 / wire_bytes(9000))
-    assert (other.counted_s, other.counted_span_s, other.deadline_s) == ((30, 280), 250, 420)
-    job = other.job()
-    assert len(job["traffic"]) == 2 and len({traffic["seed"] for traffic in job["traffic"]}) == 2
-    for traffic in job["traffic"]:
-        assert traffic["arrivals_per_s"] == pytest.approx(other.responses_per_s / 6 / 2)
-        assert (traffic["connections"], traffic["sizes"]) == (6, [[1.0, 9000.0]])
-
-
 @pytest.mark.parametrize(("defaults", "hosts"), [
     ({"clients": 28}, 30), ({"clients": 29}, 31), ({"clients": 1, "servers": 29}, 30),
     ({"clients": 14, "mixes": [MIX]}, 30), ({"clients": 15, "mixes": [MIX]}, 32)])

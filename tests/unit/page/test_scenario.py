@@ -1,7 +1,11 @@
-"""Scenarios of kind page: what a file may say, and the trials that it becomes."""
+"""Pages: what a file or flags may ask, the trials that become of it, the browser's part."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +16,14 @@ from firstflight.base.errors import UsageError
 from firstflight.base.words import format_toml
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides, Study
-from firstflight.study.page import objects, scenario
+from firstflight.study import registry
+from firstflight.study.page import objects, question, scenario
+from firstflight.study.page.har import SavedPage
 from firstflight.study.page.objects import PageObject
+from firstflight.study.page.scenario import Page, read_scenario
 from firstflight.study.page.study import KIND
-from firstflight.study.page.trial import PageTrial
-from firstflight.testbed.network.commands import commands_of
+from firstflight.testbed.hosts.page_client import Browser
+from tests.unit.page import saved
 
 MADE = '[[page]]\nname = "p"\nobjects = 3\nbytes = 6000\n'
 SWEEP = ('[[sweep]]\nname = "s"\npage = "p"\nrtt_ms = 40\nbandwidth_kbps = 5000\n'
@@ -179,16 +186,187 @@ def test_flags_replace_what_the_file_has() -> None:
     assert not made.whole
 
 
-def test_the_worker_is_told_of_every_object() -> None:
-    trial: PageTrial = study(sweep=SWEEP + 'http = ["2"]\n').trials[0]
-    job = trial.job()
-    assert job["paths"] == ["/6000"] and job["connections"] == 1 and job["server"] == "nginx"
-    assert job["objects"][1] == [6000, 1, 1500, 0.0, 0.0, 0]
-    assert any("page_client" in command for command in commands_of(job))
-
-
 def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
     text = (files.PROJECT / "docs/examples/page.toml").read_text(encoding="utf-8")
     for table in (scenario.Page, scenario.ListedObject, scenario.PageSweep, scenario.PageFigure):
         for key in schema.keys_of(table):
             assert f"{key} = " in text or key == "object", key
+
+
+# Pages by flags: what is written as their scenario ------------------------------------
+
+def trials(lists: dict[str, list[Any]] | None = None, path: Path | None = None, repeat: int | None
+           = None, **made: Any) -> tuple[Any, ...]:
+    made = made if made or path else {"objects": 3}
+    made.setdefault("objects", None)
+    return tuple(registry.page_question("own", path, made, Overrides(lists or {}, repeat)).trials)
+
+
+def test_what_is_not_said_has_the_default_of_help() -> None:
+    small, large = trials()
+    assert (small.initcwnd, large.initcwnd) == (10, 30)
+    assert (small.rtt_ms, small.bandwidth_kbps, small.uplink_kbps, small.queue_packets) == (
+        50, 10_000, 10_000, 100)
+    assert (small.http, small.connections, small.server) == ("1.1", 6, "builtin")
+    assert small.requested == (PageObject(15_000), *(
+        PageObject(15_000, 1, round(15_000 * place / 4)) for place in (1, 2, 3)))
+
+
+def test_every_flag_reaches_the_page() -> None:
+    made = trials({"rtt_ms": [20], "bandwidth_kbps": [900], "uplink_kbps": [300], "queue": ["7"],
+                   "loss_percent": [2], "initcwnd": [4], "initrwnd": [70], "http": ["1.1", "2"],
+                   "congestion_control": ["reno"], "response_bytes": [5000]}, repeat=2,
+                  objects=2, document_bytes=9000, connections=(1, 3))
+    assert [(trial.http, trial.connections, trial.repeat) for trial in made] == [
+        ("1.1", 1, 1), ("1.1", 1, 2), ("1.1", 3, 1), ("1.1", 3, 2), ("2", 1, 1), ("2", 1, 2)]
+    first = made[0]
+    assert (first.rtt_ms, first.bandwidth_kbps, first.uplink_kbps, first.queue_packets,
+            first.loss_percent, first.initcwnd, first.initrwnd, first.congestion_control) == (
+                20, 900, 300, 7, 2, 4, 70, "reno")
+    assert [each.size_bytes for each in first.requested] == [9000, 5000, 5000]
+
+
+def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
+    path = tmp_path / "list.toml"
+    path.write_text("[[object]]\nbytes = 900\n[[object]]\nbytes = 50\nat_byte = 20\n")
+    assert trials(path=path)[0].requested == (PageObject(900), PageObject(50, 1, 20))
+    path = tmp_path / "page"
+    path.write_bytes(saved.har())
+    assert len(trials(path=path)[0].requested) == 5
+
+
+def test_a_har_is_measured_over_the_http_that_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    path.write_bytes(saved.har())
+    assert {(trial.http, trial.server) for trial in trials(path=path)} == {("2", "nginx")}
+    for flags, http in (({"http": ["1.1"]}, "1.1"), ({"server": ["builtin"]}, "1.1"),
+                        ({"server": ["nginx"]}, "2")):
+        made = registry.page_question("own", path, {"objects": None}, Overrides(flags))
+        assert {trial.http for trial in made.trials} == {http}
+        assert ("Measured over HTTP/2" in made.scenario.head.note) == (http == "2")
+
+
+HOSTILE = 'of "a\\", \n[[sweep]]\nname = \'x\' # \x00 \x7f \u2028 ü \U0001f600 """ \\u0041'
+LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, True),
+          PageObject(700, 1, 9000), PageObject(7, 2, 50))
+
+
+@pytest.mark.parametrize(("lists", "page", "sysctls"), [
+    ({}, question.RequestedPage(None, 3), ()),
+    ({"rtt_ms": [0.2], "bandwidth_kbps": [900], "uplink_kbps": [300.5], "queue": ["7", "0.5bdp"],
+      "loss_percent": [0, 2], "initcwnd": [4, 10, 32], "initrwnd": [70], "http": ["1.1", "2"],
+      "congestion_control": ["reno", "bbr"], "server": ["nginx"], "response_bytes": [5000]},
+     question.RequestedPage(None, 2, 9000, (1, 3)),
+     ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")),
+    ({"initcwnd": [4]}, question.RequestedPage(Path("x"), None), ())])
+def test_a_page_is_written_so_that_an_equal_one_is_read(
+        lists: dict[str, list[Any]], page: question.RequestedPage, sysctls: tuple[str, ...],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question.page_files, "read", lambda path: SavedPage(LISTED, HOSTILE))
+    made = question.scenario("own", page, Overrides(lists, sysctls=sysctls))
+    assert made.head.note == (HOSTILE if page.file else "")
+    assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
+
+
+def test_names_from_strangers_stay_within_their_strings() -> None:
+    """Whatever a title, a source or a note has, the file has no other table and no other key."""
+    made = question.scenario("own", question.RequestedPage(None, 3), Overrides({}))
+    head = replace(made.head, title=HOSTILE, source=HOSTILE, note=HOSTILE, text="")
+    made = replace(made, head=head)
+    text = question.text(made, Page("own", 3, question.OBJECT_BYTES, question.OBJECT_BYTES))
+    assert read_scenario(scenario_file.parsed("own", text)) == replace(
+        made, head=replace(head, text=text))
+
+
+# The browser's part before libcurl: which transfers it is given, and when -------------
+
+OBJECTS = [[900, 0, 0, 0, 0, 0], [5, 1, 1, 0, 0, 1], [6, 1, 1, 0, 0, 1], [7, 1, 1, 0, 0, 2],
+           [8, 1, 1, 0, 0, 2]]
+
+
+class Handle:
+    """A transfer that says when its connection is there."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.paused: list[int] = []
+
+    def setopt(self, *_: Any) -> None:
+        pass
+
+    def getinfo(self, _: Any) -> float:
+        return 0.2 if self.is_open else 0.0
+
+    def pause(self, bits: int) -> None:
+        self.paused.append(bits)
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+@pytest.fixture()
+def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the objects that the library was given."""
+    numbers: list[int] = []
+    multi = SimpleNamespace(setopt=lambda *_: None,
+                            add_handle=lambda handle: numbers.append(handle.download.number),
+                            remove_handle=lambda _: None, perform=lambda: (0, 3))
+    names = ("M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING", "M_MAX_HOST_CONNECTIONS",
+             "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY", "MAXAGE_CONN",
+             "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE", "PRETRANSFER_TIME",
+             "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
+             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "E_CALL_MULTI_PERFORM", "RESPONSE_CODE",
+             "LOCAL_PORT", "NUM_CONNECTS", "HEADER_SIZE")
+    monkeypatch.setitem(sys.modules, "pycurl", SimpleNamespace(
+        CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"), PAUSE_RECV=4,
+        PAUSE_CONT=0, **dict.fromkeys(names, 1)))
+    return numbers
+
+
+def started(http: str) -> Browser:
+    """A browser that has requested all objects."""
+    browser = Browser({"address": "10.0.0.2", "port": 80, "http": http, "connections": 6,
+                       "deadline_s": 60, "objects": OBJECTS})
+    for download in browser.downloads:
+        browser._start(download, 5)
+    return browser
+
+
+def test_over_http2_others_wait_until_their_host_has_its_connection(handed: list[int]) -> None:
+    browser = started("2")
+    assert handed == [1, 2, 4] and not browser._release()
+    browser.downloads[3].handle.is_open = True
+    assert browser._release() and handed == [1, 2, 4, 5]
+    browser.downloads[1].handle = None  # it has ended: the next one opens another connection
+    assert browser._release() and handed == [1, 2, 4, 5, 3]
+    browser._start(browser.downloads[2], 9)
+    assert handed[-1] == 3 and not browser._release()
+    assert [download.start_ns for download in browser.downloads] == [5, 5, 9, 5, 5]
+
+
+def test_over_http_1_nothing_waits(handed: list[int]) -> None:
+    browser = started("1.1")
+    assert handed == [1, 2, 3, 4, 5] and not browser._release()
+
+
+@pytest.mark.parametrize(("http", "version", "reads"), [
+    ("2", "7.88.1", True), ("2", "8.14.1", True), ("2", "8.23.0", False), ("1.1", "7.88.1", False)])
+def test_over_http2_the_end_of_a_transfer_lets_another_one_of_its_host_read(
+        handed: list[int], monkeypatch: pytest.MonkeyPatch, http: str, version: str,
+        reads: bool) -> None:
+    """libcurl 7.88 may keep what it has read behind the data of the transfer that ended."""
+    monkeypatch.setattr(sys.modules["pycurl"], "version_info", lambda: (0, version))
+    browser = started(http)
+    handles = [download.handle for download in browser.downloads]
+    for handle in handles:
+        handle.is_open = True
+    browser._release()
+    rounds: list[int] = []
+    browser.multi.perform = lambda: (rounds.append(1) or 0, 3)
+    ended = [handles[3]]
+    browser.multi.info_read = lambda: (0, [ended.pop()] if ended else [], [])
+    assert browser._take_ended()
+    assert [handle.paused for handle in handles] == [[], [], [], [], [4, 0] if reads else []]
+    browser._perform()
+    assert len(rounds) == (2 if reads else 1)
+    assert not browser._take_ended() and handles[4].paused == ([4, 0] if reads else [])

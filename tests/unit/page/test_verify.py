@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import FirstFlightError
-from firstflight.findings.charts import ObjectChart, PageChart
+from firstflight.findings.charts import PageChart
 from firstflight.net.headers import ACK
 from firstflight.net.segments import frames_of
 from firstflight.runs.kinds import RunData
@@ -18,8 +18,7 @@ from firstflight.study.page import analysis, findings, order, verify
 from firstflight.study.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
 from tests.golden.stored import Packet
-
-MS = 1_000_000
+from tests.golden.stored_page import two
 
 
 @pytest.mark.parametrize("name", stored_page.NAMES)
@@ -227,80 +226,9 @@ def test_each_check_is_known_by_its_name() -> None:
 
 # What a run of pages says -------------------------------------------------------------
 
-def two(**changes: float) -> list[PageRecord]:
-    """One page under 3 and 10 segments; changes: of the latter."""
-    records = [record for record in stored_page.run().records
-               if record.trial.part == "plain" and record.trial.connections == 2]
-    assert [record.trial.initcwnd for record in records] == [3, 10]
-    return [records[0], replace(records[1], **changes)]  # type: ignore[arg-type]
-
-
-def said(records: list[PageRecord]) -> str:
-    those = analysis.settings(records)
-    return findings.sentence(those, analysis.labels(those, {}))
-
-
-def test_a_faster_page_is_told_with_its_document() -> None:
-    assert said(two(page_ms=200.0, document_ms=100.0)) == (
-        "With 10 instead of 3 segments, the page is there 92.7 ms earlier, after 200 instead of"
-        " 293 ms (31.7 %); its document 31.1 ms earlier.")
-
-
-def test_a_slower_page_is_told() -> None:
-    assert said(two(page_ms=300.0)) == (
-        "3 segments are the fastest: the page is there after 293 ms, and 7.3 ms later with 10.")
-
-
-def test_a_page_that_no_window_changes_is_told() -> None:
-    (first, second) = two()
-    assert said([first, replace(second, page_ms=first.page_ms)]) == (
-        "No window changes the page: with 3 and 10 it takes 293 ms.")
-
-
-def many(*pages_ms: tuple[float, ...], window: int = 10) -> list[PageRecord]:
-    """A setting for each: 300 ms with 3 segments, these times with 10; the last one's window."""
-    first, second = two()
-    found = []
-    for number, times in enumerate(pages_ms, start=1):
-        larger = window if number == len(pages_ms) else 10
-        for repeat, page_ms in enumerate(times, start=1):
-            found += [replace(record, page_ms=at_ms, trial=replace(
-                record.trial, queue_packets=number, repeat=repeat, initcwnd=iw))
-                for record, at_ms, iw in ((first, 300.0, 3), (second, page_ms, larger))]
-    return found
-
-
-@pytest.mark.parametrize(("records", "sentence"), [
-    (many((270.0, 270.0), (330.0, 330.0), (100.0, 500.0), (210.0, 210.0), (299.0, 301.0)),
-     "With 10 instead of 3 segments, the page is there 30.0 % earlier (queue 4) to 10.0 % later"
-     " (queue 2); in 2 of 5 settings it does not differ significantly."),
-    (many((270.0,), (270.0,), (270.0,), (270.0,), (150.0,), window=32),
-     "With the largest instead of the smallest window, the page is there 50.0 % earlier (queue 5)"
-     " to 10.0 % earlier (queue 1)."),
-    (many(*[(100.0, 500.0)] * 4, (240.0, 240.0)),
-     "With 10 instead of 3 segments, the page is there 20.0 % earlier (queue 5); in 4 of 5 settings"
-     " it does not differ significantly."),
-    (many(*[(100.0, 500.0)] * 5),
-     "With 10 instead of 3 segments, the page changes significantly in none of 5 settings.")])
-def test_of_many_settings_the_ends_are_told_that_differ(records: list[PageRecord], sentence: str
-                                                        ) -> None:
-    assert said(records) == sentence
-
-
-def test_several_settings_are_told_by_what_distinguishes_them() -> None:
-    records = [record for record in stored_page.run().records if record.trial.part == "versions"]
-    assert said(records).startswith("HTTP/1.1: 10 instead of 3 segments save ")
-    assert "; HTTP/2: 10 instead of 3 segments save " in said(records)
-
-
 def notes(records: list[PageRecord]) -> list[str]:
     (setting,) = analysis.settings(records)
     return findings.notes(setting, "")
-
-
-def test_drops_of_the_queue_are_told() -> None:
-    assert notes(two(queue_drops=4))[0] == "The queue drops none with 3 and 4 packets with 10."
-    assert "drops" not in notes(two())[0]
 
 
 @pytest.mark.parametrize(("idle_ms", "is_limit"), [(83.1, True), (89.0, True), (98.0, False)])
@@ -314,8 +242,6 @@ def test_the_bandwidth_is_named_where_the_packets_fill_the_link(idle_ms: float, 
 def test_a_page_that_does_not_count_is_in_no_number() -> None:
     records = two(page_ms=1.0)
     records[1] = replace(records[1], verdict=FAIL, verdict_reason="path: wrong")
-    assert said(
-        records) == "With 3 segments the page is there after 293 ms, its document after 131 ms."
     (setting,) = analysis.settings(records)
     assert setting.saved(10) is None
 
@@ -333,8 +259,6 @@ def test_losses_are_compared_pair_by_pair() -> None:
 def test_what_the_interval_holds_is_no_difference() -> None:
     """Two repeats, one with a timeout: their interval is wider than the difference."""
     lossy = [record for record in stored_page.run().records if record.trial.part == "lossy"]
-    assert said(lossy).startswith("No window differs significantly from 3 segments, with which the"
-                                  " page takes 800 ms: it is there 37.6 ± 274 ms earlier with 10")
     (setting,) = analysis.settings(lossy)
     (made,) = [finding.chart for finding in findings.findings(
         stored_page.study().scenario, stored_page.run()) if finding.name == "times"]
@@ -342,25 +266,6 @@ def test_what_the_interval_holds_is_no_difference() -> None:
     assert [bar.unsure for _, group in made.groups for bar in group if bar] == [False] * 4
     unsure = findings._bar(setting, 10)
     assert unsure is not None and unsure.unsure and unsure.percent
-    alike = [replace(record, page_ms=800.0 - 10 * record.trial.initcwnd - record.trial.repeat)
-             for record in lossy]
-    assert said(alike).startswith(
-        "With 10 instead of 3 segments, the page is there 70.0 ms earlier")
-
-
-def test_the_waterfall_shows_the_objects_that_were_measured() -> None:
-    made = {finding.name: finding for finding in findings.findings(
-        stored_page.study().scenario, stored_page.run())}
-    chart = made["waterfall"].chart
-    assert isinstance(chart, ObjectChart) and len(chart.panels) == 2
-    first, second = chart.panels
-    assert [len(panel.objects) for panel in chart.panels] == [4, 4]
-    assert first.objects[2].due_ms - first.objects[2].named_ms == 3.25
-    assert chart.to_ms == max(each.end_ms for panel in chart.panels for each in panel.objects)
-    assert first.objects[0].opens and not first.objects[3].opens
-    times = made["times"].chart
-    assert isinstance(times, PageChart) and times.windows == (3, 10)
-    assert [name for name, _ in times.groups] == ["1 connection", "2 connections"]
 
 
 def test_a_figure_names_the_loss_and_the_uplink_that_its_pages_share() -> None:

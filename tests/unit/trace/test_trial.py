@@ -1,8 +1,9 @@
-"""Trials of kind "trace": their schedules, their windows, and what a warm connection saves."""
+"""Scenarios and trials of kind trace: schedules, windows, and what a warm connection saves."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +12,16 @@ from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts,
                                          summary)
 from firstflight.runs import scenario_file, schema
-from firstflight.runs.kinds import NOTHING
+from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.study import registry
 from firstflight.study.trace import findings
 from firstflight.study.trace.analysis import Views, row_of
 from firstflight.study.trace.findings import _judged
 from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.scenario import (Schedule, TraceClaim, TraceCurve, Write, expand,
-                                              read_scenario)
+from firstflight.study.trace.scenario import (Schedule, TraceClaim, TraceCurve, TraceScenario,
+                                              Write, apply, expand, read_scenario)
 from firstflight.study.trace.study import KIND
 from firstflight.study.trace.trial import TraceTrial, due_times_s
 from firstflight.study.trace.window import FIELDS, WindowError, parse
@@ -27,6 +29,159 @@ from firstflight.testbed.hosts.server.http import parse_writes
 from tests.golden import stored_load, stored_trace
 from tests.golden.stored_trace import LOSSY, RUN
 
+TRACES = [name for name in scenario_file.names()
+          if scenario_file.find(name).raw.get("kind") == "trace"]
+
+HEAD = """# A claim in a sentence.
+kind = "trace"
+title = "A title"
+source = "A source"
+[defaults]
+rtt_ms = 20
+bandwidth_kbps = 1000
+queue_packets = 100
+initcwnd = 10
+sample_ms = 1
+[[tcp]]
+name = "linux"
+title = "Linux"
+congestion_control = "reno"
+validation = true
+"""
+SCHEDULE = """[[schedule]]
+name = "one"
+writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]
+"""
+TRACE_TABLE = """[[trace]]
+name = "first"
+schedule = "one"
+tcp = ["linux"]
+"""
+FIGURE = """[[figure]]
+name = "fig"
+title = "A figure"
+kind = "window"
+curves = ["first/linux"]
+"""
+GOOD = HEAD + SCHEDULE + TRACE_TABLE + FIGURE
+
+
+def load(folder: Path, text: str) -> TraceScenario:
+    (folder / "mine.toml").write_text(text)
+    return read_scenario(scenario_file.read(folder / "mine.toml"))
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_every_trace_scenario_loads_and_expands(name: str) -> None:
+    study = registry.study_of(scenario_file.find(name))
+    scenario, ids = read_scenario(scenario_file.find(name)), [trial.id for trial in study.trials]
+    assert ids and len(set(ids)) == len(ids) and study.whole
+    assert list(study.trials) == expand(scenario)
+    assert study.head.claim.endswith(".") and "\n" not in study.head.claim
+    # What a figure names is measured.
+    assert scenario.figures
+    for curve in [curve for figure in scenario.figures for curve in figure.curves]:
+        assert any(curve.is_of(trial) for trial in study.trials)
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    (trial,) = expand(load(tmp_path, GOOD))
+    assert trial.id == "first-linux-iw10" and trial.uplink_kbps == 1000
+    assert trial.paths == "/14980?at=0:14480;1000:500" and trial.schedule_s == 1.0
+    job = trial.job()
+    assert job["paths"] == ["/14980?at=0:14480;1000:500&trace_ms=1"]
+    assert job["sysctls"] == {"net.ipv4.tcp_slow_start_after_idle": "1"}
+
+
+def test_a_write_in_segments_is_as_long_as_its_trace_has_them(tmp_path: Path) -> None:
+    (trial,) = expand(load(tmp_path, GOOD.replace("sample_ms = 1", "sample_ms = 1\nmss = 512")))
+    assert trial.paths == "/5620?at=0:5120;1000:500"
+
+
+THINKING = """[[schedule]]
+name = "asking"
+requests = [{ bytes = 5000 }, { bytes = 600, think_s = "each" }]
+[[trace]]
+name = "second"
+title = "A trace of its own"
+schedule = "asking"
+tcp = ["linux", "other"]
+initcwnd = [4, 2]
+think_s = [0.5, 3]
+rtt_ms = 30
+uplink = 500
+mss = 1000
+receive_window = 40
+rto_min_ms = 300
+quickack = true
+nagle = true
+outage_ms = [150, 500]
+may_lose = true
+[[tcp]]
+name = "other"
+title = "Another"
+congestion_control = "cubic"
+validation = false
+sysctls = { "net.ipv4.tcp_sack" = "0", "net.ipv4.tcp_frto" = "2" }
+"""
+
+
+def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> None:
+    scenario = load(tmp_path, GOOD + THINKING)
+    first, *trials = expand(scenario)
+    assert scenario.count == 1 + len(trials) == 9
+    assert [trial.id for trial in trials] == [
+        f"second-{tcp}-iw{window}-think{think}" for window in (4, 2) for think in ("0.5", "3")
+        for tcp in ("linux", "other")]
+    assert trials[1] == TraceTrial(
+        scenario="mine", trace="second", tcp="other", congestion_control="cubic",
+        validation=False, rtt_ms=30, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=100,
+        initcwnd=4, mss=1000, receive_window=40, rto_min_ms=300, quickack=True, nagle=True,
+        sample_ms=1, outage_from_ms=150, outage_to_ms=500, paths="/5000? /600?",
+        think_times="0 0.5", think_s=0.5, may_lose=True,
+        sysctls="net.ipv4.tcp_sack=0 net.ipv4.tcp_frto=2")
+    job = trials[1].job()
+    assert job["paths"] == ["/5000?&trace_ms=1&nagle=1", "/600?&trace_ms=1&nagle=1"]
+    assert job["think_s"] == [0.0, 0.5] and trials[1].path.down.outage_ms == (150, 500)
+    assert job["sysctls"] == {"net.ipv4.tcp_slow_start_after_idle": "0",
+                              "net.ipv4.tcp_sack": "0", "net.ipv4.tcp_frto": "2"}
+    assert (job["initrwnd"], job["window_bytes"]) == (40, 40_000)
+    assert (job["options"]["rto_min_ms"], job["options"]["quickack"]) == (300, True)
+    # What the first says nothing of.
+    assert (first.receive_window, first.rto_min_ms, first.quickack, first.nagle,
+            first.may_lose, first.sysctls) == (0, 0, False, False, False, "")
+    assert first.job()["initrwnd"] == 1000 and "outage_ms" not in first.job()["network"]["down"]
+
+
+def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_path: Path) -> None:
+    (trial,) = expand(load(tmp_path, GOOD.replace(
+        "sample_ms = 1", 'sample_ms = 1\nuplink = "same"\noutage_ms = []')))
+    assert (trial.uplink_kbps, trial.outage_from_ms, trial.outage_to_ms) == (1000, 0.0, 0.0)
+
+
+def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
+    trials = expand(load(tmp_path, GOOD + THINKING))
+    for text, first, count in (("second/other", "second-other-iw4-think0.5", 4),
+                               ("second/other/iw2", "second-other-iw2-think0.5", 2),
+                               ("first/other", "", 0)):
+        curve = TraceCurve.parse(text, "")
+        ids = [trial.id for trial in trials if curve.is_of(trial)]
+        assert (curve.text, ids[:1], len(ids)) == (text, [first][:count], count)
+
+
+WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
+
+
+def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
+    scenario = load(tmp_path, GOOD)
+    other = apply(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
+    assert [(trial.rtt_ms, trial.initcwnd) for trial in expand(other)] == [(50.0, 3), (50.0, 4)]
+    wider = apply(scenario, Overrides({"bandwidth_kbps": [2000]}))
+    assert [trial.uplink_kbps for trial in expand(wider)] == [2000]
+    assert apply(scenario, NOTHING) == scenario
+
+
+# Trials -------------------------------------------------------------------------------
 
 STUDY = stored_trace.packetdrill()
 TRIAL = replace(stored_trace.trial("idle-linux-iw10"), rtt_ms=100.0, bandwidth_kbps=1000.0)
@@ -46,12 +201,6 @@ def test_paths_tell_sizes_and_the_schedule(paths: str, sizes: list[int], schedul
     trial = changed(paths=paths)
     assert (trial.response_sizes, trial.size_bytes) == (sizes, sum(sizes))
     assert (trial.schedule, trial.schedule_s) == (schedule, until_s)
-
-
-def test_a_trial_is_named_by_its_think_time_where_it_is_about_one() -> None:
-    assert TRIAL.id == "idle-linux-iw10"
-    assert changed(think_s=0.5, think_times="0 0.5").id == "idle-linux-iw10-think0.5"
-    assert changed(think_times="0 0.5").thinks_s == (0.0, 0.5)
 
 
 def test_how_long_a_trace_may_take() -> None:
@@ -108,14 +257,6 @@ def test_both_sides_read_a_schedule_alike(write: Write) -> None:
     assert heard[-1][0] / 1000 == pytest.approx(write.last_s)
 
 
-def test_a_trial_knows_when_its_schedule_ends() -> None:
-    trials = {trial.id: trial for trial
-              in expand(read_scenario(scenario_file.find("handley1999_idle")))}
-    trial = trials["periods-cwv-iw1"]
-    assert trial.schedule_s == 5.8 and trial.deadline_s > 120
-    assert due_times_s(trial.schedule)[-1] == 5.8
-
-
 def schedule(**tables: Any) -> Schedule:
     return schema.read(Schedule, {"name": "one", **tables}, "here")
 
@@ -164,27 +305,27 @@ def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
 
 # Windows ------------------------------------------------------------------------------
 
-HEAD = ",".join(FIELDS) + "\n"
+COLUMNS = ",".join(FIELDS) + "\n"
 RTO = ",1000,"  # microseconds
 ROW = ",".join(map(str, range(len(FIELDS)))).replace(",9,", RTO) + "\n"
 
 
 def test_rows_are_samples_in_their_order() -> None:
     last = (1 << 63) - 1
-    first, second = parse((HEAD + ROW + ROW.replace("0,", f"{last},", 1)).encode(), "window.csv")
+    first, second = parse((COLUMNS + ROW + ROW.replace("0,", f"{last},", 1)).encode(), "window.csv")
     assert (first.time_ns, second.time_ns, first.send_window_bytes) == (0, last, len(FIELDS) - 1)
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    (HEAD, "holds no sample"), ("", "its columns are not"), ("time_ns\n1\n", "its columns are not"),
-    (HEAD + "1,2\n", "a row is not one of numbers"),
-    (HEAD + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
-    (HEAD + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
-    (HEAD + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
-    (HEAD + ROW.replace("0,", f"{1 << 63},", 1),
+    (COLUMNS, "holds no sample"), ("", "its columns are not"), ("time_ns\n1\n", "its columns are not"),
+    (COLUMNS + "1,2\n", "a row is not one of numbers"),
+    (COLUMNS + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
+    (COLUMNS + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
+    (COLUMNS + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
+    (COLUMNS + ROW.replace("0,", f"{1 << 63},", 1),
      "a row is not one of numbers: 9223372036854775808"),
-    (HEAD + "\xe9", "a row is not one of numbers"),
-    (HEAD + ROW + ROW.replace(RTO, ",999,"), "a retransmission timeout is shorter than a tick")])
+    (COLUMNS + "\xe9", "a row is not one of numbers"),
+    (COLUMNS + ROW + ROW.replace(RTO, ",999,"), "a retransmission timeout is shorter than a tick")])
 def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
     with pytest.raises(WindowError, match=f"^window.csv: {why}"):
         parse(content.encode(), "window.csv")
@@ -208,32 +349,6 @@ def said(times: Times) -> str:
     return findings._warm_answer(CURVE, findings.by_think_time(records(times), CURVE)).measured
 
 
-@pytest.mark.parametrize(("times", "words"), [
-    ({1: {3: 100, 10: 50}, 2: {3: 90, 10: 40}},
-     "IW 10 is faster than IW 3 after every think time (40.0 instead of 90.0 ms after 2 s)."),
-    ({1: {3: 50, 10: 100}, 0.5: {3: 50, 10: 51}},
-     "IW 10 is slower than IW 3 after every think time (100.0 instead of 50.0 ms after 1 s)."),
-    ({1: {3: 100, 10: 100}, 2.5: {3: 100, 10: 50}},
-     "IW 10 is faster than IW 3 from a think time of 2.5 s on (50.0 instead of 100.0 ms after"
-     " 2.5 s)."),
-    ({1: {3: 100, 10: 50}, 2: {3: 100, 10: 100}, 3: {3: 100, 10: 70}, 4: {3: 8, 10: 8}},
-     "IW 10 is faster than IW 3 after a think time of 1 or 3 s (70.0 instead of 100.0 ms after"
-     " 3 s)."),
-    ({1: {3: 100, 10: 50}, 2: {3: 50, 10: 100}},
-     "IW 10 is faster than IW 3 after a think time of 1 s (50.0 instead of 100.0 ms after 1 s);"
-     " IW 10 is slower than IW 3 from a think time of 2 s on (100.0 instead of 50.0 ms after"
-     " 2 s)."),
-    # Each against the next smaller one, where both were measured.
-    ({1: {3: 100, 10: 50, 16: 50}, 2: {3: 100, 16: 20}},
-     "IW 10 is faster than IW 3 after every think time (50.0 instead of 100.0 ms after 1 s)."),
-    ({1: {3: 100.5, 10: 100}, 2: {3: 100, 10: 100.5}},
-     "Never: all initial windows take the same time after every think time."),
-    ({1: {3: 100.75, 10: 100}},
-     "IW 10 is faster than IW 3 after every think time (100.0 instead of 100.8 ms after 1 s).")])
-def test_after_which_think_times_a_window_is_faster_or_slower(times: Times, words: str) -> None:
-    assert said(times) == words
-
-
 def test_of_other_traces_tcps_and_what_does_not_count_nothing_is_told() -> None:
     good = records({3: {10: 1.0}, 1: {16: 2.0, 10: 3.0}})
     (other,) = records({2: {10: 4.0}})
@@ -246,16 +361,9 @@ def test_of_other_traces_tcps_and_what_does_not_count_nothing_is_told() -> None:
     assert list(found) == [1, 3] and findings.windows_of(found) == [10, 16]
 
 
-def test_a_latency_that_nobody_knows_is_no_number() -> None:
-    (known,) = records({1: {10: 12.34}})
-    assert findings._warm_cell(known) == "12.3 (10)"
-    assert findings._warm_cell(replace(known, last_retransmissions=2)) == "12.3 (10 → 2)"
-    assert findings._warm_cell(replace(known, latency_ms=None)) is findings._warm_cell(None) is None
-
-
 # Analysis -----------------------------------------------------------------------------
 
-FIGURE = stored_trace.packetdrill().scenario.figures[0]
+IDLE = stored_trace.packetdrill().scenario.figures[0]
 
 
 def views() -> Views:
@@ -263,7 +371,7 @@ def views() -> Views:
 
 
 def test_a_figure_tells_restarts_within_its_time_its_ends_included() -> None:
-    whole = replace(FIGURE, curves=(TraceCurve("idle", "linux"),), from_s=0.0, to_s=0.0)
+    whole = replace(IDLE, curves=(TraceCurve("idle", "linux"),), from_s=0.0, to_s=0.0)
     ((_, at_s, _),) = views().restarts(whole)
     for from_s, to_s, told in ((at_s, at_s, 1), (0, at_s - 1e-6, 0), (at_s + 1e-6, 9, 0),
                                (0, at_s, 1), (at_s, 9, 1), (at_s + 1, 0, 1)):
