@@ -321,11 +321,13 @@ def test_rows_are_samples_in_their_order() -> None:
     (COLUMNS + "1,2\n", "a row is not one of numbers"),
     (COLUMNS + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
     (COLUMNS + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
-    (COLUMNS + ROW.replace("0,", "-1,", 1), "a row is not one of numbers: -1 is none of a kernel's"),
+    (COLUMNS + ROW.replace("0,", "-1,", 1),
+     "a row is not one of numbers: -1 is none of a kernel's"),
     (COLUMNS + ROW.replace("0,", f"{1 << 63},", 1),
      "a row is not one of numbers: 9223372036854775808"),
     (COLUMNS + "\xe9", "a row is not one of numbers"),
-    (COLUMNS + ROW + ROW.replace(RTO, ",999,"), "a retransmission timeout is shorter than a tick")])
+    (COLUMNS + ROW + ROW.replace(RTO, ",999,"),
+     "a retransmission timeout is shorter than a tick")])
 def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
     with pytest.raises(WindowError, match=f"^window.csv: {why}"):
         parse(content.encode(), "window.csv")
