@@ -5,7 +5,7 @@ from __future__ import annotations
 from firstflight.runs import scenario_file
 from tests.refusals import OWN, Refusal, edited, read
 from tests.unit.fetches.small import SMALL
-from tests.unit.trace.test_scenario import GOOD
+from tests.unit.trace.test_trial import GOOD
 
 TITLE = 'title = "t"\n'
 TEST = 'says = "a"\ntest = [{figure = "f", '

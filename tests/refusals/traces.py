@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.refusals import OWN, Refusal, edited
-from tests.unit.trace.test_scenario import FIGURE, GOOD, TRACE_TABLE, WRITES
+from tests.unit.trace.test_trial import FIGURE, GOOD, TRACE_TABLE, WRITES
 
 IN_CLAIM = f'{OWN}: [[claim]] "so": '
 DEFAULT = "sample_ms = 1"

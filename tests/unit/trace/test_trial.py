@@ -317,7 +317,8 @@ def test_rows_are_samples_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    (COLUMNS, "holds no sample"), ("", "its columns are not"), ("time_ns\n1\n", "its columns are not"),
+    (COLUMNS, "holds no sample"), ("", "its columns are not"),
+    ("time_ns\n1\n", "its columns are not"),
     (COLUMNS + "1,2\n", "a row is not one of numbers"),
     (COLUMNS + ROW.replace("1,", "x,", 1), "a row is not one of numbers"),
     (COLUMNS + ROW.replace("1,", "1\r,", 1), "a row is not one of numbers"),
