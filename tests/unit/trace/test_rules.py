@@ -1,66 +1,44 @@
-"""The rules of RFC 2861 and 7661, replayed, and at the limit of what is known."""
+"""The rules of RFC 2861 and 7661 at the limit of what is known, and their replay."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from firstflight.study.trace.replay import Restart
+from firstflight.study.trace.replay import Mismatch, Restart, SendGroup, _Replayer
 from firstflight.study.trace.rules import (LinuxRules, ReportRules, RuleSetting, Rules,
                                            restart_rule, rules_for)
-from firstflight.study.trace.window import INFINITE
+from firstflight.study.trace.window import FIELDS, INFINITE, WindowSample
+from tests.golden.stored_trace import trial
+from tests.unit.tcp.conversation import MS, MSS
 
-
-MSS = 1000
+SEGMENT = 1000
 
 
 def linux(cwnd: int, initcwnd: int = 10, ssthresh: int = INFINITE) -> LinuxRules:
-    rules = LinuxRules(RuleSetting(initcwnd, MSS, validation=True), 0)
+    rules = LinuxRules(RuleSetting(initcwnd, SEGMENT, validation=True), 0)
     rules.set_window(cwnd, ssthresh)
     return rules
 
 
 def report(cwnd: int, exact: bool = False, peer_segments: int = 1000) -> ReportRules:
-    rules = ReportRules(RuleSetting(1, MSS, exact=exact), 0)
+    rules = ReportRules(RuleSetting(1, SEGMENT, exact=exact), 0)
     rules.set_window(cwnd, INFINITE)
-    rules.declared(peer_segments * MSS)
+    rules.declared(peer_segments * SEGMENT)
     rules.rto = 200
     return rules
 
 
-@pytest.mark.parametrize(("idle", "cwnd"), [
-    (200, 36), (201, 18), (400, 18), (401, 9), (601, 4), (801, 3), (10**7, 3)])
-def test_linux_halves_for_every_rto_down_to_the_initial_window(idle: int, cwnd: int) -> None:
-    """tcp_cwnd_restart(): for every RTO but one that is not quite over."""
-    assert linux(36, initcwnd=3).restart_window(idle, 200)[0] == cwnd
-
-
-def test_linux_restarts_no_larger_than_the_window_was() -> None:
-    assert linux(4).restart_window(60_000, 200)[0] == 4
-
-
-@pytest.mark.parametrize(("cwnd", "ssthresh", "remembered"), [
-    (36, 2, 27), (14, 2, 10), (15, 2, 10), (36, 50, 50)])
-def test_three_quarters_are_remembered_and_never_less(cwnd: int, ssthresh: int,
-                                                      remembered: int) -> None:
-    assert linux(cwnd, ssthresh=ssthresh).restart_window(1000, 200)[1] == remembered
-
-
 def test_restart_of_rfc_5681_keeps_ssthresh() -> None:
-    rules = rules_for("restart", False, 10, MSS, 0)
+    rules = rules_for("restart", False, 10, SEGMENT, 0)
     assert rules is not None
     rules.set_window(36, 20)
     assert rules.restart_window(200, 200) == (36, 20)
     assert rules.restart_window(201, 200) == (10, 20)
-
-
-@pytest.mark.parametrize("control", ["reno", "unvalidated"])
-def test_without_validation_nothing_decays(control: str) -> None:
-    rules = rules_for(control, False, 10, MSS, 0)
-    assert rules is not None
-    rules.set_window(36, 20)
-    assert rules.restart_window(60_000, 200) == (36, 20)
 
 
 @pytest.mark.parametrize(("idle", "cwnd"), [
@@ -69,14 +47,10 @@ def test_the_report_halves_for_every_rto_down_to_one_segment(idle: int, cwnd: in
     assert report(25).restart_window(idle, 200)[0] == cwnd
 
 
-def test_the_report_halves_what_the_receiver_allows() -> None:
-    assert report(200, peer_segments=25).restart_window(400, 200) == (6, INFINITE)
-
-
 def test_bbr_is_left_alone() -> None:
-    assert restart_rule("bbr", True, 10, MSS, (80, 60), 5000, 200) is None
-    assert restart_rule("cubic", True, 10, MSS, (80, 60), 5000, 200) == (10, 60)
-    assert restart_rule("cubic", False, 10, MSS, (80, 60), 5000, 200) == (80, 60)
+    assert restart_rule("bbr", True, 10, SEGMENT, (80, 60), 5000, 200) is None
+    assert restart_rule("cubic", True, 10, SEGMENT, (80, 60), 5000, 200) == (10, 60)
+    assert restart_rule("cubic", False, 10, SEGMENT, (80, 60), 5000, 200) == (80, 60)
 
 
 # Whole connections ---------------------------------------------------------------
@@ -84,7 +58,7 @@ def test_bbr_is_left_alone() -> None:
 def send(rules: Rules, now: int, segments: int, more: bool = False) -> None:
     rules.before_sending(now)
     for _ in range(segments):
-        rules.connection.sent(rules.connection.nxt + MSS)
+        rules.connection.sent(rules.connection.nxt + SEGMENT)
     rules.after_sending(now, more)
     rules.connection.last_send = now
 
@@ -94,85 +68,18 @@ def acknowledge_all(rules: Rules, now: int) -> None:
         rules.acknowledged(now, end)
 
 
-def test_nine_packets_of_a_window_of_ten_make_it_18_in_linux() -> None:
-    """tcp_slow_start_slow-start-app-limited-9-packets-out.pkt"""
-    rules = linux(10)
-    rules.rto = 200
-    send(rules, 0, 9)
-    acknowledge_all(rules, 100)
-    assert rules.cwnd == 18
-
-
-def test_a_full_window_doubles_in_slow_start() -> None:
-    for rules in (linux(10), report(10)):
-        rules.rto = 200
-        send(rules, 0, 10, more=True)
-        acknowledge_all(rules, 100)
-        # The report's window is no longer full after the first acknowledgement, if nothing follows.
-        assert rules.cwnd == (20 if isinstance(rules, LinuxRules) else 11)
-
-
-def test_the_unmodified_tcp_grows_by_every_acknowledgement() -> None:
-    rules = rules_for("unvalidated", False, 10, MSS, 0)
-    assert rules is not None
-    rules.rto = 200
-    for now in range(0, 1000, 100):
-        send(rules, now, 1)
-        acknowledge_all(rules, now + 50)
-    assert rules.cwnd == 20
-
-
 @pytest.mark.parametrize("used", [1, 4, 10])
 def test_the_report_decays_to_the_mean_with_what_is_used_once_an_rto(used: int) -> None:
     rules = report(32)
-    expected = 32 * MSS
+    expected = 32 * SEGMENT
     send(rules, 0, used)
     acknowledge_all(rules, 20)
     for now in range(50, 601, 50):
         send(rules, now, used)
         acknowledge_all(rules, now + 20)
         if now % 200 == 0:
-            expected = (expected + used * MSS) // 2
-        assert rules.window_bytes == expected and rules.cwnd == expected // MSS
-
-
-def test_a_full_window_is_not_application_limited() -> None:
-    rules = report(4)
-    for now in range(0, 1001, 50):
-        send(rules, now, rules.cwnd)
-        acknowledge_all(rules, now + 20)
-    assert rules.cwnd > 4
-
-
-def test_linux_does_not_decay_an_application_limited_window_that_is_acknowledged() -> None:
-    """tcp_cong_avoid() sets snd_cwnd_stamp with every acknowledgement."""
-    rules = linux(36)
-    rules.rto = 200
-    for now in range(0, 2001, 50):
-        send(rules, now, 12)
-        acknowledge_all(rules, now + 20)
-    assert rules.cwnd == 36
-
-
-@pytest.mark.parametrize(("first", "used"), [(1, 10), (12, 14)])
-def test_linux_decays_it_where_no_acknowledgement_comes(first: int, used: int) -> None:
-    """To the mean with what is used, or with the initial window where that is more."""
-    rules = linux(36, ssthresh=30)
-    rules.rto = 200
-    send(rules, 0, first)
-    send(rules, 100, 1)
-    send(rules, 250, 1)
-    assert (rules.cwnd, rules.ssthresh) == ((36 + used) // 2, 30)
-
-
-@pytest.mark.parametrize(("exact", "grows"), [(False, True), (True, False)])
-def test_only_the_tolerant_check_lets_a_broken_window_grow(exact: bool, grows: bool) -> None:
-    rules = report(4, exact=exact)
-    rules.window_bytes += 300  # linear growth leaves parts of segments
-    for now in range(0, 1000, 50):
-        send(rules, now, rules.cwnd, more=True)
-        acknowledge_all(rules, now + 20)
-    assert (rules.cwnd > 4) == grows
+            expected = (expected + used * SEGMENT) // 2
+        assert rules.window_bytes == expected and rules.cwnd == expected // SEGMENT
 
 
 # After a loss --------------------------------------------------------------------
@@ -190,51 +97,7 @@ def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
     assert rules.window_bytes == 4999  # never a whole one
 
 
-def test_a_window_that_was_taken_over_has_no_credit() -> None:
-    rules = linux(4)
-    rules.credit = 3
-    rules.set_window(7, 5)
-    assert (rules.cwnd, rules.ssthresh, rules.credit) == (7, 5, 0)
-    rules = report(4)
-    rules.set_window(7, 5)
-    assert (rules.cwnd, rules.ssthresh, rules.window_bytes) == (7, 5, 7 * MSS)
-
-
-@pytest.mark.parametrize("make", [linux, report])
-def test_in_a_recovery_the_rules_neither_grow_nor_decay(make: Callable[[int], Rules]) -> None:
-    rules = make(4)
-    rules.rto, rules.recovering = 200, True
-    send(rules, 0, 4, more=True)
-    acknowledge_all(rules, 20)
-    assert rules.cwnd == 4
-    if isinstance(rules, ReportRules):
-        send(rules, 900, 1)  # after an idle time
-        assert rules.cwnd == 4
-
-
 # Growth, to the segment ------------------------------------------------------------
-
-def test_beyond_ssthresh_linux_grows_by_one_a_window() -> None:
-    """tcp_slow_start() up to it, then tcp_cong_avoid_ai() with what is left."""
-    rules = linux(10, ssthresh=12)
-    rules.rto = 200
-    windows = []
-    for now in range(0, 300, 100):
-        send(rules, now, rules.cwnd, more=True)
-        for end in list(rules.connection.outstanding):
-            rules.acknowledged(now + 50, end)
-            windows.append(rules.cwnd)
-    # Each of two acknowledgements is worth a segment, then twelve together, then thirteen.
-    assert windows == [11, *[12] * 12, *[13] * 13, *[14] * 9]
-
-
-def test_credit_of_a_larger_window_is_worth_one_segment() -> None:
-    """tcp_cong_avoid_ai(): credits accumulated at a higher w are applied gently."""
-    rules = linux(12, ssthresh=10)
-    rules.rto, rules.credit = 200, 30
-    send(rules, 0, 12, more=True)
-    rules.acknowledged(50, MSS + 1)
-    assert (rules.cwnd, rules.credit) == (13, 1)
 
 
 def test_an_acknowledgement_of_many_grows_past_ssthresh_and_on() -> None:
@@ -254,15 +117,19 @@ def test_the_report_grows_by_a_segment_up_to_ssthresh_then_by_mss_squared_over_t
     rules.ssthresh = 12
     send(rules, 0, 10, more=True)
     rules.acknowledged(50, rules.connection.nxt)
-    assert rules.window_bytes == 12 * MSS + 8 * MSS * MSS // (12 * MSS)
+    assert rules.window_bytes == 12 * SEGMENT + 8 * SEGMENT * SEGMENT // (12 * SEGMENT)
 
 
-def test_an_acknowledgement_of_nothing_new_changes_nothing() -> None:
-    for rules in (linux(10), report(10)):
-        rules.rto = 200
-        send(rules, 0, 10, more=True)
-        rules.acknowledged(50, 1)
-        assert (rules.cwnd, rules.connection.packets) == (10, 10)
+@pytest.mark.parametrize("make", [linux, report])
+def test_in_a_recovery_the_rules_neither_grow_nor_decay(make: Callable[[int], Rules]) -> None:
+    rules = make(4)
+    rules.rto, rules.recovering = 200, True
+    send(rules, 0, 4, more=True)
+    acknowledge_all(rules, 20)
+    assert rules.cwnd == 4
+    if isinstance(rules, ReportRules):
+        send(rules, 900, 1)  # after an idle time
+        assert rules.cwnd == 4
 
 
 @pytest.mark.parametrize(("ssthresh", "remembered"), [(INFINITE, INFINITE), (8, 27), (30, 30)])
@@ -277,18 +144,9 @@ def test_before_an_rto_nothing_restarts(ssthresh: int, remembered: int) -> None:
         assert (rules.cwnd, rules.ssthresh) == (18, remembered)
     rules = linux(36)
     rules.rto = 200
-    rules.connection.sent(1 + MSS)  # outstanding
+    rules.connection.sent(1 + SEGMENT)  # outstanding
     rules.before_sending(5000)
     assert rules.cwnd == 36
-
-
-@pytest.mark.parametrize(("rule", "flight", "agrees"), [
-    ((10, 27), 10, True), (None, 10, True), ((11, 27), 10, False), ((10, 27), 9, False),
-    (None, 9, False)])
-def test_a_restart_agrees_in_its_window_and_in_its_flight(
-        rule: tuple[int, int] | None, flight: int, agrees: bool) -> None:
-    restart = Restart(0, 900, 300, (36, 20), (10, 27), rule, flight, may_send=10)
-    assert restart.agrees == agrees
 
 
 # At the limit of the window -----------------------------------------------------------
@@ -302,7 +160,7 @@ def acknowledge(rules: Rules, now: int, segments: int) -> None:
 # Linux: tcp_cwnd_validate() ----------------------------------------------------------
 
 def test_new_rules_have_no_credit() -> None:
-    rules = rules_for("reno", True, 10, MSS, 0)
+    rules = rules_for("reno", True, 10, SEGMENT, 0)
     assert rules is not None
     rules.ssthresh, rules.rto = 10, 200
     send(rules, 0, 10, more=True)
@@ -310,29 +168,6 @@ def test_new_rules_have_no_credit() -> None:
     assert rules.cwnd == 10
     acknowledge(rules, 50, 1)
     assert rules.cwnd == 11
-
-
-def test_a_window_that_was_full_counts_as_full_until_its_data_is_acknowledged() -> None:
-    """!tp->is_cwnd_limited && tp->packets_out > tp->max_packets_out: both."""
-    rules = linux(10, ssthresh=15)
-    rules.rto = 200
-    send(rules, 0, 10, more=True)
-    acknowledge(rules, 50, 5)
-    assert (rules.cwnd, rules.credit) == (15, 0)
-    send(rules, 50, 8)  # 13 of 15 are outstanding, more than the ten
-    acknowledge(rules, 60, 1)
-    assert rules.credit == 1
-
-
-def test_the_most_packets_of_a_window_are_not_forgotten_before_it_is_acknowledged() -> None:
-    rules = linux(10)
-    rules.rto = 200
-    send(rules, 0, 9)
-    acknowledge(rules, 50, 4)
-    assert rules.cwnd == 14
-    send(rules, 50, 1)  # six are outstanding
-    acknowledge(rules, 60, 5)
-    assert rules.cwnd == 18, "twice nine"
 
 
 def test_as_many_packets_again_begin_no_window_of_their_own() -> None:
@@ -377,17 +212,10 @@ def test_a_restart_begins_a_time_of_its_own(now: int, cwnd: int) -> None:
 def test_what_was_sent_is_judged_before_the_next_is() -> None:
     rules = report(32)
     for now in (0, 100, 200, 250):
-        assert rules.window_bytes == 32 * MSS
+        assert rules.window_bytes == 32 * SEGMENT
         send(rules, now, 1)
     # Three were outstanding when the timeout was over.
-    assert rules.window_bytes == (32 + 3) * MSS // 2
-
-
-def test_what_something_else_holds_back_is_not_limited_by_the_application() -> None:
-    rules = report(32)
-    for now in (0, 100, 200, 250):
-        send(rules, now, 1, more=True)
-    assert rules.window_bytes == 32 * MSS
+    assert rules.window_bytes == (32 + 3) * SEGMENT // 2
 
 
 def test_after_an_idle_time_a_timeout_has_to_pass_again() -> None:
@@ -396,29 +224,155 @@ def test_after_an_idle_time_a_timeout_has_to_pass_again() -> None:
     acknowledge_all(rules, 20)
     for now in (400, 450, 500, 599):
         send(rules, now, 1)
-        assert rules.window_bytes == 8 * MSS, now
+        assert rules.window_bytes == 8 * SEGMENT, now
         acknowledge_all(rules, now + 1)
     send(rules, 600, 2)
     acknowledge_all(rules, 601)
     # Of what has been used since then, two segments are the most.
-    assert rules.window_bytes == (8 + 2) * MSS // 2
-
-
-def test_of_a_huge_window_an_acknowledgement_is_worth_a_byte() -> None:
-    rules = report(1500, peer_segments=3000)
-    rules.ssthresh = 2
-    send(rules, 0, 1500, more=True)
-    rules.acknowledged(50, 1 + MSS)
-    assert rules.window_bytes == 1500 * MSS + 1
+    assert rules.window_bytes == (8 + 2) * SEGMENT // 2
 
 
 @pytest.mark.parametrize(("exact", "window_bytes", "segments", "full"), [
-    (False, 5 * MSS, 4, False), (False, 5 * MSS - 1, 4, True), (False, 5 * MSS, 5, True),
-    (True, 5 * MSS + 1, 5, False), (True, 5 * MSS, 5, True)])
+    (False, 5 * SEGMENT, 4, False), (False, 5 * SEGMENT - 1, 4, True),
+    (False, 5 * SEGMENT, 5, True),
+    (True, 5 * SEGMENT + 1, 5, False), (True, 5 * SEGMENT, 5, True)])
 def test_a_window_is_full_where_no_segment_or_no_byte_is_free(
         exact: bool, window_bytes: int, segments: int, full: bool) -> None:
     rules = report(5, exact=exact)
     rules._set(window_bytes)
     send(rules, 0, segments)
-    rules.acknowledged(50, 1 + MSS)
+    rules.acknowledged(50, 1 + SEGMENT)
     assert (rules.window_bytes > window_bytes) == full
+
+
+# Which packets make a moment, and which of them a sample comes after ------------------
+
+@pytest.mark.parametrize(("group_ms", "sample_ms", "unacked", "notsent", "first"), [
+    (10, 11, 3, 0, True), (11, 10, 3, 0, False),
+    # At one moment: it shows what is known already, or more outstanding, less, or more sent.
+    (10, 10, 3, 500, False), (10, 10, 4, 500, True), (10, 10, 2, 500, True),
+    (10, 10, 3, 400, True), (10, 10, 4, 400, True)])
+def test_a_sample_comes_after_a_moment_of_its_time_that_it_shows(
+        group_ms: int, sample_ms: int, unacked: int, notsent: int, first: bool) -> None:
+    """Three packets are outstanding up to byte 1000, and 500 bytes more are written."""
+    state: Any = SimpleNamespace(
+        candidates=[SimpleNamespace(connection=SimpleNamespace(packets=3))],
+        outstanding_end=1000, written=1500)
+    sample: Any = SimpleNamespace(time_ns=sample_ms * MS, unacked=unacked, notsent_bytes=notsent)
+    assert _Replayer._precedes(state, SendGroup(group_ms * MS, None), sample) == first
+    state.candidates = []  # rules that are not replayed: by the clock alone
+    assert _Replayer._precedes(state, SendGroup(group_ms * MS, None), sample) == (
+        group_ms <= sample_ms)
+
+
+@pytest.mark.parametrize(("time_ns", "before", "after"), [
+    (5, "a", "a"), (10, "a", "a"), (15, "a", "b"), (20, "a", "c"), (25, "c", "d"), (30, "c", "d")])
+def test_the_samples_around_a_moment(time_ns: int, before: str, after: str) -> None:
+    """At its time the newest one shows what it brought; two may be of one time."""
+    state: Any = SimpleNamespace(samples="abcd", times=[10, 20, 20, 30])
+    assert (_Replayer._before(state, time_ns), _Replayer._after(state, time_ns)) == (before, after)
+
+
+@pytest.mark.parametrize(("ack", "rto", "unsure"), [(None, 200, False), (1449, 300, False),
+                                                    (1449, 300, True)])
+def test_the_timeout_is_that_of_the_write_or_what_the_acknowledgement_makes_it(
+        ack: int | None, rto: int, unsure: bool) -> None:
+    made: Any = rules_of(10)
+    state: Any = SimpleNamespace(
+        unsure=unsure, window_scale=7, written=1, _before=lambda _: SimpleNamespace(rto_us=200_999),
+        _after=lambda _: SimpleNamespace(rto_us=300_000, notsent_bytes=0))
+    _Replayer._apply(state, made, SendGroup(0, ack, 500), [], 77)
+    assert (made.rto, made.recovering) == (rto, unsure)
+    assert made.peer_window_bytes == (INFINITE if ack is None else 500 << 7)
+    assert made.connection.last_send == 0  # nothing left
+
+
+@pytest.mark.parametrize(("ack", "notsent", "written", "left"), [
+    (None, 0, 9999, False), (None, 1, 0, True),  # a write: what the sample after it says
+    (1449, 1, 2897, False), (1449, 0, 2898, True)])  # else what was written and is not sent yet
+def test_the_rules_are_told_whether_data_is_left(ack: int | None, notsent: int, written: int,
+                                                 left: bool) -> None:
+    made: Any = rules_for("cwv", False, 10, MSS, 0)
+    known = SimpleNamespace(rto_us=200_000, notsent_bytes=notsent)
+    state: Any = SimpleNamespace(unsure=False, window_scale=7, written=written,
+                                 _before=lambda _: known, _after=lambda _: known)
+    sent: Any = [SimpleNamespace(end_with_fin=end) for end in (1449, 2897)]
+    _Replayer._apply(state, made, SendGroup(0, ack, 500, sent), sent, 77)
+    assert made.unjudged == (77, 200, left)
+    assert list(made.connection.outstanding) == [1449, 2897] and made.connection.last_send == 77
+
+
+# A sample beside the rules --------------------------------------------------------------
+
+def rules_of(cwnd: int, ssthresh: int = INFINITE) -> Rules:
+    made = rules_for("reno", True, 10, MSS, 0)
+    assert made is not None
+    made.set_window(cwnd, ssthresh)
+    return made
+
+
+def replayer(*candidates: Rules) -> Any:
+    """As far as _compare knows it."""
+    made: Any = SimpleNamespace(written=1, outstanding_end=1, candidates=list(candidates),
+                                unsure=False, unjudged=0, checked=0, mismatches=[])
+    made._take_over = partial(_Replayer._take_over, made)
+    made.compare = partial(_Replayer._compare, made)
+    return made
+
+
+def sample(cwnd: int, **more: int) -> WindowSample:
+    return WindowSample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE, **more})
+
+
+def test_where_no_rules_are_written_down_nothing_is_compared() -> None:
+    state = replayer()
+    state.compare(sample(10, notsent_bytes=70))
+    state.compare(sample(5, state=4, notsent_bytes=60))
+    assert (state.checked, state.unjudged, state.mismatches, state.written) == (0, 0, [], 71)
+
+
+def test_of_several_rules_those_that_fit_go_on_and_after_a_mismatch_one() -> None:
+    state = replayer(rules_of(9), rules_of(10), rules_of(10))
+    state.compare(sample(10))
+    assert [each.cwnd for each in state.candidates] == [10, 10] and not state.mismatches
+    state.compare(sample(12, time_ns=77))
+    assert state.mismatches == [Mismatch(77, (12, INFINITE), (10, INFINITE))]
+    assert [each.cwnd for each in state.candidates] == [12]
+    state.compare(sample(12))
+    assert (state.checked, state.unjudged, len(state.mismatches)) == (3, 0, 1)
+
+
+@pytest.mark.parametrize(("idle", "outstanding_end", "noted"), [
+    (200, 1449, 0), (201, 1449, 1), (5000, 1, 0)])  # after nothing, there is nothing to restart
+def test_more_than_a_timeout_without_a_packet_is_noted(idle: int, outstanding_end: int,
+                                                       noted: int) -> None:
+    assert len(restarts(idle, outstanding_end)) == noted
+
+
+@pytest.mark.parametrize(("notsent", "window_bytes", "flight", "may_send"), [
+    (0, 100 * MSS, 4, 4),    # all that there is
+    (500, 100 * MSS, 4, 10),  # there is more, and the window has room for it
+    (500, 7 * MSS, 4, 7), (500, 4 * MSS, 4, 4),  # the peer's window
+    (500, 8 * MSS - 1, 7, 7),
+    (500, 3 * MSS, 4, 4),    # of short segments more fit in
+    (0, 100 * MSS, 12, 10)])  # more than the window allows
+def test_as_many_may_be_sent_as_the_windows_and_the_data_allow(
+        notsent: int, window_bytes: int, flight: int, may_send: int) -> None:
+    (restart,) = restarts(900, 1449, notsent_bytes=notsent, send_window_bytes=window_bytes,
+                          flight=flight)
+    assert (restart.before, restart.after, restart.idle, restart.rto) == (
+        (40, INFINITE), (10, INFINITE), 900, 200)
+    assert (restart.flight, restart.may_send) == (flight, may_send)
+    assert restart.rule == (10, INFINITE)
+
+
+def restarts(idle: int, outstanding_end: int, flight: int = 4, **after: int) -> list[Restart]:
+    """Of a write at tick 10 + idle, after a window of 40 segments."""
+    state: Any = SimpleNamespace(
+        trial=trial("idle-linux-iw10"), groups=[SendGroup(7, None)], last_send=10, candidates=[],
+        outstanding_end=outstanding_end, restarts=[], _flight=lambda place: [None] * flight,
+        _before=lambda _: sample(40, rto_us=200_999), _after=lambda _: sample(
+            10, **{"send_window_bytes": 100 * MSS, **after}))
+    _Replayer._note_restart(state, 0, 10 + idle)
+    found: list[Restart] = state.restarts
+    return found
