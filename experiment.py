@@ -44,9 +44,11 @@ def main(argv: Sequence[str]) -> int:
     question = import_module(QUESTIONS.get(flag, "firstflight.commands.run"))
     if reads_only:
         with suppress(ModuleNotFoundError):  # of a package that is going to be installed
-            import_module("firstflight.commands.runners").check_rights(arguments)
+            runners = import_module("firstflight.commands.runners")
+            runners.check_rights(arguments)
             if flag not in WITHOUT_TRIALS:
                 question.read(arguments)
+                runners.check_kernels(arguments)
         return errors.OK
     run = (import_module("firstflight.commands.without_trials").COMMANDS[flag]
            if flag in WITHOUT_TRIALS else question.run)

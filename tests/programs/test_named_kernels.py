@@ -127,6 +127,21 @@ def test_kernels_are_listed_found_and_removed(tmp_path: Path) -> None:
     assert run(INSTALL, "--remove-kernel", "mine", cache=tmp_path).returncode == 1
 
 
+@pytest.mark.parametrize("words", [["--kernel", "default,mine", "--rtt", "20"],
+                                   ["--kernel", "default,mine", "--", "true"]])
+def test_a_kernel_that_is_missing_is_told_before_the_default_one_is_built(words: list[str],
+                                                                          tmp_path: Path) -> None:
+    """Which takes minutes; with the kernel there, they are spent."""
+    read = [Path("/usr/bin/python3"), str(PROJECT / "experiment.py"), "--only-read-flags", *words]
+    done = run(*read, cache=tmp_path)
+    assert done.returncode == 4 and "there is no kernel mine for" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1
+    for kind, mininet in (("trials", []), ("commands", ["--mininet"])):
+        key = Path(run(BUILD, *mininet, "--path", cache=tmp_path).stdout).parent.name
+        stored(tmp_path, "mine", kind, key)
+    assert run(*read, cache=tmp_path).returncode == 0
+
+
 def test_a_kernel_of_another_version_of_the_project_is_not_run(tmp_path: Path) -> None:
     """Its clock, and what it tells of packets, may be others."""
     stored(tmp_path, "mine", "trials", "0123456789abcdef")

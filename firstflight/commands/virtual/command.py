@@ -217,9 +217,16 @@ class Terminal(vtime.Watcher):
 # The command line --------------------------------------------------------------------
 
 def read(argv: Sequence[str]) -> int:
-    """Check that it can be run at all. Raises UsageError, CannotError."""
+    """Check that it can be run at all. Raises UsageError, CannotError.
+
+    The default kernel may still have to be built.
+    """
     flags, words = divided(argv)
-    check_request(parsed(flags, words))
+    arguments = parsed(flags, words)
+    check_request(arguments)
+    with engine_errors():
+        for name in {*arguments.kernel} - {DEFAULT_KERNEL}:
+            kernel_of(name)
     return OK
 
 
