@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.runs.results.record_file import make_seal
-from tests.live.conftest import PROJECT, Driver
+from tests.live.conftest import PROJECT, Driver, rows
 from tests.running import run_program
 
 CUBIC = "net/ipv4/tcp_cubic.c"
@@ -121,6 +121,58 @@ kernel = ["default", "{NAME}"]
         assert f"./install.sh --kernel {NAME}" in " ".join(done.stdout.split())
     finally:
         assert install("--kernel", NAME, "--patch", str(patch)).returncode == 0
+
+
+LOAD = f"""\
+# One kernel and another.
+kind = "load"
+title = "x"
+source = "x"
+[[sweep]]
+name = "loads"
+bandwidth_kbps = 10000
+rtt_ms = 40
+queue_bdp = [0.3]
+queue = ["droptail"]
+load = [0.9]
+response_bytes = [60000]
+connections = [1]
+initcwnd = [10]
+initrwnd = 100
+congestion_control = ["cubic"]
+paced = [false]
+clients = 2
+servers = 2
+duration_s = 20
+warmup_s = 2
+cooldown_s = 2
+repeat = 1
+kernel = ["default", "{NAME}"]
+"""
+
+
+def test_a_page_is_loaded_on_both_kernels(built: str, drive: Driver, results: Path) -> None:
+    """Losses of a short queue: after them the window is smaller."""
+    done = drive("--objects", "4", "--size", "100000", "--kernel", f"default,{NAME}", "--rtt", "40",
+                 "--bw", "10000", "--queue", "8", "--iw", "10", "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Kernel default → {NAME} " in done.stdout and "no difference" not in done.stdout
+    measured = {row["kernel"]: row for row in rows(results, "own")}
+    assert {row["verdict"] for row in measured.values()} == {"pass"}
+    assert measured["default"]["page_ms"] != measured[NAME]["page_ms"]
+
+
+def test_a_load_is_carried_on_both_kernels(built: str, drive: Driver, results: Path,
+                                           tmp_path: Path) -> None:
+    """The same connections arrive; after losses of a short queue they are sent otherwise."""
+    (tmp_path / "loads.toml").write_text(LOAD)
+    done = drive("--scenario", str(tmp_path / "loads.toml"), "--no-figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Kernel default → {NAME} " in done.stdout, done.stdout
+    measured = {row["kernel"]: row for row in rows(results, "loads")}
+    assert {row["verdict"] for row in measured.values()} == {"pass"}
+    assert measured["default"]["arrivals"] == measured[NAME]["arrivals"]
+    assert measured["default"]["mean_ms"] != measured[NAME]["mean_ms"]
 
 
 LINK = """\

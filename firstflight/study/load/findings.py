@@ -17,6 +17,7 @@ from firstflight.findings.findings import Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import of_column
 from firstflight.runs.kinds import RunData
 from firstflight.study.compare import ALIKE_PERCENT, Expected, judge
+from firstflight.study.kernel_changes import kernel_answer, kernels_table
 from firstflight.study.load import analysis, charts, tables
 from firstflight.study.load.analysis import (Distribution, GainPoint, Hit, MissingRuns, Runs,
                                              describe)
@@ -29,8 +30,15 @@ from firstflight.study.scenario.grammar import as_read, claims_on
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
     """A finding for each figure, or the runs that it lacks. Raises FirstFlightError."""
-    return tuple(_finding(figure, claims_on(figure, scenario.claims), run.records, run.folder)
-                 for figure in scenario.figures)
+    return (*(_finding(figure, claims_on(figure, scenario.claims), run.records, run.folder)
+              for figure in scenario.figures), *kernel_findings(run.records))
+
+
+def kernel_findings(records: Sequence[LoadRecord]) -> tuple[Finding, ...]:
+    """What further kernels changed; () where there was one."""
+    changes = tables.kernel_changes(records)
+    return (Finding("kernel_changes", "What the kernel changed", (
+        kernels_table(changes, "mean"),), sentence=kernel_answer(changes)),) if changes else ()
 
 
 def partial(records: Sequence[LoadRecord]) -> Finding:

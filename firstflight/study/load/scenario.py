@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.parameters import default
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
@@ -20,6 +21,7 @@ from firstflight.study.load.record import PERCENTILES, LoadRecord, percentile_co
 from firstflight.study.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes,
                                           points_of, sizes_text)
 from firstflight.study.scenario import grammar, published
+from firstflight.study.scenario.kernels import KERNEL
 from firstflight.study.scenario.seeds import seed_for
 
 AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
@@ -91,7 +93,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ("queue_bdp", "queue", "load", "response_bytes",
-                                        "connections", "congestion_control", "paced")
+                                        "connections", "congestion_control", "paced", *KERNEL)
     bandwidth_kbps: float
     rtt_ms: float
     queue_bdp: tuple[float, ...]
@@ -103,6 +105,10 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
     congestion_control: tuple[str, ...] = key(
         reader=schema.values(schema.number("congestion_control"), "names"))
     paced: tuple[bool, ...]
+    kernel: tuple[str, ...] = key((default("kernel"),), reader=schema.one_or_more(
+        schema.number("kernel"), "names"))
+    module_parameter: tuple[str, ...] = key((default("module_parameter"),), reader=(
+        schema.one_or_more(schema.number("module_parameter"), "parameters")))
     initcwnd: tuple[int, ...] = key(
         (), reader=schema.values(schema.number("initcwnd"), empty=True))
     mixes: tuple[Window, ...] = key((), reader=schema.values(_mix, "mixes", empty=True))
@@ -186,13 +192,13 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
 DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
 # The fields of a trial that a figure can have as axes.
-AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window")
+AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window", *KERNEL)
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
 LESS, MORE, ALIKE = "less", "more", "alike"
 # The sweeps' values that flags can replace.
-OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat")
+OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat", *KERNEL)
 
 
 @dataclass(frozen=True, kw_only=True)

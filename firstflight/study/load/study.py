@@ -41,7 +41,8 @@ class LoadKind(Kind):
         """The report: a whole run's figures, or a partial one's runs."""
         from firstflight.study.load import findings
         return report_of(study, run, findings.findings(study.scenario, run) if study.whole else
-                         (findings.partial(run.records),))
+                         (findings.partial(run.records),
+                          *findings.kernel_findings(run.records)))
 
     def guest_s(self, trial: LoadTrial) -> float:
         connections: float = trial.responses_per_s * trial.duration_s

@@ -10,18 +10,20 @@ from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Rounded, Table
 from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import Cells
+from firstflight.study.kernel_changes import KernelChange
 from firstflight.study.load import analysis
 from firstflight.study.load.analysis import (PLACES, BySeed, Distribution, GainPoint, Hit, Mixes,
                                              Runs, describe, name_of, named)
 from firstflight.study.load.record import PERCENTILES, LoadRecord
 from firstflight.study.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from firstflight.study.scenario import published
+from firstflight.study.scenario.kernels import KERNEL, pair_words
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
 # Fields that the runs of a cell share: they differ in window and seed only.
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
-        "connections", "variant")
+        "connections", "variant", *KERNEL)
 ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 
@@ -227,6 +229,23 @@ def changes(records: Sequence[LoadRecord]) -> Table:
     return Table("What the windows change", (
         NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
         Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")), tuple(rows))
+
+
+def kernel_changes(records: Sequence[LoadRecord]) -> list[KernelChange]:
+    """What each further kernel changes of the mean time of a cell, under each window."""
+    axes = [axis for axis in (*CELL, "window") if axis not in KERNEL]
+    counting = Cells(sorted(records, key=_order)).counting
+    varied = [axis for axis in axes if len(counting.values(axis)) > 1]
+    changes = []
+    for cell in counting.by(*axes).values():
+        base, *others = ({record.trial.repeat: record for record in of_kernel.records}
+                         for of_kernel in cell.by(*KERNEL).values())
+        place = ", ".join(named(axis, getattr(cell.records[0].trial, axis)) for axis in varied)
+        for other in others:
+            pair = pair_words(*(next(iter(side.values())).trial for side in (base, other)))
+            if saved := analysis.gain(base, other, "mean_ms"):
+                changes.append(KernelChange(pair, place, saved))
+    return changes
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:

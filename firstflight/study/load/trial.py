@@ -12,6 +12,8 @@ from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.net.headers import HEADER_BYTES, MSS, SYN_BYTES
+from firstflight.parameters import default
+from firstflight.study.scenario.kernels import add_kernel, kernel_tag
 from firstflight.study.scenario.seeds import seed_for
 from firstflight.testbed.messages import Job
 
@@ -74,6 +76,7 @@ class LoadTrial:
     duration_s: of arrivals; those that arrive in its first warmup_s or last
         cooldown_s load the link and do not count.
     repeat, seed: the seed is the repeat's, the same under every window.
+    kernel, module_parameter: of the guest (study.scenario.kernels).
     """
 
     scenario: str
@@ -99,6 +102,8 @@ class LoadTrial:
     cooldown_s: float
     repeat: int
     seed: int
+    kernel: str = default("kernel")
+    module_parameter: str = default("module_parameter")
     PATTERNS: ClassVar[dict[str, str]] = {
         "window": r"\d{1,9}(\*[\d.e-]+)?(\+\d{1,9}(\*[\d.e-]+)?)*"}
 
@@ -111,7 +116,8 @@ class LoadTrial:
         return (f"{self.part}-rtt{format_lossless(self.rtt_ms)}"
                 f"-bw{format_lossless(self.bandwidth_kbps)}-q{self.queue_packets}{queue}"
                 f"-load{format_lossless(self.load)}-{self.response_bytes}B"
-                f"{several}-{self.congestion_control}{paced}-iw{self.window}-{self.repeat}")
+                f"{several}-{self.congestion_control}{paced}{kernel_tag(self)}-iw{self.window}"
+                f"-{self.repeat}")
 
     @property
     def variant(self) -> str:
@@ -163,7 +169,7 @@ class LoadTrial:
     def job(self) -> Job:
         """The trial as the worker reads it."""
         per_s = self.responses_per_s / self.connections
-        return {
+        job: Job = {
             "kind": "load", "alone": True, "id": self.id, "deadline_s": self.deadline_s,
             "network": {"bandwidth_kbps": self.bandwidth_kbps, "queue_packets": self.queue_packets,
                       "queue": self.queue, "access_queue_packets": self.access_queue_packets,
@@ -178,6 +184,8 @@ class LoadTrial:
                          "sizes": [list(point) for point in self.size_points],
                          "seed": seed_for(self.seed, number)}
                         for number, host in enumerate(self.hosts)]}
+        add_kernel(job, self)
+        return job
 
 
 

@@ -9,18 +9,21 @@ from pathlib import Path
 from firstflight.base.stats import Estimate, estimate
 from firstflight.base.words import plain
 from firstflight.findings.difference import Difference
+from firstflight.findings.quantities import quantity
 from firstflight.runs.measuring import trial_file_path, read_trial_file
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import varied
 from firstflight.study.compare import Row, difference, student_by_seed
+from firstflight.study.kernel_changes import KernelChange
 from firstflight.study.page.record import FILE, ObjectTimes, PageRecord, read_file
 from firstflight.study.page.trial import HTTP_2, PageTrial
+from firstflight.study.scenario.kernels import KERNEL, pair_words
 
 SAME_MS = 0.05  # pages that differ by less take equally long
 BUSY = 0.95  # a link that sends for this share of the time is the limit
 # The parameters that distinguish settings, in this order.
 _DISTINCT = ("part", "page", "http", "connections", "queue_packets", "loss_percent",
-             "congestion_control", "server")
+             "congestion_control", "server", *KERNEL)
 
 
 def setting_of(trial: PageTrial) -> PageTrial:
@@ -72,14 +75,7 @@ class Setting:
 
         None where no pair counts. The pages of a pair have the same losses.
         """
-        base = next(iter(self.windows))
-        rows = [Row(None, times.window, record.trial.repeat, 1.0, record.page_ms)
-                for times in (self.windows[base], self.windows[window])
-                for record in times.records if record.page_ms is not None]
-        try:
-            return difference(rows, base, window, student_by_seed)
-        except ValueError:
-            return None
+        return _saved(next(iter(self.windows.values())), self.windows[window])
 
     @property
     def fastest(self) -> WindowTimes:
@@ -102,6 +98,35 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
     return found
 
 
+def _saved(base: WindowTimes, other: WindowTimes) -> Difference | None:
+    """The time of the page in one setting less that in another, over paired repeats."""
+    rows = [Row(None, side, record.trial.repeat, 1.0, record.page_ms)
+            for side, times in enumerate((base, other))
+            for record in times.records if record.page_ms is not None]
+    try:
+        return difference(rows, 0, 1, student_by_seed)
+    except ValueError:
+        return None
+
+
+def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[KernelChange]:
+    """What each further kernel changes of each page, under each window. titles: as of labels."""
+    def without_kernel(setting: Setting) -> PageTrial:
+        return replace(setting_of(setting.trial), kernel="", module_parameter="")
+
+    of_cell = grouped([each for each in settings if each.counting], without_kernel)
+    places = labels([first for first, *_ in of_cell.values()], titles)
+    changes = []
+    for place, (base, *others) in zip(places, of_cell.values()):
+        for other in others:
+            for window, times in other.windows.items():
+                if window in base.windows and (saved := _saved(base.windows[window], times)):
+                    changes.append(KernelChange(
+                        pair_words(base.trial, other.trial), ", ".join(filter(None, (
+                            place, f"IW {window}" if len(other.windows) > 1 else ""))), saved))
+    return changes
+
+
 def labels(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
     """What distinguishes each setting, in words. titles: of sweeps and pages, by name."""
     trials = [setting.trial for setting in settings]
@@ -118,6 +143,8 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
         return "" if trial.http == HTTP_2 else f"{value} connection{'s' if value > 1 else ''}"
     if name == "queue_packets":
         return f"queue {value}"
+    if name in KERNEL:
+        return f"{quantity(name).head} {value}"
     if name == "loss_percent":
         return f"loss {plain(value)} %"
     return titles.get(str(value)) or str(value)

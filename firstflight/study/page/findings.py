@@ -11,6 +11,7 @@ from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, Pag
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
+from firstflight.study.kernel_changes import kernel_answer, kernels_table
 from firstflight.study.page import analysis
 from firstflight.study.page.analysis import SAME_MS, Setting, WindowTimes
 from firstflight.study.page.record import ObjectTimes, PageRecord
@@ -33,6 +34,9 @@ def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
             made.append(_times(scenario, figure, settings))
         else:
             made.append(_waterfall(scenario, figure, settings, run))
+    if changes := analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario)):
+        made.append(Finding("kernel_changes", "What the kernel changed", (
+            kernels_table(changes, "page"),), sentence=kernel_answer(changes)))
     return tuple(made)
 
 
@@ -147,7 +151,10 @@ def answer(scenario: PageScenario, run: RunData) -> Answer:
     names = analysis.labels(settings, titles_of(scenario))
     reasons = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
                for note in notes(setting, name)]
-    return Answer(sentence(settings, names), times_table(settings, names).first(20),
+    changes = analysis.kernel_changes(settings, titles_of(scenario))
+    words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""
+    return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
+                  times_table(settings, names).first(20),
                   tuple(filter(None, (*reasons, scenario.head.note))))
 
 

@@ -13,6 +13,7 @@ from firstflight.model.predict import predict
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
 from firstflight.net.path import NEVER
 from firstflight.net.segments import MS
+from firstflight.parameters import default
 from firstflight.study.page import crossings
 from firstflight.study.page.record import PageEvidence, Predicted
 from firstflight.study.page.timing import ConnectionTimes
@@ -26,7 +27,8 @@ def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
     """The objects that the model covers, each with its predicted time; () where it covers none."""
     trial = evidence.trial
     if (trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS
-            or trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns):
+            or trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns
+            or trial.module_parameter != default("module_parameter")):
         return ()
     path = trial.path
     both = (crossings.shared_since(packets, link.delay_ms, link.rate_kbps)

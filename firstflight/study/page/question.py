@@ -23,9 +23,10 @@ from firstflight.study.page.scenario import (ListedObject, Page, PageFigure, Pag
                                              PageSweep)
 from firstflight.study.page.trial import BUILTIN, NGINX
 from firstflight.study.scenario import writing
+from firstflight.study.scenario.kernels import KERNEL
 
 _WHERE = "the page"  # in messages, in place of a file's name
-_LISTS = ("queue", "loss_percent", "http", "initcwnd", "congestion_control")
+_LISTS = ("queue", "loss_percent", "http", "initcwnd", "congestion_control", *KERNEL)
 _SINGLE = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "initrwnd", "server", "response_bytes")
 CONNECTIONS = (6,)  # as many as browsers open to a host over HTTP/1.1
 REPEAT_BY_CHANCE = 100  # pages of each setting where losses are drawn

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
 from firstflight.net.queue_length import AUTO, packets_of
+from firstflight.parameters import default
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
@@ -20,12 +21,13 @@ from firstflight.study.page import objects
 from firstflight.study.page.objects import PageObject
 from firstflight.study.page.trial import BUILTIN, HTTP_2, NGINX, PageTrial
 from firstflight.study.scenario import grammar
+from firstflight.study.scenario.kernels import KERNEL
 from firstflight.study.scenario.seeds import netem_seed
 
 TABLES = ("defaults", "page", "sweep", "figure")
 # The parameters of sweeps that the command line may replace.
 OVERRIDES = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "loss_percent", "http",
-             "connections", "initcwnd", "initrwnd", "congestion_control", "repeat")
+             "connections", "initcwnd", "initrwnd", "congestion_control", "repeat", *KERNEL)
 _ONE = ("uplink_kbps", "initrwnd")  # a sweep has one value of these, as of RTT and bandwidth
 
 
@@ -120,7 +122,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ("page_names", "queue", "loss_percent",
-                                        "congestion_control", "http", "connections")
+                                        "congestion_control", "http", "connections", *KERNEL)
     page_names: tuple[str, ...] = key(name="page", reader=schema.one_or_more(
         schema.file_name, "names of pages"))
     title: str = ""
@@ -139,6 +141,10 @@ class PageSweep(grammar.Sweep[PageTrial]):
     initrwnd: int = 1000
     congestion_control: tuple[str, ...] = key(("cubic",), reader=schema.one_or_more(
         schema.number("congestion_control"), "names"))
+    kernel: tuple[str, ...] = key((default("kernel"),), reader=schema.one_or_more(
+        schema.number("kernel"), "names"))
+    module_parameter: tuple[str, ...] = key((default("module_parameter"),), reader=(
+        schema.one_or_more(schema.number("module_parameter"), "parameters")))
     spread_ms: float = key(0.0, quantity="process_ms")
     repeat: int = 1
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)

@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from firstflight.base.words import format_lossless
 from firstflight.net.link import Path
+from firstflight.parameters import default
 from firstflight.study.page.objects import PATTERN, PageObject, parse
+from firstflight.study.scenario.kernels import add_kernel, kernel_tag
 from firstflight.testbed.messages import Job
 
 BUILTIN, NGINX = "builtin", "nginx"
@@ -24,6 +26,7 @@ class PageTrial:
     rtt_ms: without load. queue_packets: the drop-tail limit of either bottleneck. loss_percent:
     random loss towards the client. repeat: the number of the repeat. seed: of the losses, the same
     under every window. initcwnd, initrwnd: route metrics of server and client, in segments.
+    kernel, module_parameter: of the guest (study.scenario.kernels).
     """
 
     scenario: str
@@ -43,6 +46,8 @@ class PageTrial:
     repeat: int
     seed: int
     objects: str
+    kernel: str = default("kernel")
+    module_parameter: str = default("module_parameter")
     PATTERNS: ClassVar[dict[str, str]] = {"objects": PATTERN}
 
     @property
@@ -54,7 +59,7 @@ class PageTrial:
         return (f"{self.part}-{self.page}-rtt{format_lossless(self.rtt_ms)}"
                 f"-bw{format_lossless(self.bandwidth_kbps)}"
                 f"{uplink}-q{self.queue_packets}{loss}-http{self.http}-c{self.connections}"
-                f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}"
+                f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}{kernel_tag(self)}"
                 f"-iw{self.initcwnd}-{self.repeat}")
 
     @property
@@ -104,6 +109,7 @@ class PageTrial:
             "http": self.http, "connections": self.most_connections,
             "objects": [[each.size_bytes, each.named_by, each.at_byte, each.parse_ms,
                          each.think_ms, each.host] for each in self.requested]}
+        add_kernel(job, self)
         if self.server != BUILTIN:
             job["server"] = self.server
             job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested})

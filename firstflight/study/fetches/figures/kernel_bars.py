@@ -19,6 +19,7 @@ from firstflight.study.fetches.scenario.figures import LOST, panel_of
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.sweep import CellKey, Value
 from firstflight.study.scenario import published
+from firstflight.study.scenario.kernels import kernel_words
 
 LOST_HEAD = "lost segments"
 ASIDE = 0.6  # of the distance between bars, before the first and behind the last
@@ -75,7 +76,7 @@ def _bar(figure: Figure, cell: CellKey, records: Sequence[Record],
          levels: Mapping[tuple[str, str], float]) -> KernelBar:
     counting = [record for record in records if record.counts]
     by = getattr(cell, figure.by)
-    of_metric, of_lost = (levels.get((panel_of(metric, by), cell.kernel_words))
+    of_metric, of_lost = (levels.get((panel_of(metric, by), kernel_words(cell)))
                           for metric in (figure.metric, LOST))
     return KernelBar(cell, mean(counting, figure.metric), mean(counting, LOST), of_metric, of_lost,
                      all(record.was_skipped for record in records))
@@ -88,7 +89,7 @@ def _table(figure: Figure, bars: Bars) -> Table:
                Column(metric.head, metric.unit), Column(metric.head, metric.unit, "published"),
                Column(LOST_HEAD), Column(LOST_HEAD, "", "published"))
     return Table(figure.title, columns, tuple(
-        (value, bar.cell.kernel_words, bar.value, bar.published, bar.lost, bar.published_lost)
+        (value, kernel_words(bar.cell), bar.value, bar.published, bar.lost, bar.published_lost)
         for value, of_value in bars.items() for bar in of_value)).without_empty()
 
 
@@ -96,7 +97,7 @@ def _sentence(figure: Figure, bars: Bars) -> str:
     """The metric and the losses of each kernel, with what was published of it."""
     metric, sentences = quantity(figure.metric), []
     for value, of_value in bars.items():
-        parts = [f"{bar.cell.kernel_words} {metric.with_unit(format_brief(bar.value))}"
+        parts = [f"{kernel_words(bar.cell)} {metric.with_unit(format_brief(bar.value))}"
                  f"{_beside(bar.published)}" + ("" if bar.lost is None else
                  f", {plain(bar.lost)} lost{_beside(bar.published_lost)}")
                  for bar in of_value if bar.value is not None]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from firstflight.base.words import format_brief, format_number, join_words
 from firstflight.findings.findings import Column, Table
 from firstflight.parameters import default
 from firstflight.runs.results.cells import grouped
+from firstflight.study import kernel_changes as of_kernels
 from firstflight.study.fetches.figures.cells import (CellSetting, WindowChange, change_between,
                                                      mean)
-from firstflight.study.fetches.scenario.sweep import KERNEL
 from firstflight.study.fetches.scenario.varied_parameters import (REQUESTED, requested_columns,
                                                                   setting_words)
+from firstflight.study.scenario.kernels import KERNEL, pair_words
 
-SAME_MS = 1e-6  # a nanosecond: exact times that differ by less are equal
 
 
 def kernel_changes(cells: Iterable[CellSetting]) -> list[WindowChange]:
@@ -28,49 +27,27 @@ def kernel_changes(cells: Iterable[CellSetting]) -> list[WindowChange]:
     return [change_between(base, other) for base, *others in of_cell.values() for other in others]
 
 
-def pair(change: WindowChange) -> str:
-    return f"{change.base.requested.kernel_words} → {change.experiment.requested.kernel_words}"
-
-
 def kernel_answer(changes: Sequence[WindowChange]) -> str:
     """A sentence for each pair of kernels: its largest differences, and how many there are."""
-    return " ".join(_of_pair(words, of_pair) for words, of_pair in grouped(changes, pair).items())
+    return of_kernels.kernel_answer([
+        of_kernels.KernelChange(words, _place(change, of_pair), change.saved)
+        for words, of_pair in grouped(changes, pair).items() for change in of_pair])
 
 
-def _of_pair(words: str, changes: Sequence[WindowChange]) -> str:
-    equal = sum(abs(change.saved_ms) < SAME_MS for change in changes)
-    if equal == len(changes):
-        return (f"Kernel {words}: no difference" + (
-            f", {format_brief(changes[0].saved.base.value)} ms with both." if equal == 1 else
-            f" in any of {equal} cells, to the nanosecond."))
-    best = max(changes, key=lambda change: change.saved_ms)
-    worst = min(changes, key=lambda change: change.saved_ms)
-    ends = [change for change, sign in ((best, 1), (worst, -1)) if sign * change.saved_ms > 0]
-    ends.sort(key=lambda change: -abs(change.saved_ms))
-    text = f"Kernel {words} " + ", and ".join(_effect(change, changes) for change in ends)
-    if len(changes) == 1:
-        return f"{text}."
-    counted = [f"{count} {what}" for count, what in (
-        (sum(change.saved_ms >= SAME_MS for change in changes), "faster"),
-        (sum(change.saved_ms <= -SAME_MS for change in changes), "slower"),
-        (equal, "equal to the nanosecond")) if count]
-    return f"{text}. Of {len(changes)} cells: {join_words(counted)}."
+def pair(change: WindowChange) -> str:
+    return pair_words(change.base.requested, change.experiment.requested)
 
 
-def _effect(change: WindowChange, changes: Sequence[WindowChange]) -> str:
-    saved = change.saved
-    verb, behind = ("saves", "") if change.saved_ms > 0 else ("takes", " longer")
-    unsure = ("" if saved.absolute.interval is None or saved.absolute.sign
-              else " (no sure effect)")
-    text = (f"{verb} {'up to ' if len(changes) > 1 else ''}{format_brief(abs(change.saved_ms))} ms"
-            f" ({format_number(abs(saved.percent.value), 1)} %){behind}{unsure}, from"
-            f" {format_brief(saved.base.value)} to {format_brief(saved.experiment.value)} ms")
+def _place(change: WindowChange, changes: Sequence[WindowChange]) -> str:
+    """What distinguishes a cell from the others, in words; "" for the only one."""
+    if len(changes) < 2:
+        return ""
     at = setting_words(change.base.requested, [other.base.requested for other in changes],
-                       differing=True) if len(changes) > 1 else []
+                       differing=True)
     at = [word for word in at if not word.startswith(("kernel ", "module parameter "))]
     if len({other.base.requested.initcwnd for other in changes}) > 1:
         at.append(f"IW {change.base.requested.initcwnd}")
-    return text + (f" (at {', '.join(at)})" if at else "")
+    return ", ".join(at)
 
 
 def kernels_table(changes: Sequence[WindowChange], most: int) -> Table:

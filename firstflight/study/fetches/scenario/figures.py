@@ -17,8 +17,9 @@ from firstflight.runs import schema
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
                                                          Scenario, read_published)
-from firstflight.study.fetches.scenario.sweep import KERNEL, Sweep, Value
+from firstflight.study.fetches.scenario.sweep import Sweep, Value
 from firstflight.study.scenario import published
+from firstflight.study.scenario.kernels import KERNEL, kernel_words
 
 ANY = "any"
 LOST = "lost_segments"  # below the metric of a figure of kernels
@@ -179,7 +180,7 @@ def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
               for metric in (figure.metric, LOST)}
     for panel, bucket in known:
         schema.one_of(panel, sorted(panels), f"{where}: published: panel")
-        schema.one_of(bucket, [cell.kernel_words for cell in sweep.cells],
+        schema.one_of(bucket, [kernel_words(cell) for cell in sweep.cells],
                       f"{where}: published: bucket")
 
 

@@ -23,13 +23,13 @@ from firstflight.study.fetches.scenario.server import (BUILTIN, HERE, HTTP_1, NE
                                                        OwnServer, parsed)
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import grammar
+from firstflight.study.scenario.kernels import KERNEL
 from firstflight.study.scenario.seeds import netem_seed
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
 Chain = tuple[Any, ...]  # a value for each of CHAIN
 CHAIN = ("signature", "intermediates", "chain_bytes")
-KERNEL = ("kernel", "module_parameter")  # which kernel, and what is set in its modules
 _NETWORK = ("rtt_ms", "bandwidth_kbps")
 DRAWN = (*_NETWORK, "response_bytes")  # each user, and each row of a population, has its own
 Client = Literal["curl", "libcurl", "wget"]

@@ -72,12 +72,6 @@ class TcpParameters:
         return DEFAULT_RECEIVE_WINDOW if falls_back else self.initrwnd
 
     @property
-    def kernel_words(self) -> str:
-        """The kernel in words: "default with tcp_cubic.hystart=0"."""
-        return (self.kernel if self.module_parameter == default("module_parameter")
-                else f"{self.kernel} with {self.module_parameter}")
-
-    @property
     def syn_mss(self) -> int:
         """The MSS in its SYN, which includes the time stamps."""
         return self.mss + TIMESTAMP_BYTES

@@ -10,12 +10,13 @@ from typing import ClassVar
 from firstflight.base.words import format_lossless
 from firstflight.net.headers import MSS
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
-                                        default, of_subject)
+                                        of_subject)
 from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.response import ResponseParameters
 from firstflight.study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
 from firstflight.study.fetches.scenario.tcp import TcpParameters
 from firstflight.study.fetches.scenario.tls import TlsParameters
+from firstflight.study.scenario.kernels import add_kernel
 from firstflight.testbed.messages import Job
 
 TIMEOUTS_S = 930.0  # Linux gives a connection up after so long (tcp_retries2)
@@ -130,10 +131,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
             job["http"] = self.http
         if self.system != HERE:
             job["system"] = self.system
-        if self.kernel != default("kernel"):
-            job["kernel"] = self.kernel
-        if self.module_parameter != default("module_parameter"):
-            job["module_parameters"] = self.module_parameter.split("+")
+        add_kernel(job, self)
         if self.idle_ms:
             job["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
         if self.arp_ms:

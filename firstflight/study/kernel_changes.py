@@ -1,0 +1,75 @@
+"""What one kernel changes against another, in words and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from firstflight.base.words import format_brief, format_number, join_words
+from firstflight.findings.difference import Difference
+from firstflight.findings.findings import Column, Table
+from firstflight.runs.results.cells import grouped
+
+SAME_MS = 1e-6  # a nanosecond: exact times that differ by less are equal
+
+
+@dataclass(frozen=True)
+class KernelChange:
+    """What a kernel changes in one cell. pair: such as "default → mine"; place: the cell, in words,
+    "" for the only one; saved: of a time in ms."""
+
+    pair: str
+    place: str
+    saved: Difference
+
+    @property
+    def saved_ms(self) -> float:
+        return self.saved.absolute.value
+
+
+def kernel_answer(changes: Sequence[KernelChange]) -> str:
+    """A sentence for each pair of kernels: its largest differences, and how many there are."""
+    return " ".join(_of_pair(words, of_pair) for words, of_pair in grouped(
+        changes, lambda change: change.pair).items())
+
+
+def _of_pair(words: str, changes: Sequence[KernelChange]) -> str:
+    equal = sum(abs(change.saved_ms) < SAME_MS for change in changes)
+    if equal == len(changes):
+        return (f"Kernel {words}: no difference" + (
+            f", {format_brief(changes[0].saved.base.value)} ms with both." if equal == 1 else
+            f" in any of {equal} cells, to the nanosecond."))
+    best = max(changes, key=lambda change: change.saved_ms)
+    worst = min(changes, key=lambda change: change.saved_ms)
+    ends = [change for change, sign in ((best, 1), (worst, -1)) if sign * change.saved_ms > 0]
+    ends.sort(key=lambda change: -abs(change.saved_ms))
+    text = f"Kernel {words} " + ", and ".join(_effect(change, len(changes)) for change in ends)
+    if len(changes) == 1:
+        return f"{text}."
+    counted = [f"{count} {what}" for count, what in (
+        (sum(change.saved_ms >= SAME_MS for change in changes), "faster"),
+        (sum(change.saved_ms <= -SAME_MS for change in changes), "slower"),
+        (equal, "equal to the nanosecond")) if count]
+    return f"{text}. Of {len(changes)} cells: {join_words(counted)}."
+
+
+def _effect(change: KernelChange, count: int) -> str:
+    """count: of the changes that it is one of."""
+    saved = change.saved
+    verb, behind = ("saves", "") if change.saved_ms > 0 else ("takes", " longer")
+    unsure = ("" if saved.absolute.interval is None or saved.absolute.sign
+              else " (no sure effect)")
+    return (f"{verb} {'up to ' if count > 1 else ''}{format_brief(abs(change.saved_ms))} ms"
+            f" ({format_number(abs(saved.percent.value), 1)} %){behind}{unsure}, from"
+            f" {format_brief(saved.base.value)} to {format_brief(saved.experiment.value)} ms"
+            + (f" (at {change.place})" if change.place else ""))
+
+
+def kernels_table(changes: Sequence[KernelChange], time: str) -> Table:
+    """A row for each cell and pair. time: what the ms are of, such as "page"."""
+    return Table("What the kernel changed", (
+        Column("", is_text=True), Column("kernel", is_text=True, is_filter=True),
+        Column("from", "ms", time), Column("to", "ms", time), Column("improved", "ms"),
+        Column("improved", "%")), tuple(
+            (change.place, change.pair, change.saved.base, change.saved.experiment,
+             change.saved.absolute, change.saved.percent) for change in changes)).without_empty()

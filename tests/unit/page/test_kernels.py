@@ -1,0 +1,84 @@
+"""Guest kernels as a parameter of pages and loads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.runs.kinds import Overrides, RunData
+from firstflight.study.load import findings as load_findings
+from firstflight.study.load.study import KIND
+from firstflight.study.page.analysis import kernel_changes, labels, settings
+from firstflight.study.page.findings import answer, findings
+from firstflight.study.page.question import RequestedPage, scenario
+from firstflight.study.page.scenario import expand
+from firstflight.testbed.guests import Place, place_of
+from tests.golden import stored_load, stored_page
+
+TUNED = "tcp_cubic.hystart=0"
+
+
+def page_study(**lists: list[Any]) -> Any:
+    return scenario("own", RequestedPage(None, 3), Overrides({"initcwnd": [10], **lists}))
+
+
+@pytest.mark.parametrize("trials", [
+    expand(page_study(kernel=["default", "mine"], module_parameter=["none", TUNED],
+                      loss_percent=[1])),
+    [replace(stored_load.study().trials[0], kernel=kernel, module_parameter=parameter)
+     for kernel in ("default", "mine") for parameter in ("none", TUNED)]], ids=["page", "load"])
+def test_trials_that_differ_in_the_kernel_alone_have_one_seed_and_guests_of_their_own(
+        trials: list[Any]) -> None:
+    assert len({trial.seed for trial in trials}) == len({trial.repeat for trial in trials})
+    assert len({trial.id for trial in trials}) == len(trials)
+    assert {place_of(trial.job()) for trial in trials} == {
+        Place("here", kernel, parameters) for kernel in ("default", "mine")
+        for parameters in ((), (TUNED,))}
+    assert not {"kernel", "module_parameters"} & trials[0].job().keys(), "stored jobs stay"
+
+
+def test_a_load_scenario_takes_kernels_by_flag() -> None:
+    loads = stored_load.study().scenario
+    trials = KIND.expand(loads, Overrides({"kernel": ["default", "mine"]}), 1)
+    assert len(trials) == 2 * len(KIND.expand(loads, Overrides({}), 1))
+
+
+def of_two_kernels(record: Any, time: str, *saved_ms: float) -> list[Any]:
+    """The record on the default kernel, and on others that save so much."""
+    return [replace(record, trial=replace(record.trial, kernel=kernel),
+                    **{time: getattr(record, time) - saved})
+            for kernel, saved in zip(("default", "same", "mine"), (0.0, *saved_ms))]
+
+
+def test_what_a_kernel_changes_of_a_page() -> None:
+    page = stored_page.load("one").judge()
+    records = of_two_kernels(page, "page_ms", 0.0, 30.0)
+    (same, mine) = kernel_changes(settings(records), {})
+    assert (same.pair, same.saved_ms, mine.pair, mine.place) == (
+        "default → same", 0.0, "default → mine", "")
+    assert mine.saved_ms == pytest.approx(30.0)
+    assert labels(settings(records), {}) == ["kernel default", "kernel same", "kernel mine"]
+    run = RunData(Path(), {}, records)
+    made = replace(page_study(), figures=())
+    (found,) = findings(made, run)
+    assert "default → same: no difference" in found.sentence
+    assert [row[0] for row in found.tables[0].rows] == ["default → same", "default → mine"]
+    assert answer(made, run).sentence.startswith("Kernel default → same: no difference")
+    assert findings(made, RunData(Path(), {}, records[:1])) == ()
+
+
+def test_what_a_kernel_changes_of_a_load() -> None:
+    record = next(record for record in stored_load.run().records if record.counts)
+    (found,) = load_findings.kernel_findings(of_two_kernels(record, "mean_ms", 0.0, 9.0))
+    assert "default → mine saves 9.0 ms" in found.sentence
+    assert load_findings.kernel_findings([record]) == ()
+
+
+def test_the_model_is_silent_on_parameters_of_modules() -> None:
+    """It knows their defaults only, and would fail a page that it does not know."""
+    page = stored_page.load("one")
+    assert page.judge().model_objects
+    assert not page.requested(module_parameter=TUNED).judge().model_objects
