@@ -47,7 +47,8 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     if not arguments.cluster:
         this_machine = choose_engine(arguments.engine, arguments.jobs)
         say_once(this_machine.warning)
-        yield OneMachine(this_machine)
+        with this_machine.keeping_guests():
+            yield OneMachine(this_machine)
         return
     from firstflight.runs.cluster import cluster
     kernel = built_kernel()

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ class HostEngine:
 
     def is_known(self, kernel: str) -> bool:
         return self.known_kernel
+
+    def keeping_guests(self) -> AbstractContextManager[None]:
+        """It has none."""
+        return nullcontext()
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +61,9 @@ class UmlEngine:
         its name, or raises KernelMissing. Raises EngineCannot."""
         check_machine()
         self.kernel, self.first = kernel, first
+        self.keeps_guests = False  # see keeping_guests
+        self.idle: list[tuple[GuestFor, WorkerProcess]] = []  # kept, in the order they became so
+        self.started = 0  # guests, ever
         self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
         self.jobs = jobs
         self.find_kernel = named_kernel
@@ -79,6 +83,7 @@ class UmlEngine:
         self.warning = "; ".join(warnings)
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
         self.named: dict[WorkerProcess, str] = {}  # its kernel
+        self.purposes: dict[WorkerProcess, GuestFor | None] = {}  # None: it is not kept
         compile_programs(PROGRAMS)
         self.places = readable.ReadablePaths()  # found once for all guests
 
@@ -113,18 +118,30 @@ class UmlEngine:
         yield from skipped
         yield from self._guests(batches, sysctls, folder)
 
+    @contextmanager
+    def keeping_guests(self) -> Iterator[None]:
+        """Within it, guests outlive a run() and take trials of later ones, which need not boot."""
+        self.keeps_guests = True
+        try:
+            yield
+        finally:
+            self.keeps_guests = False
+            for _, guest in self.idle:
+                guest.stop()
+            self.idle.clear()
+
     def _guests(self, batches: list[list[Job]], sysctls: dict[str, str],
                 folder: Path) -> Iterator[ObservedTrial]:
         """Give each batch to a guest; at most `jobs` guests run at a time."""
-        waiting = deque(enumerate(batches))
+        waiting = deque(batches)
         guests: list[WorkerProcess] = []
         restarts = 0
         try:
             while guests or waiting:
                 while waiting and len(guests) < self.jobs:
-                    number, batch = waiting.popleft()
-                    guests.append(self._start(folder / f"guest{number}", self._free(guests),
-                                              batch, sysctls))
+                    batch = waiting.popleft()
+                    guests.append(self._take_idle(batch, sysctls)
+                                  or self._start(folder, self._free(guests), batch, sysctls))
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
@@ -138,16 +155,45 @@ class UmlEngine:
                         if not isinstance(error, WorkerLost):
                             yield ObservedTrial(rest.pop(0)["id"], {"error": str(error)})
                         if rest:
-                            guests.append(self._start(folder / f"restart{restarts}",
-                                                      self._free(guests), rest, sysctls))
+                            guests.append(self._start(folder, self._free(guests), rest, sysctls))
                         guest.waiting.clear()
-                    if not guest.waiting:
                         guests.remove(guest)
                         guest.stop()
+                        continue
+                    if not guest.waiting:
+                        guests.remove(guest)
+                        self._keep_or_stop(guest)
                 time.sleep(POLL_S)
         finally:
             for guest in guests:
                 guest.stop()
+
+    def _take_idle(self, trials: list[Job], sysctls: dict[str, str]) -> WorkerProcess | None:
+        """A guest that waits for such trials, and now has these; None if there is none."""
+        wanted = guest_for(trials, sysctls)
+        for kept in self.idle:
+            if kept[0] == wanted:
+                self.idle.remove(kept)
+                try:
+                    kept[1].give(trials)
+                except StorageError:
+                    kept[1].stop()
+                    raise
+                except OSError:  # it has put something in the way
+                    kept[1].stop()
+                    return None
+                return kept[1]
+        return None
+
+    def _keep_or_stop(self, guest: WorkerProcess) -> None:
+        """Let a guest wait for more trials, if it is to; no more than self.jobs of them wait."""
+        kept = self.purposes[guest]
+        if kept is None or not guest.pause():
+            guest.stop()
+            return
+        self.idle.append((kept, guest))
+        if len(self.idle) > self.jobs:
+            self.idle.pop(0)[1].stop()
 
     def _take_facts(self, guest: WorkerProcess) -> None:
         """What a guest reported of its kernel; the run's facts are of the default one, if it ran.
@@ -216,20 +262,45 @@ class UmlEngine:
 
     def _start(self, folder: Path, processor: int, trials: list[Job],
                sysctls: dict[str, str]) -> WorkerProcess:
-        place = place_of(trials[0])
+        """Boot a guest, whose own folder is in `folder`. Raises EngineCannot."""
+        purpose = guest_for(trials, sysctls)
+        place = purpose.place
         kernel = self.kernels[place.kernel]
         if not kernel.exists():
             raise EngineCannot(f"the kernel {place.kernel} was removed while trials wait for it:"
                                " build it again, and the same command resumes the run")
         command = ["taskset", "--cpu-list", str(processor),
-                   *guest_command(kernel, self.roots[place.system], readable_by(trials),
+                   *guest_command(kernel, self.roots[place.system], purpose.readable,
                                   more=place.module_parameters, places=self.places)]
-        forks = any(trial.get("client") == "curl" for trial in trials)
-        job = JobFolder(folder, trials, sysctls, ALIGN_S,
-                        fork_server=fork_server.library() if forks else None)
+        is_kept = self.keeps_guests and not any(trial.get("alone") for trial in trials)
+        job = JobFolder(folder / f"guest{self.started}", trials, sysctls, ALIGN_S, waits=is_kept,
+                        fork_server=fork_server.library() if purpose.forks else None)
+        self.started += 1
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest], self.named[guest] = processor, place.kernel
+        self.purposes[guest] = purpose if is_kept else None
         return guest
+
+
+class GuestFor(NamedTuple):
+    """What a guest is started with; trials that need the same may be given to it.
+
+    kind: of its bench. forks: whether it has the library that forks curl. readable: paths that its
+    servers may read.
+    """
+
+    place: Place
+    kind: str
+    forks: bool
+    readable: tuple[str, ...]
+    sysctls: tuple[tuple[str, str], ...]
+
+
+def guest_for(trials: Sequence[Job], sysctls: Mapping[str, str]) -> GuestFor:
+    """What the guest of a batch is started with. Raises EngineCannot as readable_by does."""
+    return GuestFor(place_of(trials[0]), trials[0]["kind"],
+                    any(trial.get("client") == "curl" for trial in trials),
+                    tuple(readable_by(trials)), tuple(sorted(sysctls.items())))
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from firstflight.base.untrusted import quoted
 from firstflight.testbed import observations
-from firstflight.testbed.messages import FORK_SERVER, Job, Observation, ObservedTrial
+from firstflight.testbed.messages import (FORK_SERVER, Job, Observation, ObservedTrial,
+                                          trials_file)
 from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from vtime import shared_folder
 from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
@@ -46,20 +47,21 @@ class JobFolder:
     """The folder of one worker, from the engine's side. See testbed/worker/worker.py."""
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
-                 align_s: float = 0.0, warm_up: bool = False,
+                 align_s: float = 0.0, warm_up: bool = False, waits: bool = False,
                  fork_server: Path | None = None) -> None:
         """align_s: start trials at multiples of this on the worker's clock; 0 for at once.
 
-        warm_up: whether to run a trial before the first one, without recording it. fork_server: the
-        library of testbed.fork_server, which a guest reads in its folder only.
+        warm_up: whether to run a trial before the first one, without recording it. waits: whether
+        the worker waits for more trials after these. fork_server: the library of
+        testbed.fork_server, which a guest reads in its folder only.
         """
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
         (path / PROGRAM).write_text(WORKER)
         (path / "job.json").write_text(json.dumps(
-            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up}))
-        with (path / "trials.jsonl").open("w", encoding="ascii") as file:
-            file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
+            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "waits": waits}))
+        self.trial_files = 0
+        self.add(trials)
         if fork_server is not None:
             shutil.copyfile(fork_server, path / FORK_SERVER)
         shared_folder.reserve(path)
@@ -69,6 +71,18 @@ class JobFolder:
         self.torn = b""
         self.is_behind = False  # more has been written than was read
         self.captures: dict[str, GrowingFile] = {}
+
+    def add(self, trials: list[Job]) -> None:
+        """Write a file of trials; the worker finds it whole. Raises OSError.
+
+        It never follows a link, which a guest may have made.
+        """
+        self.trial_files += 1
+        aside = self.path / "trials-aside"
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "w",
+                  encoding="ascii") as file:
+            file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
+        aside.rename(self.path / trials_file(self.trial_files))
 
     def new_lines(self) -> list[bytes]:
         """The complete lines that the worker has written since the last call, some at a time.
@@ -157,6 +171,7 @@ class WorkerProcess:
         self.lines = 0  # since the last observation
         self.ready: dict[str, object] = {}  # what the worker reports of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
+        self.paused: int | None = None  # the process of its kernel, once it was paused
         with (job.path / CONSOLE).open("wb") as console:
             try:
                 self.process = subprocess.Popen(
@@ -249,6 +264,23 @@ class WorkerProcess:
             raise EngineError(f"the worker said nothing for {silent_s:.0f} s while {awaited} was"
                               f" awaited: {self.last_words()}")
 
+    def pause(self) -> bool:
+        """Stop its kernel, which has no trial left, until give(); whether that was possible."""
+        self.paused = _kernel_process(self.process.pid)
+        return self.paused is not None and _signal(self.paused, signal.SIGSTOP)
+
+    def give(self, trials: list[Job]) -> None:
+        """Hand more trials to a paused worker that waits. Raises StorageError, OSError."""
+        self.waiting = {trial["id"]: trial for trial in trials}
+        try:
+            self.job.add(trials)
+        except OSError:
+            self.job.check_storage()
+            raise
+        self.watchdog.end()
+        if self.paused is not None:  # where it has ended, poll() says so
+            _signal(self.paused, signal.SIGCONT)
+
     def printed(self) -> str:
         return printed_in(self.job.path)
 
@@ -263,6 +295,29 @@ class WorkerProcess:
             pass
         self.process.wait()
         self.job.remove()
+
+
+def _kernel_process(first: int) -> int | None:
+    """The process of a guest's kernel: the first one of its group, or unshare's only child.
+
+    None where it has ended, or where /proc does not list children. Only this process may be
+    stopped: the kernel takes the stop of one of its own processes for a signal that it never sent.
+    """
+    try:
+        if Path(f"/proc/{first}/comm").read_text() != "unshare\n":
+            return first
+        (child,) = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+    except (OSError, ValueError):
+        return None
+    return int(child)
+
+
+def _signal(process: int, number: signal.Signals) -> bool:
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 # The watchdog ------------------------------------------------------------------------

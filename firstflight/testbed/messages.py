@@ -14,8 +14,6 @@ from typing import Any, TypedDict
 HOST, UML = "host", "uml"  # the names of the engines
 FORK_SERVER = "fork_server.so"  # in a worker's folder, where there is one
 
-HOST, UML = "host", "uml"  # the names of the engines
-
 
 class Tls(TypedDict):
     """Settings of TLS (study.fetches.scenario.tls). apart_s: from one connection to the next."""
@@ -242,6 +240,11 @@ class Line(Observation, total=False):
     stage: str
     facts: Mapping[str, object]
     reason: str
+
+
+def trials_file(number: int) -> str:
+    """The name of the file with a worker's first trials (number 1), or of those given later."""
+    return f"trials{number}.jsonl"
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,23 @@ def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
             assert times_and_sizes(packets) == times_and_sizes(others)
 
 
+def test_a_kept_guest_measures_as_a_new_one(kernel: Path, tmp_path: Path) -> None:
+    """Also trials that are given to it after its kernel stood still."""
+    trials = [replace(TRIAL, client=client, initcwnd=initcwnd, loss_percent=5, repeat=repeat)
+              for client in ("curl", "libcurl") for initcwnd in (3, 10) for repeat in (1, 2)]
+    engine, kept = UmlEngine(kernel, 1), []
+    with engine.keeping_guests():
+        for number in range(0, len(trials), 2):
+            jobs = [trial.job() for trial in trials[number:number + 2]]
+            kept += engine.run(jobs, {}, tmp_path / str(number))
+    assert engine.started == 2  # the library that forks curl is in one of them
+    anew = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, tmp_path / "anew")
+    for each, other in zip(kept, anew, strict=True):
+        assert each.content["fetch"]["ok"] and each.trial_id == other.trial_id
+        assert times_and_sizes(each.client_pcap) == times_and_sizes(other.client_pcap)
+        assert times_and_sizes(each.server_pcap) == times_and_sizes(other.server_pcap)
+
+
 def times_and_sizes(packets: bytes) -> list[tuple[int, int]]:
     """Of each frame: nanoseconds since the first one, bytes."""
     frames = [(time_ns, frame_bytes) for time_ns, _, frame_bytes in pcap.frames(packets)]

@@ -8,8 +8,9 @@ recorded lies. It judges nothing.
 
 The folder, as the engine sees it:
 
-    job.json              {"sysctls": {…}, "align_s": …, "warm_up": …}
-    trials.jsonl          {"kind": …, "id": …, …}, a line each; read one at a time
+    job.json              {"sysctls": {…}, "align_s": …, "warm_up": …, "waits": …}
+    trials1.jsonl         {"kind": …, "id": …, …}, a line each; read one at a time
+    trials2.jsonl, …      more of them, where the worker waits for more
     observations.jsonl    {"stage": …} or {"trial": id, …}, a line each
     client.pcap, server.pcap, and whatever files a bench keeps
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import json
 import os
 import platform
@@ -29,11 +31,12 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
-from firstflight.testbed.messages import Job, Line
+from firstflight.testbed.messages import Job, Line, trials_file
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError
 from vtime import shared_folder
 
 NEAR_NS = 1_000_000  # length of the last sleep before a trial
+LOOK_S = 1.0  # between two looks for more trials
 FURTHEST = 4  # the largest deviation in tc's table of the normal distribution
 _TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None)
@@ -70,9 +73,21 @@ class Worker:
         self.out = (folder / "observations.jsonl").open("ab", buffering=0)
         self.broken: ProgramEnded | None = None  # why this bench is of no more use
 
-    def _trials(self) -> Iterator[Job]:
-        with (self.folder / "trials.jsonl").open(encoding="ascii") as file:
+    def _trials(self, number: int = 1) -> Iterator[Job]:
+        with (self.folder / trials_file(number)).open(encoding="ascii") as file:
             yield from map(json.loads, file)
+
+    def _all_trials(self) -> Iterator[Job]:
+        """The trials of the first file; then, if the job says so, of each later one.
+
+        The wait for a later file ends with this process. The engine stops the whole kernel
+        meanwhile (WorkerProcess.pause): a clock that skips idle time would make this a busy loop.
+        """
+        yield from self._trials()
+        for number in itertools.count(2) if self.job["waits"] else ():
+            while not (self.folder / trials_file(number)).exists():
+                time.sleep(LOOK_S)
+            yield from self._trials(number)
 
     def run(self) -> None:
         make = bench_of(next(self._trials())["kind"])
@@ -85,7 +100,7 @@ class Worker:
             for trial in self._warming():
                 self._observe(bench, trial)
                 self.write({"stage": "alive"})
-            for trial in self._trials():
+            for trial in self._all_trials():
                 self.write(self._observe(bench, trial))
                 if self.broken:  # the next one would fail for this one's reason
                     raise self.broken

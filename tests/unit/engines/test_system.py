@@ -33,7 +33,7 @@ from vtime.uml import confining, guest_command
 TRIAL = {"id": "t", "kind": "fetch", "network": {}, "system": system.NEWER}
 HERE = {"id": "h", "kind": "fetch", "network": {}}
 ANSWERS = """while read -r line; do case $line in *'"h"'*)
-    echo '{"trial": "h"}' >> observations.jsonl;; esac; done < trials.jsonl"""
+    echo '{"trial": "h"}' >> observations.jsonl;; esac; done < trials1.jsonl"""
 
 
 @pytest.fixture(autouse=True)

@@ -126,12 +126,31 @@ def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
     bench = Noting()
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", TRIALS, {})
-    with (folder.path / "trials.jsonl").open("a") as file:
+    with (folder.path / "trials1.jsonl").open("a") as file:
         file.write("torn")
     with pytest.raises(ValueError):
         worker.main(folder.path, tmp_path)
     assert bench.measured == [trial["id"] for trial in TRIALS]
     assert len(folder.new_lines()) == 1 + len(TRIALS)
+
+
+def test_a_worker_that_waits_takes_file_after_file(tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one bench, which keeps its network and programs. It looks again until it is killed."""
+    bench, later = Noting(), [[fetch("second", "curl", 9)], [fetch("third", "curl", 9)]]
+    folder = JobFolder(tmp_path / "job", TRIALS, {}, waits=True)
+
+    def sleep(_: float) -> None:
+        if not later:
+            raise SystemExit(9)
+        folder.add(later.pop(0))
+
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
+    monkeypatch.setattr(worker.time, "sleep", sleep)
+    with pytest.raises(SystemExit):
+        worker.main(folder.path, tmp_path)
+    assert bench.measured == [*(trial["id"] for trial in TRIALS), "second", "third"]
+    assert "done" not in [line.get("stage") for line in map(json.loads, folder.new_lines())]
 
 
 def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,

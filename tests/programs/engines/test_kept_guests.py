@@ -1,0 +1,94 @@
+"""Guests that outlive a run of trials, stopped, and take trials of later runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from firstflight.testbed.guests import UmlEngine
+from tests.running import wait_until
+from vtime import uml
+
+TRIAL = {"id": "t", "kind": "fetch", "network": {}}
+# In place of a kernel: answers what trials ask it, from file after file.
+ANSWERING = """#!/bin/sh
+echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.jsonl
+number=1
+while :; do
+    while [ ! -e trials$number.jsonl ]; do sleep 0.01; done
+    while read -r line; do
+        BEFORE
+        name=${line##*\\"id\\": \\"}
+        printf '{"trial": "%s", "skipped": "%s"}\\n' "${name%%\\"*}" "$PWD" >> observations.jsonl
+    done < trials$number.jsonl
+    number=$((number + 1))
+done
+"""
+
+
+def keeping(tmp_path: Path, before: str = ":") -> UmlEngine:
+    """An engine whose guests answer. before: what they do before each answer, in the shell."""
+    kernel = tmp_path / "linux"
+    kernel.write_text(ANSWERING.replace("BEFORE", before))
+    kernel.chmod(0o755)
+    return UmlEngine(kernel, 1)
+
+
+def who_answered(engine: UmlEngine, folder: Path, *names: str, **sysctls: str) -> set[str]:
+    """The names of the guests' folders."""
+    seen = list(engine.run([{**TRIAL, "id": name} for name in names], sysctls, folder))
+    assert [each.trial_id for each in seen] == [*names]
+    return {Path(each.content["skipped"]).name for each in seen}
+
+
+def state_of(process: int) -> str:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("around", [None, ()])
+def test_a_kept_guest_is_stopped_and_takes_later_trials(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: tuple[str, ...] | None) -> None:
+    """Where they need the same as its first ones; in namespaces, and without."""
+    if around is not None:
+        monkeypatch.setattr(uml, "namespaces", lambda: around)
+    engine = keeping(tmp_path)
+    assert who_answered(engine, tmp_path / "a", "t") == {"guest0"} and not engine.idle
+    with engine.keeping_guests():
+        assert who_answered(engine, tmp_path / "b", "t") == {"guest1"}
+        ((_, guest),) = engine.idle
+        kernel = guest.paused or 0
+        wait_until(lambda: state_of(kernel) == "T", "the stop of the guest's kernel")
+        assert who_answered(engine, tmp_path / "c", "t", "u") == {"guest1"}
+        assert who_answered(engine, tmp_path / "d", "v", other="1") == {"guest2"}
+        assert guest.process.poll() is not None  # one guest at a time: this was one too many
+        assert who_answered(engine, tmp_path / "e", "w") == {"guest3"}
+        ((_, guest),) = engine.idle
+    assert guest.process.poll() is not None and not engine.idle
+    assert not list(tmp_path.glob("?/guest*"))
+
+
+def test_trials_for_a_kept_guest_that_was_killed_go_to_another_one(tmp_path: Path) -> None:
+    engine = keeping(tmp_path)
+    with engine.keeping_guests():
+        assert who_answered(engine, tmp_path / "a", "t") == {"guest0"}
+        ((_, guest),) = engine.idle
+        assert guest.paused
+        os.kill(guest.paused, signal.SIGKILL)
+        assert who_answered(engine, tmp_path / "b", "u") == {"guest1"}
+
+
+@pytest.mark.parametrize("planted", ["trials-aside", "trials2.jsonl"])
+def test_a_link_in_the_place_of_more_trials_is_not_followed(
+        tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guest that is not confined has made it, and it leads out of the guest's folder."""
+    monkeypatch.setattr(uml.confine, "lacking", lambda: "Landlock")
+    engine, outside = keeping(tmp_path, f"ln -sf ../../outside {planted}"), tmp_path / "outside"
+    outside.write_text("mine")
+    with engine.keeping_guests():
+        assert who_answered(engine, tmp_path / "a", "t") == {"guest0"}
+        (seen,) = engine.run([{**TRIAL, "id": "u"}], {}, tmp_path / "b")
+    assert seen.trial_id == "u"  # whatever that guest makes of it
+    assert outside.read_text() == "mine"
