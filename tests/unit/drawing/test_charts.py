@@ -1,23 +1,25 @@
-"""Figures of cells, packets, times, steps, shares, connections: written, and nothing hidden."""
+"""What charts of any values keep to: nothing hidden, scales, colours told apart."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy
 import pytest
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_hex
+from numpy.typing import NDArray
 
+from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
-from firstflight.findings.charts import Mark, Square, SquareMap, TimeChart
-from firstflight.findings.drawing import connections, squares, style
+from firstflight.findings.charts import (LOOKS, BarChart, Line, LineChart, Mark, Plot, Square,
+                                         SquareMap, bar_page)
+from firstflight.findings.claims import Published
+from firstflight.findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
 
-
-def texts(axes: Any) -> list[str]:
-    return [text.get_text() for text in axes.texts]
-
+# Squares, groups, packets -------------------------------------------------------------
 
 @pytest.mark.parametrize(("count", "wide"), [(5, 2), (1, 6)])
 def test_maps_fit_whatever_their_size(count: int, wide: int) -> None:
@@ -49,51 +51,9 @@ def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> Non
     assert ("kbit/s" in axes.texts[0].get_text()) == (wide < 3)
 
 
-def test_squares_have_colour_and_number() -> None:
-    drawn = drawing.figure_of(samples.square_chart())
-    (axes,) = drawn.axes
-    assert texts(axes) == ["120 ms", "33 %", "–", "(−3.2 ms)", "−0.4 %", "3 excluded", "0.0 ms",
-                           "0.0 %"]
-    saved, nothing, lost, same = (patch.get_facecolor()[:3] for patch in axes.patches)
-    assert saved[2] > saved[0] and lost[0] >= lost[2] and min(same) > 0.99
-    assert len(set(nothing)) == 1
-    assert samples.tick_labels(axes.xaxis) == ["20", "5000"]
-
-
-@pytest.mark.parametrize(("whole", "numbers"), [(True, ["1", "2", "–", "9"]),
-                                                 (False, ["1.0", "2.0", "–", "9.0"])])
-def test_levels_are_numbers_the_darker_the_more(whole: bool, numbers: list[str]) -> None:
-    drawn = drawing.figure_of(samples.level_chart(whole=whole))
-    samples.check_fits(drawn)
-    (axes,) = drawn.axes
-    assert texts(axes) == numbers
-    assert [text.get_color() for text in axes.texts] == [style.INK] * 3 + ["#FFFFFF"]
-    least, more, unknown, most = (patch.get_facecolor() for patch in axes.patches)
-    assert sum(least) > sum(more) > sum(most) and unknown == to_rgba(squares.NOTHING)
-    assert samples.tick_labels(axes.xaxis) == ["3", "10"]
-
-
 @pytest.mark.parametrize(("count", "windows"), [(1, 1), (10, 6)])
 def test_groups_fit(count: int, windows: int) -> None:
     samples.check_fits(drawing.figure_of(samples.group_chart(count=count, windows=windows)))
-
-
-def test_each_bar_is_written_below_its_group() -> None:
-    (axes,) = drawing.figure_of(samples.group_chart()).axes
-    assert {"IW 3 ", "1000", "IW 10 ", "(10.5 %)", "RTT (ms)"} <= {*texts(axes)}
-    assert [patch.get_height() for patch in axes.patches] == [1000, 1000, 999, 999]
-
-
-def test_two_windows_stand_beside_each_other() -> None:
-    drawn = drawing.figure_of(samples.packets_chart())
-    left, right = drawn.axes
-    assert "IW3: all acknowledged at 90.0 ms" in texts(left) and "IW10" in texts(right)
-    assert left.get_xlim() == right.get_xlim() and left.get_ylim() == right.get_ylim()
-    (legend,) = drawn.legends
-    assert samples.said(legend) == ["data sent", "data sent, then lost", "data retransmitted",
-                                    "acknowledged", "end of the receive window",
-                                    "all acknowledged"]
-    assert [len(lines.get_segments()) for lines in left.collections] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("ticket_bytes", "pointed"), [(40, [4349]), (400, [])])
@@ -113,170 +73,237 @@ def test_a_triangle_points_at_what_is_too_low_to_be_seen(ticket_bytes: int, poin
 
 # Steps --------------------------------------------------------------------------------
 
-def test_a_step_goes_from_the_number_before_it_to_its_own() -> None:
-    drawn = drawing.figure_of(samples.step_chart())
-    (axes,) = drawn.axes
-    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [
-        (0, 10), (10, 4), (14, -2), (12, 0), (12, 12)]
-    assert [text.get_text() for text in axes.texts] == [
-        "10", "14 (+4)", "12 (−2)", "12 (+0)", "24 (+12)", "all 28"]
-    assert samples.said(drawn.legends[0]) == [  # the calibrated step adds nothing
-        "to begin with", "seen in their code", "inferred: it fits, and was not seen",
-        "a step back, however it is known"]
-    assert len({(bar.get_facecolor(), bar.get_hatch()) for bar in axes.patches}) == 5
-
-
-def test_what_all_would_be_is_a_line() -> None:
-    (axes,) = drawing.figure_of(samples.step_chart()).axes
-    assert any(list(line.get_xdata()) == [28, 28] for line in axes.lines)
-    assert axes.get_xlim()[1] == pytest.approx(1.25 * 28)
-
 
 # Shares over two quantities -----------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def grid() -> Any:
-    return drawing.figure_of(samples.grid_chart())
-
-
-def test_shares_stand_over_their_quantities(grid: Any) -> None:
-    axes = grid.axes[0]
-    (mesh,) = [part for part in axes.collections if part.get_array() is not None]
-    shares = numpy.array(mesh.get_array()).reshape(4, 3)
-    assert shares[:, 1].tolist() == [40, 9, 0.1, 0.2]
-    assert mesh.get_array().reshape(4, 3).mask[3, 0]  # next to nothing is left white
-    assert mesh.norm.vmin == pytest.approx(1e-3) and mesh.norm.vmax == 40
-
-
-def test_axes_are_logarithmic_with_plain_decades(grid: Any) -> None:
-    axes, shades = grid.axes
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert samples.tick_labels(axes.xaxis) == ["1", "10", "100", "1000"]
-    assert samples.tick_labels(axes.yaxis) == ["100", "1000"]
-    assert samples.tick_labels(shades.yaxis) == ["0.001", "0.01", "0.1", "1", "10"]
-    assert shades.get_ylabel() == "share (%)"
-
-
-def test_lines_of_equal_product_end_at_the_edges_with_their_label(grid: Any) -> None:
-    axes = grid.axes[0]
-    (line,) = axes.lines  # the one outside is not grid
-    x, y = line.get_xdata(), line.get_ydata()
-    assert [a * b for a, b in zip(x, y)] == pytest.approx([8000, 8000])
-    assert x[0] == 1 and y[1] == 20
-    (label,) = axes.texts
-    assert label.get_text() == "BDP 1000 B" and -90 < label.get_rotation() - 360 < 0
-    place = label.get_position()
-    assert place[0] * place[1] == pytest.approx(8000)
 
 
 # Times --------------------------------------------------------------------------------
 
-@pytest.fixture(scope="module")
-def times() -> Any:
-    return drawing.figure_of(samples.time_chart())
-
-
-def test_times_and_published_times_are_measured_from_zero(times: Any) -> None:
-    (axes,) = times.axes
-    assert [bar.get_height() for bar in axes.patches] == [805.0, 615.0, 566.0]
-    assert axes.get_ylim() == (0, pytest.approx(1.12 * 808))
-    markers = [line for line in axes.lines if line.get_marker() == "D"]
-    assert [line.get_ydata()[0] for line in markers] == [808, 665, 642]
-    (interval,) = [line for line in axes.lines if line.get_marker() == "_"]
-    assert interval.get_xdata()[0] < 1 < markers[1].get_xdata()[0], "neither hides the other"
-    assert list(interval.get_ydata()) == [600, 640]
-
-
-def test_below_stand_times_what_is_saved_and_counts(times: Any) -> None:
-    (axes,) = times.axes
-    assert samples.said(axes) == [
-        "ms ", "805", "615", "566", "saved ", "23.6 %", "(29.8 %)", "n ", "2", "2", "2",
-        "excluded ", "1", "Initial window"]
-    assert [text.get_color() for text in axes.texts if text.get_text() == "1"] == [style.ALARM]
-    assert samples.said(times.legends[0]) == [
-        "published by them", "95 % interval of what is saved"]
-    assert any(text.startswith("In brackets") for text in samples.said(times))
-
-
-def test_without_published_times_the_legend_names_none() -> None:
-    chart = TimeChart("Alone", (), baseline="3", bars=(
-        samples.time_bar(3, 532.0, 0.0), samples.time_bar(10, 368.0, 30.8)))
-    times = drawing.figure_of(chart)
-    assert not times.legends and not times.axes[0].lines
-
 
 # Connections over time ----------------------------------------------------------------
 
-@pytest.fixture(scope="module")
-def traces() -> Any:
-    return drawing.figure_of(samples.trace_chart())
 
+# Pairs of bars ------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
-def rows(traces: Any) -> list[list[Any]]:
-    """By row from the top: the axes of sequence numbers, of the window, and of the RTT."""
-    by_place: dict[float, list[Any]] = {}
-    for axes in traces.axes:
-        by_place.setdefault(round(axes.get_position().y0, 4), []).append(axes)
-    return [by_place[place] for place in sorted(by_place, reverse=True)]
+def chart() -> BarChart:
+    return samples.bar_chart()
 
 
-def test_a_row_has_its_packets_beside_its_window(rows: list[list[Any]]) -> None:
-    left, right, rtt = rows[0]
-    sent, acked, again = left.lines
-    assert (list(sent.get_xdata()), list(sent.get_ydata())) == ([0.1, 1.0], [1, 4])
-    assert acked.get_drawstyle() == "steps-post" and list(acked.get_ydata()) == [0, 3]
-    assert (list(again.get_xdata()), list(again.get_ydata())) == ([1.5], [2])
-    assert again.get_color() == connections.RETRANSMITTED
-    window, ssthresh = right.lines
-    assert list(window.get_ydata()) == [2, 4, 8] and list(ssthresh.get_ydata()) == [4, 8]
-    assert len(right.collections) == 1 and right.get_ylim()[0] == 0
-    assert list(rtt.lines[0].get_ydata()) == [100, 300]
+def with_absolute(chart: BarChart, value: float) -> BarChart:
+    """The first bar saves another value, which may be a loss."""
+    first = samples.changed(chart.bars[0], absolute=Estimate(value, (value - 30, value + 5)),
+                            percent=Estimate(value / 20))
+    return replace(chart, bars=(first, *chart.bars[1:]))
 
 
-def test_all_rows_share_their_times_and_the_rtt_its_axis(rows: list[list[Any]]) -> None:
-    assert {axes.get_xlim() for row in rows for axes in row} == {(0.0, 3.0)}
-    assert [row[2].get_ylim() for row in rows[:2]] == 2 * [(0.0, pytest.approx(324.0))]
-    for column in (0, 1):  # a window of two segments looks like one of thirty on an axis of its own
-        assert len({row[column].get_ylim() for row in rows[:2]}) == 1
-    assert [row[0].get_xlabel() for row in rows] == ["", "", "seconds after the request"]
+@pytest.mark.parametrize("value", [0.0, -4.0, -500.0])
+def test_every_value_lies_within_both_axes(chart: BarChart, value: float) -> None:
+    """Also improvements around and below zero, where a logarithm has no place for them."""
+    changed = replace(with_absolute(chart, value), is_like_the_papers=False)
+    left, right = drawing.figure_of(changed).axes
+    lowest, highest = left.get_ylim()
+    assert left.get_yscale() == "linear" and lowest < 0
+    for bar in changed.bars:
+        ours = bar.difference.absolute
+        for absolute in (ours.value, bar.published.absolute, *(ours.interval or ())):
+            assert absolute is None or lowest < absolute < highest
+        for percent in (bar.difference.percent.value, bar.published.percent):
+            assert percent is None or right.get_ylim()[0] < percent < right.get_ylim()[1]
+    heights = [axes.transData.transform((0, 0))[1] for axes in (left, right)]
+    assert heights[0] == pytest.approx(heights[1], abs=0.01)
+    for axes in (left, right):
+        assert 2 <= len(samples.tick_labels(axes.yaxis)) <= 12
 
 
-def test_a_window_that_nothing_uses_leaves_its_axis(rows: list[list[Any]]) -> None:
-    right = rows[1][1]
-    assert right.get_ylim()[1] < 30 and samples.said(right) == ["up to 2178"]
-    assert samples.said(rows[0][1]) == []
+@pytest.mark.parametrize(("lowest", "bottom"), [(6.8, 1.0), (1.5, 1.0), (0.5, 0.1), (0.12, 0.01)])
+def test_a_logarithmic_axis_begins_below_its_shortest_bar(lowest: float, bottom: float) -> None:
+    (low, high), is_log = bars.scale_of(BarChart("Far apart", (), bars=(
+        samples.bar("20", lowest, 1.0), samples.bar("50", 900.0, 2.0))))
+    assert is_log and low == pytest.approx(bottom) and high == pytest.approx(1440.0)
 
 
-def test_a_failed_verdict_and_an_absent_connection_are_red(rows: list[list[Any]]) -> None:
-    titles = [row[0]._left_title for row in rows]
-    assert [title.get_text() for title in titles] == [
-        "Linux", "grows unused (its verdict failed)", "none"]
-    assert [title.get_color() for title in titles] == [style.INK, style.ALARM, style.ALARM]
-    left, right = rows[2]
-    (why,) = left.texts
-    assert why.get_text().startswith("skipped: the kernel lacks it") and "\n" in why.get_text()
-    assert why.get_color() == style.ALARM and not left.lines and not right.lines
+def test_two_lines_of_words_stand_above_a_bar() -> None:
+    lossy = samples.bar("2", 90.8, 15.3, n=360, above=("20.6 ms: helps", "4.3 … 37.7"))
+    drawn = drawing.figure_of(BarChart("By loss", (),
+                                       bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
+                               axis="loss (%)", above="beyond the lossless bar"))
+    places = {text.get_text(): text.get_position() for text in drawn.axes[0].texts}
+    first, second = places["20.6 ms: helps"], places["4.3 … 37.7"]
+    assert first[0] == second[0] == 1 and first[1] > second[1] > 1
+    assert places["beyond the lossless bar"][1] > first[1]
+    samples.check_fits(drawn)
 
 
-def test_without_the_rtt_its_axis_and_name_are_absent() -> None:
-    chart = samples.trace_chart()
-    traces = drawing.figure_of(replace(chart, rows=chart.rows[:1], rtt=False))
-    assert len(traces.axes) == 2
-    assert samples.said(traces.legends[0]) == [
-        "data sent", "retransmitted", "acknowledged", "congestion window", "ssthresh",
-        "in flight"]
+def test_marks_of_eight_buckets_do_not_hide_each_other(chart: BarChart) -> None:
+    """A bar, its interval, what the window does alone and what is published have one value."""
+    marked = replace(
+        samples.changed(chart.bars[1], same=samples.change(Estimate(78.9), Estimate(9.1))),
+        published=Published(78.9, 5.1))
+    drawn = drawing.figure_of(replace(chart, bars=(marked,) * 8))
+    left = drawn.axes[0]
+    low, high = left.get_xlim()
+    inch = left.get_position().width * style.WIDTH_INCHES / (high - low)
+    triangle, diamond = (next(line for line in left.lines if line.get_marker() == marker)
+                         for marker in "^D")
+    apart = (diamond.get_xdata()[0] - triangle.get_xdata()[0]) * inch * 72
+    assert apart > triangle.get_markersize() / 2 + diamond.get_markersize() / 2 ** 0.5
 
 
-def test_only_what_is_shown_stretches_the_axis() -> None:
-    chart = samples.trace_chart()
-    late = replace(chart.rows[0], sent=((0.1, 1.0), (2.5, 900.0)))
-    traces = drawing.figure_of(replace(chart, rows=(late,), to_s=2.0))
-    assert traces.axes[0].get_ylim()[1] < 10
+def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
+    first = replace(chart, context=("cubic", "100 ms"), compared="two weeks")
+    page = bar_page("a page", (first, replace(first, context=("cubic", "20 ms"))))
+    assert (page.context, page.compared) == (("cubic",), "two weeks")
+    assert bar_page("a page", (first, chart)).compared == ""
 
 
-def test_the_sequence_may_show_another_time_than_the_window() -> None:
-    chart = replace(samples.trace_chart(), from_s=0.0, to_s=6.0, sequence_s=(4.5, 4.6))
-    traces = drawing.figure_of(chart)
-    left, right = traces.axes[:2]
-    assert left.get_xlim() == (4.5, 4.6) and right.get_xlim() == (0.0, 6.0)
+def test_panels_of_a_page_share_their_scales_or_say_why_not(chart: BarChart) -> None:
+    small = replace(chart, bars=tuple(samples.changed(
+        bar, absolute=Estimate(5.0), percent=Estimate(1.0)) for bar in chart.bars))
+    alike = drawing.figure_of(bar_page("a page", (chart, small)))
+    for axes in (alike.axes[::2], alike.axes[1::2]):
+        assert len({one.get_ylim() for one in axes}) == 1
+    assert not any("its own scales" in text for text in samples.said(alike))
+    even = replace(small, is_like_the_papers=False, bars=tuple(
+        replace(samples.changed(bar, same=None), published=Published(None, 3.1))
+        for bar in small.bars))
+    apart = drawing.figure_of(bar_page("a page", (chart, even)))
+    assert len({one.get_ylim() for one in apart.axes[::2]}) == 2
+    assert any("its own scales" in text for text in samples.said(apart))
+
+
+@pytest.mark.parametrize(("milliseconds", "percent", "shared"), [
+    (35.0, 3.5, True), (400.0, 3.5, True), (20.0, 3.5, False), (35.0, 30.0, False)])
+def test_even_scales_are_shared_where_the_lower_bars_can_be_read(
+        chart: BarChart, milliseconds: float, percent: float, shared: bool) -> None:
+    one, other = (replace(chart, is_like_the_papers=False, bars=tuple(
+        replace(samples.changed(bar, same=None, absolute=Estimate(ms), percent=Estimate(share)),
+                published=Published(None, None))
+        for bar in chart.bars)) for ms, share in ((100.0, 7.0), (milliseconds, percent)))
+    drawn = drawing.figure_of(bar_page("a page", (one, other)))
+    limits = [(left.get_ylim(), right.get_ylim())
+              for left, right in zip(drawn.axes[::2], drawn.axes[1::2])]
+    assert (len(set(limits)) == 1) == shared
+
+
+# Lines, and the colours of windows ----------------------------------------------------
+
+def one(*shown: Line, **more: Any) -> Any:
+    """The axes of a chart of one plot."""
+    return lines.draw(LineChart("One", (), columns=((Plot("x", "y", shown, **more),),))).axes[0]
+
+
+def test_every_palette_has_a_look_for_each_line() -> None:
+    assert {len(looks) for looks in (lines.DISTINCT, lines.STYLES, lines.ORDERED, lines.MARKERS,
+                                     lines.NESTED)} == {LOOKS}
+
+
+def test_ordered_colours_go_from_light_to_dark_without_dashes() -> None:
+    def lightness(colour: str) -> float:
+        red, green, blue = (int(colour[place:place + 2], 16) for place in (1, 3, 5))
+        return 0.299 * red + 0.587 * green + 0.114 * blue
+    levels = [lightness(colour) for colour in lines.ORDERED]
+    assert levels == sorted(levels, reverse=True)
+    chart = LineChart("Ordered", (), palette="ordered", columns=((Plot("x", "y", tuple(
+        Line(f"IW {look}", (1.0, 2.0), (1.0, 2.0), look=look) for look in range(7))),),))
+    (axes,) = lines.draw(chart).axes
+    assert [line.get_color() for line in axes.lines] == list(lines.ORDERED)
+    assert {line.get_linestyle() for line in axes.lines} == {"-"}
+    assert len({line.get_marker() for line in axes.lines}) == 7
+
+
+def test_a_long_name_of_an_axis_is_broken_where_its_axes_are_low() -> None:
+    plot = Plot("", "window at the restart (segments), and more", (Line("a", (0.0,), (1.0,)),),
+                title="Linux (CUBIC), validation on, queue of 1000 packets")
+    chart = LineChart("Low", (), columns=tuple((replace(plot, title=plot.title if not place else
+                                                        ""),) * 2 for place in range(3)))
+    drawn = lines.draw(chart)
+    assert all("\n" in axes.get_ylabel() for axes in drawn.axes)
+    assert len({round(axes.get_position().height, 6) for axes in drawn.axes}) == 1
+    samples.check_fits(drawn)
+
+
+def linear(colour: str) -> NDArray[numpy.float64]:
+    """Red, green and blue, as much light as there is (sRGB)."""
+    parts = numpy.array([int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)])
+    return numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def test_neighbours_of_ordered_lines_differ_in_grey() -> None:
+    """By relative luminance (WCAG 2); the first is what others are compared with."""
+    greys = [linear(colour) @ LUMINANCE + 0.05 for colour in lines.ORDERED[1:]]
+    assert all(max(pair) / min(pair) > 1.25 for pair in zip(greys, greys[1:]))
+
+
+def test_a_window_has_one_colour_whatever_stands_beside_it() -> None:
+    for others in ((), (3, 6), (1, 2, 3, 4)):
+        shown = [Line(f"IW {window}", (1.0,), (1.0,), look=look, window=window)
+                 for look, window in enumerate((*others, 10))]
+        assert one(*shown).lines[-1].get_color() == style.BLUE.lower()
+    bars_of = replace(samples.time_chart(), bars=tuple(
+        samples.time_bar(window, 1.0, 0.0) for window in (3, 10)))
+    assert [to_hex(patch.get_facecolor()) for patch in bars.draw_times(bars_of).axes[0].patches
+            ] == [style.SKY.lower(), style.BLUE.lower()]
+    group = replace(samples.group_chart(), windows=(10, 16))
+    assert to_hex(groups.draw_groups(group).axes[0].patches[0].get_facecolor()
+                  ) == style.BLUE.lower()
+    assert one(Line("a", (1.0,), (1.0,), look=1)).lines[0].get_color() == lines.DISTINCT[1]
+
+
+@pytest.mark.parametrize("colour", (*lines.DISTINCT, *lines.ORDERED))
+def test_what_is_no_window_has_no_colour_of_one(colour: str) -> None:
+    """Of those that scenarios measure most."""
+    assert min(numpy.linalg.norm(lab(linear(colour)) - lab(linear(style.window_colour(window))))
+               for window in (3, 10, 16)) > 25
+
+
+@pytest.mark.parametrize("ends", [(1, 2), (850, 1950), (1200, 3100), (0.1, 300), (20, 12000)])
+def test_a_logarithmic_axis_has_some_ticks(ends: tuple[float, float]) -> None:
+    axes = one(Line("a", ends, (1.0, 2.0)), x_scale="log", x_ends=ends)
+    ticks = [tick for tick in axes.get_xticks() if ends[0] <= tick <= ends[1]]
+    assert 4 <= len(ticks) <= 12
+
+
+def test_the_name_of_a_narrow_axis_stays_in_the_figure() -> None:
+    plots = tuple((Plot("other weeks: far, slow", "y", (Line("a", (0.0,), (1.0,)),)),)
+                  for _ in range(3))
+    samples.check_fits(lines.draw(LineChart("Narrow", (), columns=plots)))
+
+
+def test_the_windows_of_a_map_are_told_apart_at_a_glance() -> None:
+    """map_of_windows has all of these in one picture, without numbers in its squares."""
+    shown = [lab(linear(style.window_colour(window))) for window in (3, 6, 10, 16, 24, 32, 48, 64)]
+    assert min(numpy.linalg.norm(one - other) for one, other in combinations(shown, 2)) > 18
+
+
+@pytest.mark.parametrize("windows", [(1, 2, 4, 10), (3, 6, 10, 16, 26, 42), (3, 10, 20, 32, 64),
+                                     (3, 10, 12, 16, 20, 24, 32), (10, 20, 40, 80)])
+def test_windows_are_told_apart_and_go_from_light_to_dark(windows: tuple[int, ...]) -> None:
+    shown = [linear(style.window_colour(window)) for window in windows]
+    greys = [LUMINANCE @ colour for colour in shown]
+    assert greys == sorted(greys, reverse=True)
+    assert min(numpy.linalg.norm(lab(one) - lab(other))
+               for one, other in combinations(shown, 2)) > 5
+
+
+# What is seen without the cones for red, and for green (Machado, Oliveira and Fernandes 2009).
+SEEN = {"protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+        "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]}
+LUMINANCE = numpy.array([0.2126, 0.7152, 0.0722])
+TO_XYZ = numpy.array([[0.4124, 0.3576, 0.1805], LUMINANCE, [0.0193, 0.1192, 0.9505]])
+
+
+def lab(light: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """CIELAB under daylight, in which 2.3 is the least difference that anybody sees."""
+    parts = TO_XYZ @ light.clip(0, 1) / TO_XYZ.sum(axis=1)
+    x, y, z = numpy.where(parts > 0.008856, numpy.cbrt(parts), 7.787 * parts + 16 / 116)
+    return numpy.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", SEEN)
+@pytest.mark.parametrize("palette", [
+    lines.ORDERED, lines.DISTINCT, [style.window_colour(window) for window, _ in style.WINDOWS]])
+def test_no_two_colours_are_one_to_who_sees_no_red_or_no_green(palette: tuple[str, ...],
+                                                               vision: str) -> None:
+    seen = [lab(numpy.array(SEEN[vision]) @ linear(colour)) for colour in palette]
+    assert min(numpy.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 15

@@ -229,14 +229,6 @@ def test_title_context_alarm_and_foot_stand_at_the_same_places_in_every_figure()
     assert places[0] == places[1] and places[0][:4] == sorted(places[0][:4])
 
 
-def test_what_is_not_said_takes_no_room() -> None:
-    bare, full = (style.frame(chart, 2.0) for chart in (
-        Chart("A title", ()), Chart("A title", ("context",), "foot", "alarm")))
-    assert samples.said(bare.figure) == ["A title"]
-    assert bare.bottom < full.bottom
-    assert bare.figure.get_size_inches()[1] < full.figure.get_size_inches()[1] - 0.5
-
-
 def test_long_words_are_broken_to_fit() -> None:
     chart = Chart("Mean Completion Times of 50 kB, 20 Mbit/s " * 5, ("congestion windows " * 20,),
                   "128 trials, " * 30, "2 records without their counterpart " * 9)
@@ -262,14 +254,6 @@ def test_a_number_stays_with_its_unit() -> None:
     assert style.fitted("1234 packets", style.SMALL, 0.5) == ["1234", "packets"]
 
 
-def test_axes_are_placed_in_inches_of_the_body() -> None:
-    frame = style.frame(Chart("A title", (), "64 trials"), 3.0)
-    axes = frame.axes(1.0, 0.5, 4.0, 2.0)
-    size = frame.figure.get_size_inches()
-    assert axes.get_position().bounds == pytest.approx(
-        (1.0 / size[0], (frame.bottom + 0.5) / size[1], 4.0 / size[0], 2.0 / size[1]))
-
-
 @pytest.mark.parametrize(("lengths", "columns"), [
     ([], 1), ([10], 1), ([20, 20, 20], 3), ([30, 30, 30], 2), ([150, 150], 1),
     ([15, 15, 10, 10, 3], 4),
@@ -283,15 +267,6 @@ def test_a_legend_has_as_many_columns_as_fit(lengths: list[int], columns: int) -
                                             (8927.0, 1000)])
 def test_tick_steps(span: float, step: float) -> None:
     assert style.tick_step(span) == pytest.approx(step)
-
-
-def test_even_ticks_hold_zero() -> None:
-    assert style.even_ticks(-30.0, 130.0) == [-20.0, 0.0, 20.0, 40.0, 60.0, 80.0, 100.0, 120.0]
-
-
-def test_decades() -> None:
-    assert [tick for tick in style.decades() if 0.01 <= tick <= 100] == pytest.approx(
-        [0.01, 0.1, 1, 10, 100])
 
 
 @pytest.mark.parametrize(("value", "text"), [
