@@ -35,6 +35,8 @@ from firstflight.study.load.analysis import Distribution, Runs
 from firstflight.study.load.scenario import LoadClaim
 from firstflight.study.page import analysis as page_analysis, findings as page_findings
 from firstflight.study.page.record import PageRecord
+from firstflight.study.population.ablation import Step
+from firstflight.study.population.findings import _slower
 from firstflight.study.trace import findings as trace_findings
 from firstflight.study.trace.record import TraceRecord
 from firstflight.study.trace.scenario import TraceCurve
@@ -314,7 +316,11 @@ def _of_users() -> Iterator[tuple[str, list[str]]]:
             "no other window": replace(one, total_ms={10: one.total_ms[10]})}.items():
         chosen = recommend(measured, 10)
         yield f"users: {name}", [f"{chosen.initcwnd}: {chosen.why}"]
+    for causes in ({"loss": 2, "the queue": 7, "a timer": 3}, {}):
+        yield f"population: {len(causes)} causes of slower responses", [_slower(Step(
+            "clean", (3, 10), 100.0, 90.0, {}, 50, causes))]
     more = "10, 20, 32"
+
     for name, said in {
             "an assumed bandwidth decides": recommended(
                 more, saves={4500: 20, 9000: 32, 18000: 32}),

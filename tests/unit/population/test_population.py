@@ -26,8 +26,8 @@ from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.population import ablation, findings as fit
-from firstflight.study.population.ablation import Step, close
-from firstflight.study.population.findings import _slower, population_findings
+from firstflight.study.population.ablation import close
+from firstflight.study.population.findings import population_findings
 from tests.golden import stored, stored_fetches
 from tests.unit.core.example import whole
 
@@ -93,12 +93,6 @@ def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 # The bars of a population are the published ones --------------------------------------
-
-def test_what_makes_responses_slower_is_told_the_most_frequent_first() -> None:
-    step = Step("clean", (3, 10), 100.0, 90.0, {}, 50, {"loss": 2, "the queue": 7, "a timer": 3})
-    assert _slower(step) == ("Clean: 12 of 50 responses are slower with 10 segments (7: the"
-                             " queue; 3: a timer; 2: loss).")
-    assert _slower(Step("clean", (3, 10), 100.0, 90.0, {}, 50, {})) == ""
 
 
 @pytest.mark.parametrize(("more_ms", "verdict", "is_slower"), [

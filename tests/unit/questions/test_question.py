@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.findings.charts import GroupChart, SquareChart
+from firstflight.findings.charts import SquareChart
 from firstflight.findings.findings import Finding, Report
 from firstflight.findings.quantities import FLAGS
 from firstflight.parameters import NETWORK, PARAMETERS, RESPONSE, TCP
@@ -106,41 +106,12 @@ def test_the_kept_text_asks_the_same() -> None:
         "net.ipv4.tcp_rmem"].endswith("65536")
 
 
-def test_a_map_has_a_square_for_every_cell() -> None:
-    told = finding(report(), "map")
-    chart = told.chart
-    assert isinstance(chart, SquareChart) and len(chart.maps) == 1
-    assert (chart.maps[0].columns, chart.rows) == (("20", "50", "100"), ("56 kbit/s", "1 Mbit/s"))
-    square = chart.maps[0].rows[1][2]
-    assert square is not None and (square.n, square.excluded) == (2, 0)
-    assert square.value == pytest.approx(76.304)
-    assert told.tables[0].rows[1][3] == f"{square.value:.1f} ms {square.percent:.0f} %"
-
-
 def test_a_map_for_each_window_and_what_else_varies() -> None:
     chart = finding(report(**{"initcwnd": [10, 3]}), "map").chart
     assert isinstance(chart, SquareChart) and chart.maps[0].rows[1][2].value < 0  # type: ignore
     requested = study(rtt_ms=[1, 2], bandwidth_kbps=[1e3, 1e4], qdisc=["fifo", "fq"],
                   initcwnd=[1, 2, 3])
     assert len(requested.trials) == 2 * 2 * 2 * 3
-
-
-def test_bars_have_the_time_of_each_window() -> None:
-    told = finding(report(**{"bandwidth_kbps": [1000]}), "bars")
-    chart = told.chart
-    assert isinstance(chart, GroupChart) and chart.windows == (3, 10)
-    label, (three, ten) = chart.groups[2]
-    assert label == "100" and three and ten and three.percent.value == 0
-    assert ten.percent.value == pytest.approx(
-        (1 - ten.experiment.value / three.experiment.value) * 100)
-    assert "100 ms: " in told.sentence
-
-
-def test_a_part_of_the_cells_says_what_is_missing() -> None:
-    requested = study("curl", **GRID)
-    records = stored_fetches.stored("zhao2019")[:4]
-    told = finding(requested.report(RunData(Path("own"), stored_fetches.FACTS, records)), "map")
-    assert told.chart is None and "were not measured" in told.missing
 
 
 def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -11,9 +10,7 @@ import pytest
 
 from firstflight.findings.charts import LineChart
 from firstflight.runs.scenario_file import parsed
-from firstflight.study.fetches.figures import summary
 from firstflight.study.fetches.figures.bar_cells import published_bars
-from firstflight.study.fetches.figures.kinds import bar_figures
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.users import UserSample, content, order
@@ -218,22 +215,6 @@ def test_one_group_alone() -> None:
     assert other.segments.tolist() == [20, 30] and other.excluded == 0
     with pytest.raises(ValueError, match="no user counts under every window"):
         recommend(measured().only(7), 10)
-
-
-def test_goodput_is_better_where_there_is_more_of_it(tmp_path: Path) -> None:
-    """The best window has the most, and what it gains is more, not less."""
-    scenario = stored_fetches.scenario("marrama2012")
-    figure = next(each for each in scenario.figures if each.name == "fig2")
-    records = [replace(record, goodput_kbps=1e6 / record.total_ms)
-               for record in stored_fetches.stored("marrama2012") if record.total_ms]
-    (panel,) = bar_figures(replace(scenario, figures=(replace(figure, metric="goodput_kbps",
-                                                         published=""),)), records)[0].values()
-    said = summary._best_window(panel)
-    assert said.startswith("Of the windows ") and " 16 had the most goodput: " in said
-    assert " % more than 3." in said
-    times = stored_fetches.bar_figures("marrama2012")["fig2"]
-    assert "16 took the least time: " in summary._best_window(times)
-    assert " % less than 3; published: 16 took the least, 641 ms." in summary._best_window(times)
 
 
 def test_a_percentage_of_the_experiment_is_another_where_more_is_better() -> None:
