@@ -15,7 +15,7 @@ from firstflight.wire.delivery.packet_path import Delivery, deliveries
 from firstflight.wire.delivery.qdiscs import arrival_times, random_numbers
 from firstflight.wire.exchange import Exchange, read_exchange
 from tests.golden import stored
-from tests.golden.stored import Packet, Stored
+from tests.golden.stored import Packet
 
 
 TABLE = (0, 8192, -8192, 4096, -4096)  # of a distribution: one standard deviation is 8192
@@ -204,12 +204,6 @@ def test_half_a_percent_of_the_rate_is_seen_in_real_captures(name: str) -> None:
     for other in (kbps * 1.005, kbps / 1.005):
         if not real.trial.integer_kbps:
             assert "path: observed" in real.requested(bandwidth_kbps=other).judge().verdict_reason
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_another_seed_loses_other_packets(seed: int) -> None:
-    lossy: Stored = stored.load("random_loss")
-    assert "path: observed" in lossy.requested(seed=seed).judge().verdict_reason
 
 
 KINDS = ("iw10", "as_published", "cake_full", "fq_codel_full", "jitter_and_bursts", "paced",

@@ -81,22 +81,6 @@ def test_one_segment_by_hand() -> None:
                                                   abs=1e-5)
 
 
-def test_a_slow_link_is_never_idle() -> None:
-    """Where the link sets the pace, the window makes no difference to the total."""
-    slow = changed(BASE, rtt_ms=20, bandwidth_kbps=256, uplink_kbps=256)
-    totals = {predict(changed(slow, initcwnd=window)).total_ms for window in (3, 6, 10)}
-    assert len(totals) == 1
-    sending_ms = (9060 + 7 * 66) * 8 / 256
-    first_byte_ms = predict(slow).first_byte_ms
-    assert totals.pop() == pytest.approx(first_byte_ms + sending_ms - 1514 * 8 / 256, abs=1e-3)
-
-
-def test_windows_help_up_to_the_response() -> None:
-    totals = [predict(changed(BASE, initcwnd=window)).total_ms for window in range(1, 12)]
-    assert totals == sorted(totals, reverse=True)
-    assert totals[6] == totals[-1]  # seven segments
-
-
 def test_the_receive_window_limits_the_first_flight() -> None:
     wide = changed(BASE, initcwnd=42, response_bytes=60_000)
     flights = [predict(changed(wide, initrwnd=segments)).first_flight
@@ -213,14 +197,6 @@ def test_without_window_scaling_64_kib_limit_the_first_flight() -> None:
     assert [first_flight(replace(wide, window_scale=scale)) for scale in (7, 0)] == [64, 46]
 
 
-def test_a_probe_of_two_segments_looks_like_a_write() -> None:
-    """As measured: 43 segments, and before an acknowledgement two more (exchange.probes)."""
-    assert predict(changed(
-        BASE, rtt_ms=1.69, bandwidth_kbps=122.383, uplink_kbps=122.383, initcwnd=60, initrwnd=64,
-        response_bytes=123052, request_bytes=121, burst_bytes=749,
-        gap_ms=14.609)).first_flight == 45
-
-
 def test_a_request_that_nobody_answers_is_given_up() -> None:
     class Unheard(Simulation):
         def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
@@ -257,15 +233,6 @@ def test_a_report_of_the_request_before_is_no_answer_to_the_next(
 
 
 # As guests measured -------------------------------------------------------------------
-
-def test_a_queue_holds_what_slow_start_has_sent_when_it_ends() -> None:
-    """hystart_ack_delay: what a batch takes decides at which acknowledgement slow start ends.
-
-    The guest lost a packet to a queue of 164, and none to one of 165.
-    """
-    assert predict(transfer(
-        rtt_ms=1.138, bandwidth_kbps=757191.792, uplink_kbps=757191.792, initcwnd=44, initrwnd=14,
-        response_bytes=1045003, request_bytes=98)).peak_queue == 165
 
 
 def test_a_server_that_is_woken_up_writes_a_microsecond_later() -> None:

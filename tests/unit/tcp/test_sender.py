@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import pytest
 
-from firstflight.model.receiver import Receiver
+from firstflight.model.congestion import WindowUse, additive_increase
+from firstflight.model.receiver import Receiver, receive_window, window_unit
 from firstflight.model.sender import Sender
-from firstflight.model.timers import LONGEST_TIMEOUT, LossTimer
-from firstflight.model.writer import Waiting
-from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
+from firstflight.model.simulate import ReadCalls
+from firstflight.model.timers import LossTimer
+from firstflight.model.transfer import Secure
+from firstflight.model.window import Cubic
+from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.headers import MSS
-from firstflight.net.path import Clock, RoundTrip, Sent
+from firstflight.net.path import NEVER, Clock, RoundTrip, Sent
 from firstflight.net.segments import MS
+from tests.transfers import transfer
 
 CLOCK = Clock(phase_ns=0)
 
@@ -39,59 +41,6 @@ def receiver() -> Receiver:
                     buffers=RECEIVE_BUFFERS, unit=128)
 
 
-def due_after(timer: LossTimer, now: int) -> int:
-    return timer.due - CLOCK.jiffies(now)
-
-
-def test_probes_wait_two_round_trips_and_longer_for_a_lone_segment(timer: LossTimer) -> None:
-    assert timer.timeout == 300  # tcp_set_rto: 100 ms and four times its deviation
-    timer.sent(0, was_idle=True, packets=5, oldest_sent_at=0)
-    assert timer.probe and due_after(timer, 0) == 202
-    timer.sent(0, was_idle=False, packets=1, oldest_sent_at=0)
-    assert due_after(timer, 0) == 300  # 400, but the timeout comes first
-
-
-def test_a_timer_set_for_the_same_jiffy_keeps_its_slot(timer: LossTimer) -> None:
-    timer.sent(0, was_idle=True, packets=1, oldest_sent_at=0)
-    first = timer.at
-    later = 250 * MS  # from here the wheel would put it into a finer slot
-    timer.sent(later, was_idle=False, packets=1, oldest_sent_at=0)
-    assert timer.at == first != CLOCK.expiry(later, timer.due)
-
-
-def test_a_probe_that_is_not_sent_leaves_what_is_left_of_the_timeout(timer: LossTimer) -> None:
-    timer.resume(100 * MS, oldest_sent_at=0)
-    assert not timer.probe and due_after(timer, 100 * MS) == 200
-
-
-def test_a_timeout_is_two_minutes_at_most(timer: LossTimer) -> None:
-    """tcp_bound_rto"""
-    timer.round_trip.sample(500_000_000, new_round=True)
-    timer.sampled()
-    assert timer.timeout == LONGEST_TIMEOUT
-
-
-def test_timeouts_double_up_to_two_minutes(timer: LossTimer) -> None:
-    for expected in (600, 1200, 2400):
-        timer.back_off(0)
-        assert timer.timeout == due_after(timer, 0) == expected
-    timer.timeout = LONGEST_TIMEOUT
-    timer.back_off(0)
-    assert timer.timeout == LONGEST_TIMEOUT
-
-
-@pytest.mark.parametrize(("end", "left"), [(1000, 15), (500, 16)])
-def test_a_segment_twice_makes_acknowledgements_quick(receiver: Receiver, end: int, left: int
-                                                      ) -> None:
-    """tcp_enter_quickack_mode; of one before the window tcp_validate_incoming counts none."""
-    receiver.received = receiver.acknowledged = 1000
-    receiver.interactive, receiver.patience_ms, receiver.quick = True, 200, 0
-    receiver.receive_duplicate(0, Sent(500, pushed=False, retransmitted=end), echo=0, sent_at=0)
-    assert (receiver.interactive, receiver.patience_ms) == (False, 40)
-    receiver.acknowledge()
-    assert receiver.quick == left
-
-
 def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(receiver: Receiver
                                                                            ) -> None:
     """tcp_dec_quickack_mode"""
@@ -101,110 +50,6 @@ def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(recei
     assert receiver.quick == 15
 
 
-def test_after_a_pause_longer_than_the_timeout_acknowledgements_are_quick(receiver: Receiver
-                                                                        ) -> None:
-    """tcp_event_data_recv: the timeout counts as backed off, before the answer tells the RTT."""
-    receiver.quick, receiver.last_ms = 0, CLOCK.jiffies(0)
-    receiver.timer.back_off(0)  # 300 ms to 600
-    receiver.take(500 * MS, Sent(MSS, pushed=False), echo=0, sent_at=0)
-    assert receiver.quick < 2
-    receiver.take(1200 * MS, Sent(MSS, pushed=False), echo=0, sent_at=0)
-    assert receiver.quick > 10
-
-
-def test_a_window_is_offered_in_whole_units(receiver: Receiver) -> None:
-    """tcp_select_window: also where it is no more than what is left of the last one."""
-    receiver.received, receiver.threshold = 91, 1000
-    window = receiver.window
-    assert receiver.acknowledge() == (91, 91 + window)
-    assert window % receiver.unit == 0
-
-
-def test_an_skb_holds_64_kilobytes_at_most(sender: Sender) -> None:
-    """tcp_xmit_size_goal"""
-    sender.in_flight = sender.window  # nothing leaves
-    sender.write(0, 150_000, last=True)
-    assert sender.waiting[0].size == 45 * MSS
-
-
-def test_the_send_buffer_ends_at_tcp_wmem(sender: Sender) -> None:
-    sender.window, sender.starved = 2 * SEND_BUFFERS[1] // BUFFER_PER_SEGMENT, True
-    sender.make_room(0)
-    assert sender.buffer == SEND_BUFFERS[1]
-
-
-def test_a_server_that_waits_hears_of_a_full_buffer(sender: Sender) -> None:
-    """tcp_poll sets SOCK_NOSPACE where less than a third is left."""
-    sender.in_flight = sender.window
-    sender.write(0, 25_000, last=False)
-    assert not sender.starved
-    sender.write(0, 10_000, last=True)
-    assert sender.starved
-
-
-def test_an_skb_remembers_the_last_call_only(sender: Sender) -> None:
-    """tcp_tx_timestamp"""
-    sender.in_flight = sender.window
-    sender.write(0, 100, last=False)
-    sender.write(0, 100, last=True)
-    assert [skb.call_end for skb in sender.waiting] == [200]
-
-
-def test_the_end_of_a_call_stays_with_its_skb(sender: Sender) -> None:
-    """tcp_skb_collapse_tstamp, tcp_fragment_tstamp"""
-    sender.waiting = deque([Waiting(MSS), Waiting(2 * MSS, call_end=2 * MSS),
-                            Waiting(MSS, call_end=4 * MSS)])
-    sender.fill(2 * MSS)  # takes the bytes of the call's end, not its mark
-    assert [skb.call_end for skb in sender.waiting] == [0, 2 * MSS, 4 * MSS]
-    sender.fill(3 * MSS)
-    assert [skb.call_end for skb in sender.waiting] == [2 * MSS, 4 * MSS]
-    sender.split(MSS)
-    assert [skb.call_end for skb in sender.waiting] == [0, 2 * MSS, 4 * MSS]
-
-
-@pytest.mark.parametrize(("call_end", "upto", "heard"), [
-    (100, MSS, True), (100, 2 * MSS, True), (MSS + 100, MSS, False), (0, 2 * MSS, False)])
-def test_the_server_hears_of_a_call_whose_end_is_acknowledged(
-        sender: Sender, call_end: int, upto: int, heard: bool) -> None:
-    """tcp_ack_tstamp: also while the rest of the skb is not."""
-    sender.write(0, 2 * MSS, last=False)
-    sender.batches[0].call_end = call_end
-    sender.acknowledge(100 * MS, upto, 500_000, stamp=0)
-    assert sender.call_acknowledged == heard
-
-
-def test_the_hosts_own_queue_holds_back_what_is_more_than_two_skbs(sender: Sender) -> None:
-    """tcp_small_queue_check, tcp_tsq_write"""
-    sender.write(0, 100 * MSS, last=False)
-    sender.window, sender.queued, sender.pacing = 40, 0, 0
-    first = sender.transmit(0)
-    # Each segment takes 832 bytes beside its own: two skbs of two are more than the third's limit.
-    assert len(first) == 4 and sender.throttled
-    sender.pacing = 10**9
-    assert len(sender.transmit(0)) == 26 and not sender.throttled
-
-
-def test_what_was_held_back_follows_a_server_that_writes(sender: Sender) -> None:
-    """tcp_tsq_write runs after the server, and once more fills the first skb (tcp_grow_skb)."""
-    sender.write(0, 20 * MSS, last=False)
-    sender.window, sender.pacing = 20, 0
-    sent = sender.release_waiting(MS // 2)
-    assert len(sent) == 4 and sender.throttled
-    sent += sender.release_written(MS // 2)
-    assert len(sent) == 10 and not sender.throttled and not sender.waiting
-
-
-def test_a_call_without_memory_marks_nothing(sender: Sender) -> None:
-    """tcp_sendmsg_locked: only what was copied is pushed and stamped."""
-    sender.in_flight = sender.window
-    sender.write(0, 10**6, last=False)
-    written = sender.written
-    assert sender.waiting[-1].call_end == written < 10**6
-    sender.waiting[-1].call_end = 0
-    sender.copy(0)
-    assert sender.written == written and not sender.waiting[-1].call_end
-
-
 def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
     """tcp_send_fin, tcp_send_loss_probe"""
     sender.write(0, 10 * MSS, last=True)
@@ -212,26 +57,6 @@ def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
     assert sender.expire(250 * MS) == [Sent(0, pushed=False)]
     assert sender.in_flight == 11 and not sender.retransmitted
     assert [segment.retransmitted for segment in sender.expire(10_000 * MS)] == [MSS]
-
-
-def test_what_comes_twice_counts_as_delivered_twice(sender: Sender) -> None:
-    """tcp_dsack_seen"""
-    sender.write(0, 10 * MSS, last=False)
-    sender.acknowledge(100 * MS, MSS, 500_000, stamp=0)
-    assert sender.window == 11
-    sender.acknowledge(101 * MS, 2 * MSS, 500_000, stamp=0, duplicate=True)
-    assert sender.window == 13
-
-
-def test_nothing_probes_behind_a_segment_that_was_sent_again(sender: Sender) -> None:
-    """tcp_try_keep_open: TCP_CA_Disorder"""
-    sender.write(0, 3 * MSS, last=False)
-    sender.expire(202 * MS)  # the third again, as a probe
-    assert sender.timer.open
-    sender.acknowledge(300 * MS, 2 * MSS, 500_000, stamp=0)
-    assert sender.timer.open and sender.timer.probe
-    sender.acknowledge(301 * MS, 2 * MSS, 500_000, stamp=0, duplicate=True)
-    assert not sender.timer.open
 
 
 def test_a_timeout_forgets_the_round(sender: Sender) -> None:
@@ -274,3 +99,224 @@ def test_whom_somebody_answers_starts_to_count_anew(timer: LossTimer) -> None:
     assert timer.gives_up(924_600 * MS), "from the first of a row"
     timer.acknowledged(600_000 * MS, packets=1)
     assert not timer.gives_up(924_600 * MS)
+
+
+# Windows: CUBIC, and the rules by which a window grows --------------------------------
+
+SLOW = 1e6  # bytes a second; a cushion of a millisecond
+
+
+def begun(window: int = 100, least_us: int = 100_000, acknowledged: int = 1) -> Cubic:
+    """Beyond slow start, since 0 ms."""
+    cubic = Cubic(threshold=2, least_us=least_us)
+    cubic.grow(0, window, acknowledged)
+    return cubic
+
+
+# Growth ------------------------------------------------------------------------------
+
+
+def test_a_timeout_forgets_all_but_the_threshold() -> None:
+    cubic = begun(acknowledged=1000)
+    cubic.threshold, cubic.samples, cubic.round_least_us = 77, 5, 9
+    cubic.reset(4_000_000, 3000)
+    assert cubic == Cubic(threshold=77, round_start_us=4_000_000, last_ack_us=4_000_000,
+                          round_end=3000, credit=cubic.credit)
+    assert cubic.round_least_us == NEVER
+
+
+# HyStart -----------------------------------------------------------------------------
+
+def round_of(cubic: Cubic, *samples_us: int, window: int = 16, start_us: int = 0,
+             every_us: int = 3000) -> int:
+    """A round's acknowledgements, too far apart for a train; → the threshold."""
+    for place, us in enumerate(samples_us):
+        cubic.sample(start_us + place * every_us, us, window, 1000 * (start_us + 1) + place,
+                     1000 * (start_us + 2), SLOW)
+    return cubic.threshold
+
+
+@pytest.mark.parametrize("least_us, late_us", [
+    (16_000, 4000), (32_000, 4000), (48_000, 6000), (128_000, 16_000), (800_000, 16_000)])
+def test_slow_start_ends_when_nine_of_a_round_are_late(least_us: int, late_us: int) -> None:
+    """By an eighth of the least RTT, at least 4 ms, at most 16 ms."""
+    for more_us, ends in ((0, False), (1, True)):
+        cubic = Cubic()
+        round_of(cubic, least_us)
+        late = least_us + late_us + more_us
+        assert round_of(cubic, *[late] * 8, start_us=10**6) == 1 << 30
+        assert (round_of(cubic, *[late] * 9, start_us=2 * 10**6) == 16) == ends
+        assert cubic.ended_at == (16 if ends else 0)
+
+
+# The window ---------------------------------------------------------------------------
+
+
+
+def made(**more: object) -> Sender:
+    """Initial window 10, RTT 100 ms: its timeout is 300 ms."""
+    return Sender(mss=MSS, window_end=500_000, clock=CLOCK, handshake_us=100_000, hystart=True,
+                  **{"window": 10, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("idle_ms", "restarts", "window", "noted"), [
+    (300, True, 40, False), (301, True, 20, True), (601, True, 10, True), (5000, True, 10, True),
+    (301, False, 40, False), (5000, False, 40, False)])
+def test_a_window_is_halved_for_every_timeout_of_silence(idle_ms: int, restarts: bool,
+                                                         window: int, noted: bool) -> None:
+    """tcp_cwnd_restart: down to the initial one; three quarters of it are remembered."""
+    sender = made(restart_after_idle=restarts)
+    sender.window, sender.cubic.threshold, sender.used = 40, 5, 7
+    sender.sent, sender.last_sent_at = 1, 1000 * MS
+    sender.restart_idle((1000 + idle_ms) * MS)
+    assert sender.window == window
+    assert (sender.cubic.threshold, sender.used) == ((30, 0) if noted else (5, 7))
+
+
+def test_options_take_their_place_in_a_full_segment() -> None:
+    sender = made()
+    sender.reserved = 12
+    assert sender.mss_now == MSS - 12
+
+
+def test_a_window_that_is_not_used_shrinks_once_a_timeout() -> None:
+    """tcp_cwnd_application_limited notes when (snd_cwnd_stamp)."""
+    sender = made()
+    sender.window, sender.use = 40, WindowUse(False, 2)
+    windows = []
+    for at_ms in (4000, 4299, 4300, 4301, 4600):
+        sender.note_use(at_ms * MS, limited=False)
+        windows.append(sender.window)
+    assert windows == [25, 25, 17, 17, 13]
+
+
+def test_a_window_without_room_to_write_stays_for_another_timeout() -> None:
+    """SOCK_NOSPACE: what limits is the send buffer."""
+    sender = made()
+    sender.window, sender.use, sender.starved = 40, WindowUse(False, 2), True
+    sender.note_use(4000 * MS, limited=False)
+    sender.starved = False
+    sender.note_use(4299 * MS, limited=False)
+    assert sender.window == 40
+    sender.note_use(4300 * MS, limited=False)
+    assert sender.window == 25
+
+
+@pytest.mark.parametrize(("used", "window", "threshold"), [(12, 12, 8), (12, 13, 9), (3, 10, 8)])
+def test_a_window_that_was_used_up_leaves_the_threshold(used: int, window: int,
+                                                        threshold: int) -> None:
+    """Only one that shrinks remembers three quarters of itself."""
+    sender = made()
+    sender.window, sender.used, sender.cubic.threshold = window, used, 8
+    sender.note_use(4000 * MS, limited=False)
+    assert (sender.window, sender.cubic.threshold) == ((window + max(used, 10)) // 2, threshold)
+
+
+@pytest.mark.parametrize(("threshold", "percent"), [(1 << 30, 200), (22, 200), (21, 120), (5, 120)])
+def test_it_is_paced_twice_as_fast_far_below_the_threshold(threshold: int, percent: int) -> None:
+    """tcp_pacing_ss_ratio, tcp_pacing_ca_ratio: of the window each smoothed RTT."""
+    sender = made()
+    sender.cubic.threshold = threshold
+    sender._pace()
+    assert sender.pacing == 10 * MSS * 10 * percent // 100
+
+
+def test_a_timeout_keeps_three_quarters_of_the_window_as_threshold() -> None:
+    """tcp_current_ssthresh, for what is undone later; a larger one stays."""
+    for threshold, kept in ((8, 30), (35, 35)):
+        sender = made()
+        sender.window, sender.cubic.threshold = 40, threshold
+        sender.time_out(500 * MS)
+        assert sender.before_timeout == (40, kept)
+
+
+# The client's ------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("clamp", "threshold", "at_once"), [
+    (19_968, 19_968, True), (19_967, 19_968, False), (19_968, 19_841, True),
+    (19_968, 19_840, False)])
+def test_a_window_that_could_double_is_told_at_once(clamp: int, threshold: int,
+                                                    at_once: bool) -> None:
+    """tcp_cleanup_rbuf: no more than half of what may be is left, and twice that can be offered.
+
+    9,984 bytes are left; windows are offered in units of 128 bytes, rounded up.
+    """
+    receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=100_000, clock=CLOCK,
+                        buffers=RECEIVE_BUFFERS, unit=128)
+    receiver.full, receiver.quick, receiver.window = MSS, 0, 9_984 + MSS
+    receiver.clamp, receiver.threshold, receiver.received = clamp, threshold, MSS
+    assert receiver.read(1 * MS, Sent(MSS, pushed=False)) == at_once
+
+
+@pytest.mark.parametrize(("credit", "acknowledged", "grown", "left"), [
+    (0, 9, 0, 9), (0, 10, 1, 0), (9, 1, 1, 0), (3, 25, 2, 8),
+    (14, 9, 1, 9), (14, 10, 2, 0)])  # credit that was gathered under a larger window
+def test_congestion_avoidance_grows_by_one_for_so_many_segments(
+        credit: int, acknowledged: int, grown: int, left: int) -> None:
+    """tcp_cong_avoid_ai: what grew before leaves the number of segments as it was."""
+    assert additive_increase(10, credit, 10, acknowledged) == (10 + grown, left)
+
+
+# When a receiver acknowledges and what it offers --------------------------------------
+
+START = 1000 * MS
+
+
+def connected_receiver(rtt_us: int = 100_000, initrwnd: int = 44) -> Receiver:
+    receiver = Receiver(initrwnd=initrwnd, mss=MSS, connected=START, handshake_us=rtt_us,
+                        clock=CLOCK, buffers=RECEIVE_BUFFERS, unit=128)
+    receiver.last_ms = CLOCK.jiffies(START)
+    return receiver
+
+
+def data(receiver: Receiver, payload: int = MSS, at_ms: int = 1000, pushed: bool = False) -> bool:
+    """A segment arrives; whether it is acknowledged at once."""
+    segment = Sent(payload, pushed)
+    receiver.take(at_ms * MS, segment, echo=START, sent_at=0)
+    return receiver.read(at_ms * MS, segment)
+
+
+@pytest.mark.parametrize("initrwnd, quick", [(44, 16), (8, 10), (2, 2), (1, 2)])
+def test_the_first_acknowledgements_are_quick(initrwnd: int, quick: int) -> None:
+    """tcp_incr_quickack: half of the segments that the window has room for, at most 16."""
+    receiver = connected_receiver(initrwnd=initrwnd)
+    assert data(receiver, payload=90)
+    assert receiver.quick is not None and receiver.quick >> 1 << 1 == min(
+        receiver.window // (2 * receiver.full) or 2, 16) >> 1 << 1
+    assert abs(receiver.quick - quick) <= 1
+
+
+def test_the_patience_is_no_longer_than_the_timeout() -> None:
+    receiver = connected_receiver(rtt_us=1000)
+    receiver.sent_round_trip.variance_4 = 69_001
+    receiver.timer.sampled()
+    receiver.patience_ms = 40
+    receiver.lose_patience()
+    assert receiver.patience_ms == 71  # 1 + 69.001 ms, rounded up
+
+
+def test_windows_are_counted_in_units_of_the_largest_that_may_be() -> None:
+    assert window_unit((131072, 6291456)) == 128 == window_unit((20 << 20, 6291456)) // 2
+    assert window_unit((4096, 4096)) == 128  # net.core.rmem_max
+    assert receive_window(10, unit=4) == 14_600
+    assert receive_window(10) % 128 == 0 and 0 <= receive_window(10) - 14_600 < 128
+    assert receive_window(500) == receive_window(44)  # half of the buffer
+    assert receive_window(100, (1 << 20, 1 << 20), unit=1) == 65535  # net.ipv4.tcp_window_scaling=0
+
+
+# The calls by which a client reads records --------------------------------------------
+
+PLAIN = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
+                 response_bytes=1244, request_bytes=100)
+SECURE = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10, initrwnd=64,
+                  response_bytes=1244, request_bytes=100, writes=(622, 622),
+                  secure=Secure(240, (1000, 564), 80, (255,), 622))
+
+
+@pytest.mark.parametrize(("begin", "end", "upto"), [
+    (0, 1448, 5), (3, 1448, 5), (5, 1448, 0), (5, 1564, 0), (1448, 1700, 1564),
+    (1564, 1819, 1569), (1819, 2441, 1824), (1824, 2441, 0), (2000, 3063, 2441), (2446, 3063, 0)])
+def test_the_first_call_reads_a_header_or_what_is_left_of_a_record(
+        begin: int, end: int, upto: int) -> None:
+    assert ReadCalls(SECURE).first(begin, end) == upto
+    assert ReadCalls(PLAIN).first(begin, end) == 0
