@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy
@@ -13,8 +17,8 @@ from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.links import observe_links
-from firstflight.wire.capture.pcapng import (Capture, Command, Complaint, Device, DeviceState,
-                                             Packets, packets_of)
+from firstflight.wire.capture.pcapng import (NAME, Capture, Command, Complaint, Device,
+                                             DeviceState, Packets, packets_of, read)
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting
 from firstflight.wire.capture.report import CaptureReport, report_capture
 from firstflight.wire.capture.spaces import NamespaceNames
@@ -93,8 +97,8 @@ def seen(capture: Capture) -> list[ObservedConnection]:
             if each]
 
 
-def of(capture: Capture, **facts: object) -> CaptureReport:
-    return report_capture(capture, facts, "folder", 0)
+def of(capture: Capture, origin_ns: int = 0, **facts: object) -> CaptureReport:
+    return report_capture(capture, facts, "folder", origin_ns)
 
 
 def found(capture: Capture) -> list[LinkDirection]:
@@ -148,4 +152,44 @@ def with_commands(*commands: tuple[str, int, bool], complaints: tuple[str, ...] 
                         for number, (words, status, is_root) in enumerate(commands)]
     capture.complaints = [Complaint(5, 0, False, 0 if program == "tc" else 99, text, program)
                           for text in complaints]
+    return capture
+
+
+# One that was measured: tests/golden/capture/small.py ---------------------------------------
+
+SMALL = Path(__file__).resolve().parents[1] / "golden" / "capture" / "small.pcapng.gz"
+ORIGIN_NS = 1_767_225_600_000_000_000  # when its clock began
+Row = dict[str, int]
+Change = Callable[[list[Row]], list[Row]]
+
+
+@cache
+def content() -> bytes:
+    return gzip.decompress(SMALL.read_bytes())
+
+
+def small(data: bytes | None = None) -> Capture:
+    """As measured, or what a file with this data shows. Raises NoCapture."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / NAME
+        path.write_bytes(content() if data is None else data)
+        return read(path)
+
+
+def own_block(kind: int, device: int, rest: bytes) -> bytes:
+    """A block as vtime/kernel/capture.c writes it."""
+    body = struct.pack("<HxxIQ", kind, device, ORIGIN_NS) + rest
+    return struct.pack("<II", 0x80004646, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def changed(device: str, change: Change) -> Capture:
+    """As measured, but the packets of one device are others."""
+    capture = small()
+    number = next(each.number for each in capture.devices if each.name == device)
+    every = [dict(zip(Packets._fields, row))
+             for row in zip(*(column.tolist() for column in capture.packets))]
+    kept = [row for row in every if row["device"] != number]
+    own = change([row for row in every if row["device"] == number])
+    both = sorted(kept + own, key=lambda row: (row["time_ns"], row["number"]))
+    capture.packets = packets_of(**{name: [row[name] for row in both] for name in Packets._fields})
     return capture

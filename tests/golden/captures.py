@@ -1,21 +1,29 @@
-"""What a report says of captures made by hand: links, connections, what was dropped, the answer."""
+"""What a report says of captures, made by hand and measured: links, connections, what was dropped.
+
+The one that was measured is that of tests/golden/capture/small.py.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy
 
+from firstflight.findings.render.data import table_csv
 from firstflight.net.link import Link
 from firstflight.wire.capture.commands import lines_about_commands
+from firstflight.wire.capture.connections import ObservedConnection
 from firstflight.wire.capture.drops import drop_statements
 from firstflight.wire.capture.pcapng import Capture
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc
+from firstflight.wire.capture.report import CaptureReport
 from firstflight.wire.capture.spaces import NamespaceNames
-from tests.builders.captures import (ACK, HANDSHAKE, MS, QUEUE_DROP, ROOT, RST, SYN,
-                                     TAKEN_DOWN, Packet, burst, found, made, netem, of, seen, tbf,
+from tests.builders.captures import (ACK, HANDSHAKE, MS, ORIGIN_NS, QUEUE_DROP, ROOT, RST, SYN,
+                                     TAKEN_DOWN, Change, Packet, Row, burst, changed, content,
+                                     found, made, netem, of, own_block, seen, small, tbf,
                                      with_commands)
 
 Make = Callable[[], Capture]
@@ -117,6 +125,115 @@ def refused_and_open() -> Capture:
         Packet(1, port + 10, 0, 0, RST | ACK, 1, ends=(port, 80)))]
     return made([*refused, *(packet._replace(ends=(port, 80), queued_ms=packet.queued_ms + port)
                              for port in (3000, 3001) for packet in HANDSHAKE)])
+
+
+def through_a_nat() -> Capture:
+    """The address of the server is that of h3."""
+    behind = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 1,
+                              source="10.0.9.9", ends=(5555, 80)) for packet in HANDSHAKE]
+    return made([*HANDSHAKE, *behind])
+
+
+def released_by_an_acknowledgement(size: int) -> Make:
+    """What Nagle's algorithm held back; a full segment would have left at once."""
+    flight = [Packet(0, 30, 1 + 1448 * place, 1448) for place in range(3)]
+    return sent_twice(*flight, Packet(1, 45, 1, 0, ack=1 + 3 * 1448),
+                      Packet(0, 55, 1 + 3 * 1448, size))
+
+
+def beyond_32_bits() -> Capture:
+    size = 1 << 30
+    data = [Packet(0, 30 + 20 * place, 1 + place * size, size) for place in range(9)]
+    acks = [Packet(1, 45 + 20 * place, 1, 0, ack=1 + (place + 1) * size) for place in range(9)]
+    return made([*HANDSHAKE, *data, *acks], starts=(4_000_000_000, 5))
+
+
+def of_sizes(of_ports: dict[int, int]) -> Capture:
+    """Connections with so much data, and one that is refused."""
+    opened = [packet._replace(ends=(port, 80)) for port, size in of_ports.items()
+              for packet in (*HANDSHAKE, Packet(0, 30, 1, size), Packet(1, 45, 1, 0, ack=1 + size))]
+    return made([*opened, Packet(0, 50, 0, 0, SYN, -1, ends=(9, 80)),
+                 Packet(1, 60, 0, 0, RST | ACK, 1, ends=(9, 80))])
+
+
+def pings() -> Capture:
+    """Four, and three answers."""
+    capture = made([*(Packet(0, 10 * number, number, 0, took_ms=1.0) for number in range(4)),
+                    *(Packet(1, 10 * number + 2, number, 0, took_ms=1.0) for number in range(3))])
+    data, packets = bytearray(capture.data.tobytes()), capture.packets
+    for place, device, at_ns in zip(packets.place.tolist(), packets.device.tolist(),
+                                    packets.queued_ns.tolist()):
+        data[place + 23] = 1
+        data[place + 34:place + 42] = struct.pack(
+            ">BBHHH", 0 if device else 8, 0, 0, 7, at_ns // (10 * MS))
+    capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
+    return capture
+
+
+# Of the capture that was measured: its packets are others -------------------------------------
+
+def first(**more: int) -> Change:
+    return lambda packets: [packets[0] | more, *packets[1:]]
+
+
+def late(packets: list[Row]) -> list[Row]:
+    """The tenth leaves a millisecond later than it may."""
+    packets[9]["time_ns"] += MS
+    return packets
+
+
+def refused(packet: Row) -> Row:
+    """The file says that the queue dropped it."""
+    return packet | {"reason": 3, "time_ns": packet["queued_ns"], "accepted": False}
+
+
+def saved(packets: list[Row]) -> list[Row]:
+    """One that random loss took arrives."""
+    return [packet | {"reason": 0, "time_ns": packet["queued_ns"] + 5_000_001}
+            if packet["reason"] else packet for packet in packets]
+
+
+def ending(kept: int) -> Change:
+    """The last is refused. Of one before it that is still queued the file has nothing."""
+    return lambda packets: [*packets[:kept], refused(packets[-1])]
+
+
+def crowd(packets: list[Row]) -> list[Row]:
+    full = max(packets, key=lambda packet: packet["frame_bytes"])
+    return packets + [full | {"number": 10_000 + place, "time_ns": full["time_ns"] + place * MS,
+                              "queued_ns": full["queued_ns"] + place * MS}
+                      for place in range(1, 1500)]
+
+
+CHANGES: dict[str, tuple[str, Change]] = {
+    "the first is there when the delay is set": (
+        "s1-eth1", first(time_ns=ORIGIN_NS + 130 * MS)),
+    "the first has spent the bucket": ("s1-eth1", first(frame_bytes=60_000)),
+    "one leaves too late": ("h1-eth0", late),
+    "one leaves too late where nothing is set": ("s1-eth3", late),
+    "one is dropped though there was room": (
+        "h1-eth0", lambda packets: [*packets[:9], refused(packets[9]), *packets[10:]]),
+    "what was lost arrives": ("s1-eth2", saved),
+    "all leave at once": ("h1-eth0", lambda packets: [
+        packet | {"time_ns": packet["queued_ns"]} for packet in packets]),
+    "the last is dropped though there was room": ("h1-eth0", ending(-1)),
+    "the last is dropped while another one may be queued": ("h1-eth0", ending(-2)),
+    "more than the rate": ("h1-eth0", crowd),
+    "more is lost than chance explains": ("s1-eth2", lambda packets: [
+        packet | {"number": number, "reason": 0}
+        for number, packet in enumerate(packets * 40, start=1)])}
+NO_ROOM = b"\1\0\5\0netem\0\0\0" + b"\2\0\7\0No room\0" + bytes(4)
+MEASURED: dict[str, Make] = {
+    "measured": small,
+    **{f"measured, {name}": (lambda what=what: changed(*what)) for name, what in CHANGES.items()},
+    "measured, and a qdisc refused": lambda: small(
+        content() + own_block(5, 0, struct.pack("<I", 17) + NO_ROOM)),
+    "measured, and a qdisc refused without a word": lambda: small(
+        content() + own_block(5, 0, struct.pack("<I", 17) + bytes(4))),
+    "measured, and full": lambda: small(content() + own_block(4, 0, b"")),
+    "measured, and cut": lambda: small(content()[:-7]),
+    "measured, with a formula for a name": lambda: small(
+        content().replace(b"h1-eth0", b"=1+h1()"))}
 
 
 AGAIN = Packet(0, 400, 1, 1000, took_ms=600)
@@ -221,32 +338,60 @@ CAPTURES: dict[str, Make] = {
     "a window that came": lambda: with_commands(
         ("ip route change 10.0.0.0/8 dev h1-eth0 initcwnd 20", 0, False), segments=20),
     "a route of the root": lambda: with_commands(
-        ("ip route change default via 10.0.0.9 initcwnd 20", 0, True), segments=20)}
+        ("ip route change default via 10.0.0.9 initcwnd 20", 0, True), segments=20),
+
+    "numbers above 32 bits": beyond_32_bits, "both sides of a NAT": through_a_nat,
+    **{f"{size} bytes follow the acknowledgement": released_by_an_acknowledgement(size)
+       for size in (1448, 2 * 1448 + 9, 700)},
+    "a small one, a large one and one refused": lambda: of_sizes({7: 400, 8: 60_000}),
+    "a ping without an answer": pings, "names of namespaces": policed(),
+    **MEASURED}
 FACTS: dict[str, dict[str, Any]] = {"at once where it is not": {"hints": ["bw"]},
                                     "txqueuelen without a queue": {"hints": ["bw", "delay"]},
                                     "5 µs as a script writes it": {
-                                        "hints": ["delay", "microseconds"]}}
+                                        "hints": ["delay", "microseconds"]},
+                                    "names of namespaces": {"namespaces": [
+                                        "5 1 other", "0 0 client", "0 7 nobody", "damaged"]}}
+TABLES = ("measured", "measured, with a formula for a name", "names of namespaces",
+          "numbers above 32 bits", "a small one, a large one and one refused")
 
 
 def text() -> str:
     """A paragraph for each capture."""
-    return "\n".join("\n".join([name, *(f"  {line}" for line in _lines(make, FACTS.get(name, {})))])
+    return "\n".join("\n".join([name, *(f"  {line}" for line in _lines(name, make))])
                      for name, make in CAPTURES.items()) + "\n"
 
 
-def _lines(make: Make, facts: dict[str, Any]) -> list[str]:
-    capture, whole = make(), of(make(), **facts).report
-    directions = found(capture)
-    lines = [f"answer: {whole.answer.sentence}", *(f"alarm: {alarm}" for alarm in whole.alarms)]
+def _lines(name: str, make: Make) -> list[str]:
+    facts = FACTS.get(name, {})
+    capture, reported = make(), of(make(), ORIGIN_NS if name in MEASURED else 0, **facts)
+    directions, spaces = found(capture), NamespaceNames(facts.get("namespaces", ()))
+    lines = [f"answer: {reported.report.answer.sentence}",
+             *(f"alarm: {alarm}" for alarm in reported.report.alarms)]
     for link in directions:
         lines += [f"{link.name}: {words}" for words in link.remarks]  # the others are alarms
         if link.queue_drops or link.discarded or link.random_drops or link.judged:
             lines.append(f"{link.name}: {link.queue_drops} dropped, {link.random_drops} lost,"
                          f" {link.discarded} discarded, {link.judged} judged")
+        if link.unjudged:
+            lines.append(f"{link.name}: {link.unjudged}")
     connections = seen(capture)
     lines += [f"{each.ends.client[1]}: {each.state} first flight {each.to_server.first_flight}"
-              f" retransmitted {dict(each.retransmitted)}" for each in connections[:3]]
+              f" retransmitted {dict(each.retransmitted)}{_others(each)}" for each in connections[:3]]
     lines += [f"drops: {each.text} {each.measured}" for each
-              in drop_statements(capture, directions, NamespaceNames())]
-    return lines + [f"command: {words}" for words in lines_about_commands(
-        capture, NamespaceNames(), connections)]
+              in drop_statements(capture, directions, spaces)]
+    lines += [f"command: {words}" for words in lines_about_commands(capture, spaces, connections)]
+    return lines + (_tables(reported) if name in TABLES else [])
+
+
+def _others(connection: ObservedConnection) -> str:
+    """Other ends of it, on the other side of a NAT."""
+    return f" also {connection.ends.also}" if connection.ends.also else ""
+
+
+def _tables(reported: CaptureReport) -> list[str]:
+    """What the page shows of links and connections, and what their files have."""
+    shown = [f"shown: {row[:4]}" for finding in reported.report.findings[:2]
+             for row in finding.tables[0].rows]
+    return shown + [f"file: {line}" for table in (reported.links, reported.connections)
+                    for line in table_csv(table).splitlines()]

@@ -1,97 +1,34 @@
-"""What a capture says, on one that was measured (tests/golden/capture/small.py), and on others."""
+"""What a capture shows, and how much is followed; what a report says: tests/golden/captures.py."""
 
 from __future__ import annotations
 
-import gzip
+import os
 import random
+import re
+import signal
 import struct
-from collections.abc import Callable
+import time
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy
 import pytest
 
-from firstflight.base.errors import FirstFlightError
-from firstflight.commands.virtual import captured
-from firstflight.findings.render.data import table_csv
+from firstflight.base.errors import OK, FirstFlightError
+from firstflight.commands.virtual import captured, script
+from firstflight.commands.virtual.ignored import ignored
 from firstflight.net.headers import TCP, UDP
-from firstflight.wire.capture import pcapng
-from firstflight.wire.capture.connections import observe_connections
-from firstflight.wire.capture.conversations import find_conversations
-from firstflight.wire.capture.fields import FRAGMENT, Headers, read_headers
-from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.links import _effective_settings, observe_links
+from firstflight.net.link import Link
+from firstflight.wire.capture import conversations, links, pcapng
+from firstflight.wire.capture.fields import FRAGMENT, read_headers
+from firstflight.wire.capture.links import _effective_settings
+from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, _without_cut,
+                                             packets_of)
+from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, format_rate, parse_setting
 from firstflight.wire.capture.spaces import NamespaceNames
-from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, Packets,
-                                             packets_of, read)
-from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting, format_rate
-from firstflight.wire.capture.report import CaptureReport, report_capture
-
-SMALL = Path(__file__).resolve().parents[2] / "golden" / "capture" / "small.pcapng.gz"
-ORIGIN_NS = 1_767_225_600_000_000_000
-
-
-@cache
-def content() -> bytes:
-    return gzip.decompress(SMALL.read_bytes())
-
-
-def small(folder: Path, data: bytes | None = None) -> Capture:
-    (folder / pcapng.NAME).write_bytes(content() if data is None else data)
-    return read(folder / pcapng.NAME)
-
-
-def of(capture: Capture) -> CaptureReport:
-    return report_capture(capture, {"command": ["python3", "small.py"]}, "folder", ORIGIN_NS)
-
-
-Row = dict[str, int]
-
-
-def rows(packets: Packets) -> list[Row]:
-    return [dict(zip(Packets._fields, row)) for row in zip(*(c.tolist() for c in packets))]
-
-
-def changed(capture: Capture, device: str, change: Callable[[list[Row]], list[Row]]
-            ) -> list[LinkDirection]:
-    """The links, where the packets of one device were others."""
-    number = next(each.number for each in capture.devices if each.name == device)
-    every = rows(capture.packets)
-    kept = [row for row in every if row["device"] != number]
-    own = change([row for row in every if row["device"] == number])
-    both = sorted(kept + own, key=lambda row: (row["time_ns"], row["number"]))
-    capture.packets = packets_of(**{name: [row[name] for row in both] for name in Packets._fields})
-    return observe_links(capture, read_headers(capture), NamespaceNames())
-
-
-def linked(capture: Capture) -> list[LinkDirection]:
-    return observe_links(capture, read_headers(capture), NamespaceNames())
-
-
-def wrong(found: list[LinkDirection], device: str) -> str:
-    return "; ".join(next(link for link in found if link.sender == device).wrong)
-
-
-# What it says ---------------------------------------------------------------------------
-
-def test_links_are_as_set_but_the_one_whose_class_nobody_uses(tmp_path: Path) -> None:
-    found = linked(small(tmp_path))
-    assert [link.name for link in found] == ["h1 → s1", "s1 → h1", "h2 → s1", "s1 → h2",
-                                             "h3 → s1", "s1 → h3"]
-    assert [len(link.wrong) for link in found] == [0, 0, 0, 0, 2, 0]
-    assert "netem delay 50 ms limit 1000 packets: never used" in wrong(found, "h3-eth0")
-    first = found[0]
-    assert first.setting.words == "htb 5 Mbit/s → netem delay 20 ms limit 20 packets"
-    assert (first.setting.rate_kbps, first.setting.delay_ms) == (5000, 20)
-    # Each packet leaves when its queue lets it go, random losses by netem's own numbers among them.
-    assert sum(link.judged for link in found) == 299 and max(link.worst_us for link in found) < 1
-    assert [link.random_drops for link in found] == [0, 0, 5, 7, 0, 0]
-    assert first.least_ms == pytest.approx(20, abs=0.001)
-    # A packet of the kernel's own came before Mininet had set a delay: the delays are not of it.
-    assert all(link.least_ms is not None and link.least_ms >= link.setting.delay_ms
-               for link in found if not link.wrong)
+from tests.builders.captures import (DELAY, HANDSHAKE, QUEUE_DROP, ROOT, SYN,
+                                     TAKEN_DOWN, Packet, content, found, made, message, netem, of,
+                                     own_block, seen, small)
 
 
 def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
@@ -109,156 +46,9 @@ def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
     assert again.queues[0].packets == 60
 
 
-@pytest.mark.parametrize("change", [
-    {"time_ns": ORIGIN_NS + 130_000_000},  # it is still there when the delay is set
-    {"frame_bytes": 60_000}])  # it has spent what the bucket had
-def test_a_packet_between_two_settings_may_spoil_the_last_one(
-        tmp_path: Path, change: dict[str, int]) -> None:
-    def first(packets: list[Row]) -> list[Row]:
-        return [packets[0] | change, *packets[1:]]
-    before, after = (next(link for link in changed(small(tmp_path), "s1-eth1", how)
-                          if link.sender == "s1-eth1") for how in (lambda packets: packets, first))
-    assert before.judged == 77 and not before.unjudged
-    assert after.judged == 0 and after.unjudged == "its settings changed meanwhile"
-
-
-def test_connections_have_their_windows_and_losses(tmp_path: Path) -> None:
-    capture = small(tmp_path)
-    found = linked(capture)
-    conversations = find_conversations(capture, read_headers(capture), found)
-    assert conversations.tcp is not None
-    seen = observe_connections(conversations.connections, conversations.tcp, found, capture.data)
-    lossy, clean, refused = (each for each in seen if each)
-    assert lossy.handshake_ms == pytest.approx(50, abs=0.01)  # 20 + 5 ms, there and back
-    assert clean.handshake_ms == pytest.approx(40, abs=0.01)
-    for each in (lossy, clean):
-        assert each.to_client.bytes == 60203 and each.state == ""
-        assert each.to_client.first_flight == (13235, 10, True)  # the header's segment is short
-        assert each.to_client.goodput_kbps and each.ended_ns > each.begun_ns
-    assert lossy.to_client.retransmitted == {"lost at random, s1 → h2": 3}
-    assert not clean.to_client.retransmitted and refused.state == "refused"
-
-
-def test_the_answer_names_what_was_never_applied_and_the_files_have_all(tmp_path: Path) -> None:
-    made = of(small(tmp_path))
-    assert made.report.answer.sentence.startswith(
-        "1 of 6 directions of links did not do what was set: of 338 packets 0 were dropped")
-    assert len(made.report.alarms) == 2 and "never used" in made.report.alarms[0]
-    assert len(table_csv(made.links).splitlines()) == 7
-    assert len(table_csv(made.connections).splitlines()) == 4
-    assert "retransmitted_segments" in table_csv(made.connections).splitlines()[0]
-    assert ("Most were lost at s1 → h2 (s1-eth2; htb 50 Mbit/s → netem delay 5 ms loss 10 % limit"
-            in made.report.answer.sentence) and "): 7 at random." in made.report.answer.sentence
-    assert "Pings took 40.0 ms." in made.report.answer.sentence
-
-
-def test_the_page_shows_first_what_differs_and_what_was_dropped(
-        tmp_path: Path) -> None:
-    made = of(small(tmp_path))
-    links_shown, connections_shown = (finding.tables[0] for finding in made.report.findings[:2])
-    assert links_shown.columns[0].name == made.links.columns[0].name == "what differs"
-    assert "never used" in str(links_shown.rows[0][0]) and not links_shown.rows[1][0]
-    # Those that dropped most come next; what was refused is shown, however small.
-    assert [row[3] for row in links_shown.rows[1:3]] == ["s1-eth2", "h2-eth0"]
-    assert [row[0] for row in connections_shown.rows] == [3, 1, 2]
-
-
-def test_a_network_without_links_says_so() -> None:
-    assert of(Capture()).report.answer.sentence == \
-        "The command made no link between two hosts or switches."
-
-
-# Every check has refused something ------------------------------------------------------
-
-def later(packets: list[Row]) -> list[Row]:
-    """The tenth packet leaves a millisecond later than it may."""
-    packets[9]["time_ns"] += 1_000_000
-    return packets
-
-
-def without(packets: list[Row]) -> list[Row]:
-    """Of the tenth packet the file says that the queue dropped it, though there was room."""
-    packets[9] |= {"reason": 3, "time_ns": packets[9]["queued_ns"], "accepted": False}
-    return packets
-
-
-def saved(packets: list[Row]) -> list[Row]:
-    """One that random loss took arrives."""
-    return [packet | {"reason": 0, "time_ns": packet["queued_ns"] + 5_000_001}
-            if packet["reason"] else packet for packet in packets]
-
-
-def quick(packets: list[Row]) -> list[Row]:
-    """All leave at once."""
-    return [packet | {"time_ns": packet["queued_ns"]} for packet in packets]
-
-
-@pytest.mark.parametrize(("device", "change", "said"), [
-    ("h1-eth0", later, "packets differ from what its queue has to do"),
-    ("h1-eth0", without, "did not arrive though the queue held"),
-    ("s1-eth2", saved, "arrived though random loss"), ("h1-eth0", quick, "and 20 ms are set"),
-    ("s1-eth3", later, "waited or was dropped")])
-def test_a_packet_that_the_queue_did_not_treat_so_is_told(
-        tmp_path: Path, device: str, change: Callable[[list[Row]], list[Row]], said: str
-        ) -> None:
-    assert said in wrong(changed(small(tmp_path), device, change), device)
-
-
-@pytest.mark.parametrize(("stays", "is_told"), [(False, True), (True, False)])
-def test_what_is_still_queued_at_the_end_may_have_filled_the_queue(tmp_path: Path, stays: bool,
-                                                                   is_told: bool) -> None:
-    """A packet is written down when it leaves: of one that stays the file has nothing."""
-    def ending(packets: list[Row]) -> list[Row]:
-        dropped = packets[-1] | {"reason": 3, "time_ns": packets[-1]["queued_ns"],
-                                 "accepted": False}
-        return [*packets[:-2 if stays else -1], dropped]
-    said = wrong(changed(small(tmp_path), "h1-eth0", ending), "h1-eth0")
-    assert ("did not arrive though the queue held" in said) == is_told
-
-
-def test_a_rate_that_is_passed_is_told(tmp_path: Path) -> None:
-    def crowd(packets: list[Row]) -> list[Row]:
-        full = max(packets, key=lambda packet: packet["frame_bytes"])
-        return packets + [full | {"number": 10_000 + place,
-                                  "time_ns": full["time_ns"] + place * 10**6,
-                                  "queued_ns": full["queued_ns"] + place * 10**6}
-                          for place in range(1, 1500)]
-    said = wrong(changed(small(tmp_path), "h1-eth0", crowd), "h1-eth0")
-    assert "in a second, and 5 Mbit/s are set" in said
-
-
-def test_a_share_of_losses_that_chance_does_not_explain_is_told(tmp_path: Path) -> None:
-    def more(packets: list[Row]) -> list[Row]:
-        return [packet | {"number": number, "reason": 0} for number, packet
-                in enumerate(packets * 40, start=1)]
-    assert "lost at random, and 10 % are set" in wrong(
-        changed(small(tmp_path), "s1-eth2", more), "s1-eth2")
-
-
-def own_block(kind: int, device: int, rest: bytes) -> bytes:
-    """A block as vtime/kernel/capture.c writes it."""
-    body = struct.pack("<HxxIQ", kind, device, ORIGIN_NS) + rest
-    return struct.pack("<II", 0x80004646, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
-
-
-def test_what_the_kernel_refused_is_told(tmp_path: Path) -> None:
-    words = b"\1\0\5\0netem\0\0\0" + b"\2\0\7\0No room\0" + bytes(4)
-    refused = own_block(5, 0, struct.pack("<I", 17) + words)
-    assert wrong(linked(small(tmp_path, content() + refused)), "h1-eth0") == \
-        "the kernel refused netem: No room"
-    silent = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
-    assert "refused a qdisc: File exists" in wrong(
-        linked(small(tmp_path, content() + silent)), "h1-eth0")
-
-
-def test_a_capture_that_was_full_says_so(tmp_path: Path) -> None:
-    assert "the capture was full" in of(small(tmp_path, content() + own_block(4, 0, b""))
-                                        ).report.alarms[0]
-
-
 def test_the_flag_for_one_connections_packets_says_what_draws_them(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small(tmp_path)
+    (tmp_path / pcapng.NAME).write_bytes(content())
     with pytest.raises(SystemExit):
         captured.run(["--report", str(tmp_path), "--connection", "3"])
     err = capsys.readouterr().err
@@ -267,7 +57,7 @@ def test_the_flag_for_one_connections_packets_says_what_draws_them(
 
 # Strangers' files -----------------------------------------------------------------------
 
-def test_damaged_files_are_refused_or_read_never_more(tmp_path: Path) -> None:
+def test_damaged_files_are_refused_or_read_never_more() -> None:
     chance, whole, refused = random.Random(27), content(), 0
     for _ in range(25):
         data = bytearray(whole)
@@ -275,25 +65,19 @@ def test_damaged_files_are_refused_or_read_never_more(tmp_path: Path) -> None:
             data[chance.randrange(len(data))] = chance.randrange(256)
         cut = bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
         try:
-            of(small(tmp_path, cut))
+            of(small(cut))
         except FirstFlightError as error:
             refused += 1
             assert "\n" not in str(error)
     assert refused > 5
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    for data in (b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9)):
-        with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
-            small(tmp_path, data)
-    cut = small(tmp_path, content()[:-7])
-    assert cut.is_cut and "ends within a packet" in of(cut).report.alarms[0]
-    assert not any("ends within" in alarm for alarm in of(small(tmp_path)).report.alarms)
-
-
-def test_names_of_devices_make_no_formula_of_a_table(tmp_path: Path) -> None:
-    made = of(small(tmp_path, content().replace(b"h1-eth0", b"=1+h1()")))
-    assert "\n=1+h1" not in table_csv(made.links) and ",=1+h1" not in table_csv(made.links)
+@pytest.mark.parametrize("data", [
+    b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9),
+    content() + own_block(7, 5, b"\0\0\0\0")])
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
+        small(data)
 
 
 # Parts ----------------------------------------------------------------------------------
@@ -309,17 +93,13 @@ def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
     hop = bytes((6, 0)) + bytes(6)
     ipv6 = struct.pack(">IHBB", 6 << 28, len(hop + tcp) + 3, 0, 64) + bytes(15) + b"\1" + \
         bytes(15) + b"\2"
-    found = parsed_heads(bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp,
-                         bytes(12) + b"\x08\x00" + 
-                         bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60))
+    found = read_headers(capture_of(
+        bytes(12) + b"\x81\x00\x00\x07\x86\xdd" + ipv6 + hop + tcp,
+        bytes(12) + b"\x08\x00" + bytes((0x45, 0, 0, 60, 0, 1, 0x20, 0)) + bytes(60)))
     assert [found.addresses[code] for code in (found.source[0], found.destination[0])] == [
         "::1", "::2"]
     assert (found.to_port[0], found.payload_bytes[0], found.u32(found.body + 4)[0]) == (80, 3, 7)
     assert found.is_tagged.tolist() == [True, False] and found.protocol[1] == FRAGMENT
-
-
-def parsed_heads(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Headers:
-    return read_headers(capture_of(*heads, frame_bytes=frame_bytes, segments=segments))
 
 
 def capture_of(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Capture:
@@ -332,8 +112,8 @@ def capture_of(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Capt
                    numpy.frombuffer(b"".join(heads), numpy.uint8))
 
 
-def test_settings_of_a_cut_message_are_refused(tmp_path: Path) -> None:
-    whole = small(tmp_path).devices[0].settings[-1]
+def test_settings_of_a_cut_message_are_refused() -> None:
+    whole = small().devices[0].settings[-1]
     assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
     with pytest.raises((ValueError, struct.error)):
         parse_setting(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
@@ -350,5 +130,255 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
     head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
     capture = capture_of(head, frame_bytes=header_bytes + 3000, segments=3)
     capture.devices[0].states.append(DeviceState(0, "a-eth0", "veth", 0, False, 0, 1500, True))
-    (link,) = linked(capture)
+    (link,) = found(capture)
     assert link.wire_bytes.tolist() == [3000 + 3 * header_bytes]
+
+
+# Connections ------------------------------------------------------------------
+
+
+def test_a_packet_that_a_queue_cuts_is_its_segments() -> None:
+    rows = packets_of(number=[7, 7, 7, 8], reason=[TAKEN_DOWN, 0, QUEUE_DROP, TAKEN_DOWN],
+                      segments=[2, 0, 0, 2], accepted=[0, 0, 0, 0])
+    kept = _without_cut(rows)
+    assert kept.number.tolist() == [7, 7, 8] and kept.accepted.tolist() == [True, False, False]
+
+
+def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
+    lost = [Packet(0, 30 + place * 0.02, 1 + 100 * place, 100, took_ms=0, reason=QUEUE_DROP)
+            for place in range(40_000)]
+    again = [packet._replace(queued_ms=packet.queued_ms + 2000, reason=0) for packet in lost]
+    capture = made([*HANDSHAKE, *lost, *again])
+    began = time.process_time()
+    (one,) = seen(capture)
+    assert one.retransmitted["dropped by the queue, h1 → h2, after a timeout"] == 1
+    assert one.retransmitted["dropped by the queue, h1 → h2"] == 39_999
+    assert time.process_time() - began < 20  # it was a minute
+
+
+# What was set ---------------------------------------------------------------
+
+def test_hfsc_is_listed_once_and_a_class_that_is_not_listed_hides_nothing() -> None:
+    hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
+                  + message("hfsc", 5 << 16 | 1, 5 << 16, True)
+                  + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
+    assert hfsc.words == "netem delay 10 ms limit 9 packets" and hfsc.delay_ms == 10
+    prio = parse_setting(0, message("prio", 1 << 16, ROOT, packets=50) + message(
+        "netem", 2 << 16, 1 << 16 | 3, options=DELAY))
+    assert prio.words == "netem delay 10 ms limit 9 packets" and prio.is_shaping
+    assert prio.delay_ms == 0  # by another class packets pass without
+
+
+def test_a_netem_that_is_made_again_has_other_random_numbers() -> None:
+    came = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
+
+    def of_seeds(*seeds: int) -> list[int]:
+        return [setting.time_ns for setting in _effective_settings([
+            DeviceSetting(10 * place, (netem(loss_percent=2.0, seed=seed),))
+            for place, seed in enumerate(seeds)], came)]
+    assert of_seeds(7, 8) == [0, 10] and of_seeds(7, 7) == [0]
+
+
+def test_no_queue_counts_the_tag_of_a_vlan() -> None:
+    capture = made(HANDSHAKE)
+    heads = bytearray(capture.data.tobytes())
+    (plain, *_) = found(capture)
+    capture.data = numpy.frombuffer(bytes(heads[:12]) + b"\x81\0\0\7" + bytes(heads[12:]),
+                                    numpy.uint8)
+    capture.packets = capture.packets.at(slice(0, 1))._replace(
+        kept=numpy.array([58]), frame_bytes=numpy.array([58]))
+    (tagged, *_) = found(capture)
+    assert tagged.wire_bytes.tolist() == [58]
+    assert tagged.queue_bytes.tolist() == [54] == plain.queue_bytes[:1].tolist()
+
+
+@pytest.mark.parametrize(("text", "hints"), [
+    ("net.addLink(a, b, bw=10,\n  delay=d())", ["bw", "delay"]), ("f(bw=10)", []),
+    ("link=TCLink\nnet.addLink(a, b, bw=10)", []),
+    ("net.addLink(h1, h2, delay='5us')", ["delay", "microseconds"]),
+    ("net.addLink(h1, h2, delay='0.1ms')", ["delay", "microseconds"])])
+def test_a_script_says_what_its_links_are_meant_to_have(tmp_path: Path, text: str,
+                                                        hints: list[str]) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(text)
+    assert script.hints(["python3", str(path)]) == hints
+
+
+# What stands above all --------------------------------------------------------------
+
+
+def test_names_of_namespaces_hold_from_a_moment_on() -> None:
+    state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
+    named = NamespaceNames(["1 1 before", "5 1 after"])
+    assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
+    assert named.name(state._replace(namespace=9)) == ""
+
+
+@pytest.mark.parametrize(("settings", "took_ms"), [
+    (parse_setting(0, b""), 0.0),
+    (DeviceSetting(0, (Qdisc("netem", False, 1 << 16, 0, packets=9, delay_ms=10.0),),
+                   Link(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
+def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float) -> None:
+    late = [Packet(0, 30 + place, 1, 0, took_ms=took_ms + (0 if place else 5))
+            for place in range(3)]
+    capture = made([*(packet._replace(took_ms=took_ms, queued_ms=packet.queued_ms + 1)
+                      for packet in HANDSHAKE), *late])
+    capture.devices[0].settings = [settings]
+    capture.packets = capture.packets._replace(frame=capture.packets.frame + 100)
+    assert re.search(r"\(packet 104 (waited or was|arrived)", found(capture)[0].wrong[0])
+
+
+# How long a report may take -----------------------------------------------------------
+
+@pytest.mark.parametrize(("left_s", "number", "status"), [
+    (0.01, 0, 124), (None, signal.SIGTERM, 143), (None, signal.SIGINT, 130)])
+def test_a_report_ends_with_its_time_or_by_the_first_signal(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+        left_s: float | None, number: int, status: int) -> None:
+    def endless(*_: object, **__: object) -> None:
+        if number:
+            os.kill(os.getpid(), number)
+        time.sleep(60)
+    monkeypatch.setattr(captured, "write", endless)
+    monkeypatch.setattr(captured, "LEAST_S", 0.05)
+    heeded = signal.SIGINT if not number else number
+    # Tests that a shell has started in the background ignore SIGINT, and so does what they call.
+    before = signal.signal(heeded, signal.default_int_handler)
+    try:
+        assert captured.write_in_time(tmp_path, {}, left_s, False) == status
+        assert signal.getsignal(heeded) is signal.default_int_handler
+    finally:
+        signal.signal(heeded, before)
+    assert "--report" in capsys.readouterr().err
+    monkeypatch.setattr(captured, "write", lambda *_, **__: None)
+    assert captured.write_in_time(tmp_path, {}, 0.0, False) == OK
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+# Commands, scripts and pings ----------------------------------------------------------
+
+def test_settings_know_the_command_that_made_them() -> None:
+    def asked(words: bytes) -> bytes:
+        head, end = struct.pack("<HH", 1, len(words)), bytes(-len(words) % 4 + 4)
+        return own_block(6, 0, head + words + end)
+    queues = message("netem", 1 << 16, ROOT)
+    settings = own_block(2, 0, struct.pack("<I", len(queues)) + queues)
+    capture = small(content() + asked(b"tc qdisc add") + settings + settings)
+    assert [setting.command for setting in capture.devices[0].settings[-2:]] == ["tc qdisc add", ""]
+    refusal = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
+    refused = small(content() + asked(b"tc x") + refusal + settings).devices[0]
+    assert refused.refused == ["the kernel refused a qdisc: File exists (tc x)"]
+    assert refused.settings[-1].command == ""
+
+
+def test_commands_are_read_from_a_capture() -> None:
+    words = struct.pack("<HH", 1, 6) + b"tc add\0\0"
+    ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + words + bytes(4))
+    wrote = own_block(8, 5, struct.pack("<II", 0, 77) + words
+                      + struct.pack("<HH", 2, 2) + b"tc\0\0" + bytes(4))
+    capture = small(content() + ended + wrote)
+    assert capture.commands[0][1:] == (5, True, 77, 2, "tc add")
+    assert capture.complaints[0][1:] == (5, False, 77, "tc add", "tc")
+    killed = own_block(7, 5, struct.pack("<III", 1, 77, 9) + bytes(4))
+    assert small(content() + killed).commands[0].status == 137
+
+
+def test_what_mininet_ignores_of_links_is_read_from_the_script() -> None:
+    text = ("o = dict(bandwidth=10, weight=3)\nself.addLink(a, b, **o)\n"
+            "net.addLink(a, b, cls=Link, bw=10)\nnet.addLink(a, b, bw=2000)\n"
+            "net.addLink(a, b, dealy='5ms', latency_ms=3)\nnet.addLink(a, b, cls=TCLink, bw=9)\n")
+    assert ignored(["python3", "x"], text) == [
+        "line 2, addLink: Mininet does not know bandwidth, and ignores it: write bw",
+        "line 3, addLink: cls=Link ignores bw: write cls=TCLink",
+        "line 4, addLink: bw=2000: Mininet takes at most 1000 Mbit/s, and sets no rate for more",
+        "line 5, addLink: Mininet does not know dealy, and ignores it: write delay"]
+    assert ignored(["mn", "--link", "tc,bw=2000"], "") == [
+        "--link tc,bw=2000: bw=2000: Mininet takes at most 1000 Mbit/s, and sets no rate for more"]
+    assert not ignored(["bash", "x"], "addLink(")
+    assert "line 2, addLink" in of(made(HANDSHAKE), hints=ignored([], text)).report.alarms[0]
+
+
+def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "r.cmd('iptables -t nat -A POSTROUTING -j MASQUERADE')\n# wget it")
+    words = ["python3", str(tmp_path / "a.py")]
+    assert script.advice(words, lambda name: None) == [
+        "iptables: used and not installed on this machine, whose programs the guest has"]
+    assert not script.advice(words, lambda name: f"/usr/sbin/{name}")
+
+
+def test_red_is_named_with_what_it_is_set_to() -> None:
+    parameters = struct.pack("=HH3I4B", 20, 1, 60_000, 15_000, 45_000, 0, 0, 0, 1)
+    red = parse_setting(0, message("red", 1 << 16, ROOT, options=parameters))
+    assert red.words == "red min 15000 max 45000 bytes ecn limit 60000 bytes" and red.is_shaping
+
+
+# Captures with very much in them: so much is followed, and the rest is counted --------
+
+def conversations_of(capture: Capture) -> conversations.Conversations:
+    fields = read_headers(capture)
+    return conversations.find_conversations(capture, fields,
+                                            links.observe_links(capture, fields, NamespaceNames()))
+
+
+def test_connections_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversations, "MOST_CONNECTIONS", 3)
+    syns = [Packet(0, 10 * port, 0, 0, SYN, -1, ends=(port, 80)) for port in range(1, 9)]
+    capture = made([*syns, *(syn._replace(queued_ms=syn.queued_ms + 1000) for syn in syns)])
+    found = conversations_of(capture)
+    assert [ends.client[1] for ends in found.connections] == [1, 2, 3] and found.tcp is not None
+    assert len(found.tcp.seq) == 6
+    assert found.excluded["packets of TCP connections after the first 3"] == 10
+    assert "10 packets of TCP connections after the first 3" in str(of(capture).report.provenance)
+
+
+def datagrams(count: int, flows: int) -> Capture:
+    """Datagrams from h1 to h2, the n-th of flow n modulo flows."""
+    capture = made([Packet(0, number, 0, 0, took_ms=0.5, ends=(9 + number % flows, 7))
+                    for number in range(count)] + [Packet(1, count, 0, 0, ends=(1, 1))])
+    data = bytearray(capture.data.tobytes())
+    for number, place in enumerate(sorted(capture.packets.place.tolist())):
+        data[place + 23] = 17
+        data[place + 42:place + 50] = struct.pack(">Q", number)
+    capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
+    return capture
+
+
+def test_flows_after_the_first_are_counted_and_what_never_comes_is_forgotten(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = datagrams(40, 5)
+    whole = conversations_of(capture)
+    assert [(flow.sent, flow.came, flow.sum_ms) for flow in whole.flows] == [
+        *[(8, 8, 4.0)] * 5, (1, 1, 10.0)]
+    monkeypatch.setattr(conversations, "MOST_FLOWS", 2)
+    monkeypatch.setattr(conversations, "_AT_ONCE", 7)
+    found = conversations_of(capture)
+    assert [(flow.sent, flow.came) for flow in found.flows] == [(8, 8)] * 2
+    assert found.excluded["packets of UDP flows after the first 2"] == 25
+    monkeypatch.setattr(conversations, "_MOST_WAITING", 2)
+    late = datagrams(4, 1)
+    late.packets = late.packets._replace(time_ns=late.packets.time_ns + 10**9)
+    assert [(flow.sent, flow.came) for flow in conversations_of(late).flows] == [(4, 1), (1, 1)]
+
+
+def test_the_first_packets_of_a_direction_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = made([*(packet._replace(queued_ms=packet.queued_ms + 1) for packet in HANDSHAKE),
+                    *(Packet(0, 30 + number, 1, 9) for number in range(20))],
+                   settings=[netem(delay_ms=10.0)])
+    capture.devices[0].settings = [replace(capture.devices[0].settings[0],
+                                           link=Link(10.0, 1e12, 1000, qdisc="netem"))]
+    for most, judged in ((200_000, 22), (5, 5)):
+        monkeypatch.setattr(links, "MOST_JUDGED", most)
+        first, *_ = links.observe_links(capture, read_headers(capture), NamespaceNames())
+        assert (first.judged, first.sent) == (judged, 22)
+
+
+def test_settings_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + bytes(4))
+    whole = small(content() + 5 * ended)
+    assert len(whole.commands) == 5 and not whole.unread
+    own = sum(len(device.settings) + len(device.states) for device in whole.devices)
+    monkeypatch.setattr(pcapng, "MOST_BLOCKS", own + len(whole.dropped) + 2)
+    part = small(content() + 5 * ended)
+    assert len(part.commands) == 2 and part.unread == 3
+    assert "3 settings of queues and commands are not read" in of(part).report.alarms[0]
