@@ -201,6 +201,15 @@ def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] =
             "--", "-E", "-S", f'"{start}"', *([f'"{system.starting(INIT)}"'] if root else [])]
 
 
+def ending_with_us(command: Sequence[str]) -> list[str]:
+    """The command, killed as soon as this process ends, and not begun where it has ended by then.
+
+    setpriv arranges the signal for what it starts; the shell notices an end before that.
+    """
+    return ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c",
+            '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid()), *command]
+
+
 # The walls around a guest ------------------------------------------------------------
 
 # vtime/confine.py restricts files and system calls of a process. In addition it runs in namespaces,

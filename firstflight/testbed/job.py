@@ -21,6 +21,7 @@ from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, pri
 from vtime.kernel.init import PROGRAM
 from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_within, remove_folder,
                                  remove_within)
+from vtime.uml import ending_with_us
 
 WORKER = "firstflight.testbed.worker.worker"  # the module to start, on the host or in a guest
 SIDES = ("client", "server")
@@ -175,10 +176,8 @@ class WorkerProcess:
         with (job.path / CONSOLE).open("wb") as console:
             try:
                 self.process = subprocess.Popen(
-                    # It dies with this process, whatever kills that.
-                    ["setpriv", "--pdeathsig", "KILL", "--", *command], cwd=cwd,
-                    stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
-                    start_new_session=True)
+                    ending_with_us(command), cwd=cwd, stdin=subprocess.DEVNULL,
+                    stdout=console, stderr=subprocess.STDOUT, start_new_session=True)
             except FileNotFoundError as error:
                 raise EngineCannot(f"{error.filename} is missing: run ./install.sh") from error
         self.watchdog = Watchdog(self.process.pid)

@@ -252,8 +252,8 @@ class CommandGuest:
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list",
-                 str(processor(request.guest)), *command], cwd=shared,
+                uml.ending_with_us(["taskset", "--cpu-list", str(processor(request.guest)),
+                                    *command]), cwd=shared,
                 stdin=subprocess.PIPE, stdout=console, stderr=subprocess.STDOUT,
                 start_new_session=True, bufsize=0)
         assert self.process.stdin is not None

@@ -37,6 +37,9 @@ from vtime import shared_folder
 
 NEAR_NS = 1_000_000  # length of the last sleep before a trial
 LOOK_S = 1.0  # between two looks for more trials
+# A thousand take a tenth of a second of a processor. An engine that has not stopped this kernel
+# after so many is gone.
+MOST_LOOKS = 200_000
 FURTHEST = 4  # the largest deviation in tc's table of the normal distribution
 _TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None)
@@ -80,12 +83,17 @@ class Worker:
     def _all_trials(self) -> Iterator[Job]:
         """The trials of the first file; then, if the job says so, of each later one.
 
-        The wait for a later file ends with this process. The engine stops the whole kernel
-        meanwhile (WorkerProcess.pause): a clock that skips idle time would make this a busy loop.
+        The engine stops the whole kernel while it waits for a later file (WorkerProcess.pause): a
+        clock that skips idle time would make this a busy loop.
         """
         yield from self._trials()
         for number in itertools.count(2) if self.job["waits"] else ():
-            while not (self.folder / trials_file(number)).exists():
+            path = self.folder / trials_file(number)
+            looks = 0
+            while not path.exists():
+                if looks == MOST_LOOKS:
+                    return
+                looks += 1
                 time.sleep(LOOK_S)
             yield from self._trials(number)
 

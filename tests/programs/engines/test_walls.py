@@ -85,6 +85,15 @@ def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path)
     wait_until_gone(work / "guest0")
 
 
+def test_what_begins_after_its_engine_was_killed_ends_at_once(tmp_path: Path) -> None:
+    """Its parent is another process by then: here a shell between."""
+    begun = tmp_path / "begun"
+    run_program(["sh", "-c", '"$@"; true', "sh", *uml.ending_with_us(["touch", str(begun)])])
+    assert not begun.exists()
+    run_program(uml.ending_with_us(["touch", str(begun)]))
+    assert begun.exists()
+
+
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
 def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path) -> None:
     build, cache = PROJECT / "vtime" / "kernel" / "build.sh", tmp_path / "cache"

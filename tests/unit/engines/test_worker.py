@@ -153,6 +153,16 @@ def test_a_worker_that_waits_takes_file_after_file(tmp_path: Path,
     assert "done" not in [line.get("stage") for line in map(json.loads, folder.new_lines())]
 
 
+def test_a_worker_whose_engine_is_gone_does_not_wait_for_ever(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
+    monkeypatch.setattr(worker.time, "sleep", looks.append)
+    monkeypatch.setattr(worker, "MOST_LOOKS", 50)
+    folder = JobFolder(tmp_path / "job", TRIALS, {}, waits=True)
+    assert worker.main(folder.path, tmp_path) == 0 and len(looks) == 50
+
+
 def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """So each meets the same rounding of its timers, whatever ran before it.
