@@ -377,7 +377,8 @@ def _lines(name: str, make: Make) -> list[str]:
             lines.append(f"{link.name}: {link.unjudged}")
     connections = seen(capture)
     lines += [f"{each.ends.client[1]}: {each.state} first flight {each.to_server.first_flight}"
-              f" retransmitted {dict(each.retransmitted)}{_others(each)}" for each in connections[:3]]
+              f" retransmitted {dict(each.retransmitted)}{_others(each)}"
+              for each in connections[:3]]
     lines += [f"drops: {each.text} {each.measured}" for each
               in drop_statements(capture, directions, spaces)]
     lines += [f"command: {words}" for words in lines_about_commands(capture, spaces, connections)]

@@ -1,30 +1,31 @@
-"""Drawn populations: their fit, their bars by weight, what is held out, and the causes."""
+"""Drawn populations: rows and trials, their fit, bars by weight, what is held out, the causes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import lzma
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
-import numpy
 import pytest
 
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.base.words import plain
-from firstflight.findings.charts import BarPage, GridChart, LineChart, SquareChart
 from firstflight.findings.findings import Report, bars
 from firstflight.runs import scenario_file
+from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
-from firstflight.study.fetches.figures.bars import figure_table
-from firstflight.study.fetches.figures.claims import judge_bars
 from firstflight.study.fetches.figures.drawn_bars import bar_figure, pair_of, responses_of
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import rows
 from firstflight.study.fetches.scenario.population import percentile_of
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
 from firstflight.study.population import ablation, findings as fit
 from firstflight.study.population.ablation import close
 from firstflight.study.population.findings import population_findings
@@ -63,24 +64,6 @@ def test_what_is_held_out_has_no_parameter_of_its_own() -> None:
     assert {**avgdc["mechanism"], **slowdc["mechanism"], **apart["mechanism"]} == avgdc["mechanism"]
     slow = {figure.name for figure in scenario.figures if figure.sweep == "slowdc"}
     assert slow == {"fig6", "table3_slowdc", "table4"}  # fitted: three parameters of their own
-
-
-def test_three_findings_are_told_of_the_fit() -> None:
-    fitted, profiles, without = fit.fit_findings(NAME)
-    parameters, free, numbers, held = fitted.tables
-    assert free.column("how many") == [15, 2, 2, 79] and "correlated" in free.notes[0]
-    rests_on = parameters.column("from")
-    assert (rests_on[:17].count("fitted"), rests_on[:17].count("by hand")) == (15 - 1, 1)
-    assert sum(int(str(count)) for used, count in zip(numbers.column("used"),
-               numbers.column("how many")) if str(used).startswith("fitted")) == 79
-    assert fitted.sentence.startswith("15 parameters are fitted to 79 correlated numbers, 2 are"
-                                      " set by hand, and 2 belong to SlowDC. They are compatible")
-    assert "Table 3, SlowDC 0 of 7" in fitted.sentence  # it has parameters of its own
-    chart = profiles.chart
-    assert len(held.rows) == 15 and isinstance(chart, LineChart)
-    assert sum(map(len, chart.columns)) == 15
-    off, tried = without.tables
-    assert len(off.rows) == 13 and tried.rows
 
 
 def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -155,77 +138,6 @@ def bar_figures(scenario: Scenario, records: list[Record]) -> dict[str, BarFigur
     return made
 
 
-def test_means_carry_the_weights(bar_figures: dict[str, BarFigure], records: list[Record]) -> None:
-    panel = bar_figures["fig5_rtt"]
-    assert len(panel.bars) == 8 and panel.n == 256
-    own = [record for record in records if record.trial.part == panel.figure.sweep
-           and record.trial.initcwnd == 3 and record.trial.rtt_ms == 15]
-    weights = numpy.array([record.trial.weight for record in own])
-    first = panel.bars[0].difference
-    assert first.base.value == pytest.approx(1012) and first.absolute.value == 7
-    every = sum(record.trial.weight for record in records
-                if record.trial.part == panel.figure.sweep and record.trial.initcwnd == 3)
-    assert panel.bars[0].share_percent == pytest.approx(100 * weights.sum() / every)
-    assert first.absolute.interval == pytest.approx((7, 7))
-    assert [(sample.name, len(sample.values)) for sample in panel.samples] == [
-        ("IW 3", 128), ("IW 10", 128)]
-    assert numpy.average(numpy.subtract(panel.samples[0].values, panel.samples[1].values),
-                         weights=panel.samples[0].weights) == pytest.approx(7)
-
-
-def test_every_window_is_compared_with_the_baseline(bar_figures: dict[str, BarFigure]) -> None:
-    sweep = bar_figures["fig2"]
-    windows = [bucket.value for bucket in sweep.bars]
-    assert windows == [3, 6, 10, 16, 26, 42]
-    assert [bucket.difference.absolute.value for bucket in sweep.bars] == pytest.approx(
-        [window - 3 for window in windows])
-    assert all(bucket.difference.n == 128 for bucket in sweep.bars)
-    assert [sample.name for sample in sweep.samples] == [f"IW {each:.0f}" for each in windows]
-
-
-def test_percentiles_are_values_that_were_measured(bar_figures: dict[str, BarFigure],
-                                                   records: list[Record]) -> None:
-    table = bar_figures["table3_avgdc"]
-    assert [bucket.label for bucket in table.bars][:3] == ["mean", "p10", "p50"]
-    own = sorted((record.latency_ms or 0, record.trial.weight) for record in records
-                 if record.trial.part == table.figure.sweep and record.trial.initcwnd == 3)
-    cumulated = numpy.cumsum([weight for _, weight in own])
-    half = own[int(numpy.searchsorted(cumulated, cumulated[-1] / 2))][0]
-    median = table.bars[2].difference
-    assert median.base.value == half and median.absolute.value == 7
-    assert table.n == table.bars[0].difference.n == 256  # of the same records: they count once
-    slow = bar_figures["table4"]
-    assert slow.bars[0].difference.n == 2 * 16  # of the clients up to 56 kbit/s
-
-
-def test_two_weeks_are_told_beside_the_window_alone(scenario: Scenario,
-                                                    records: list[Record]) -> None:
-    """The baseline's week has the far ones thrice as often: what is saved has two parts."""
-    figure = next(each for each in scenario.figures if each.name == "table3_avgdc")
-    far = {record.trial.sample for record in records if (record.trial.key_rtt_ms or 0) > 300}
-    leaning = [replace(record, trial=replace(record.trial, weight=3 * record.trial.weight))
-               if record.trial.initcwnd == 3 and record.trial.sample in far else record
-               for record in records]
-    side_by_side, two_weeks = (bar_figure(
-        scenario.drawn, figure, responses_of(figure.sweep, each)).bars[0].difference
-        for each in (records, leaning))
-    assert side_by_side.same is None and two_weeks.same is not None
-    alone = two_weeks.same.absolute
-    assert alone.value == pytest.approx(side_by_side.absolute.value) == pytest.approx(7)
-    assert alone.interval == pytest.approx((7, 7))
-    assert two_weeks.experiment.value == pytest.approx(side_by_side.experiment.value)
-    assert two_weeks.absolute.value > 2 * alone.value
-    own = [record for record in leaning if record.trial.part == figure.sweep
-           and record.trial.initcwnd == 3]
-    assert two_weeks.base.value == pytest.approx(numpy.average(
-        [record.latency_ms or 0 for record in own],
-        weights=[record.trial.weight for record in own]))
-    table = figure_table(scenario, judge_bars(
-        bar_figure(scenario.drawn, figure, responses_of(figure.sweep, leaning)), ()))
-    assert "the window alone" in {column.group for column in table.columns}
-    assert any("what the window does" in note for note in table.notes)
-
-
 def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
                                                        records: list[Record]) -> None:
     figure = next(each for each in scenario.figures if each.name == "fig5_rtt")
@@ -247,27 +159,6 @@ def test_a_label_that_is_no_percentile_is_named(label: str) -> None:
     assert (percentile_of("p0.5"), percentile_of("p99.5")) == (0.005, 0.995)
     with pytest.raises(UsageError, match=f"'{label}' is not a percentile"):
         percentile_of(label)
-
-
-def test_beside_the_figures_stand_figure_5_the_causes_and_the_distributions(
-        scenario: Scenario, records: list[Record], report: Report) -> None:
-    drawn = {name for figure in scenario.figures for name in (
-        figure.name, *(f"{figure.name}_{also}" for also in figure.also))}
-    others = {each.name: each for each in report.findings if each.name not in drawn}
-    assert list(others)[:6] == ["fig5", "causes", "two_weeks", "held_out", "joint_average",
-                                "joint_slow"]
-    near, of = others["two_weeks"].tables[0].rows[0][1:3]
-    assert (near, of) == (
-        sum(map(close, ablation.explained(scenario.drawn, records)[-1].bars["RTT"])), 8)
-    paper = [row[4] for row in others["two_weeks"].tables[0].rows]
-    assert paper == pytest.approx([560.2, 561.5, 583.4], rel=0.001)  # tests/unit/paper/test_draw.py
-    page = others["fig5"].chart
-    assert isinstance(page, BarPage) and [chart.axis for chart in page.charts] == [
-        "RTT (ms)", "Bandwidth (kbit/s)", "Bandwidth-delay product (bytes)"]
-    grid = others["joint_slow"].chart
-    assert isinstance(grid, GridChart) and grid.shares.shape == (len(grid.x), len(grid.y))
-    assert numpy.nansum(grid.shares) == pytest.approx(100)
-    assert grid.diagonals[0] == (8000.0, "BDP 1000 B")
 
 
 def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
@@ -302,16 +193,6 @@ def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
     assert changed[6].experiment_ms == changed[7].experiment_ms
 
 
-def test_the_steps_are_told_and_drawn(report: Report) -> None:
-    finding = next(each for each in report.findings if each.name == "causes")
-    chart = finding.chart
-    assert isinstance(chart, SquareChart) and [each.title for each in chart.maps] == [
-        "by RTT (ms)", "by Bandwidth (kbit/s)", "by Bandwidth-delay product (bytes)"]
-    assert len(chart.rows) == 9 and chart.rows[0] == "the paper"
-    assert [len(table.rows) for table in finding.tables] == [8, 9, 9, 9]
-    assert "slower with 10 segments" in finding.sentence
-
-
 def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
     by_part: dict[str, dict[tuple[int, int], Trial]] = {}
     for trial in whole(NAME).trials:
@@ -338,25 +219,6 @@ def test_causes_that_were_not_measured_are_missing(scenario: Scenario,
     found = population_findings(scenario, scenario.drawn, [record for record in records
                                            if record.trial.part in shown], [], [])
     assert [(each.name, bool(each.missing)) for each in found][0] == ("causes", True)
-
-
-def test_the_saving_is_told_in_parts_that_add_up(scenario: Scenario,
-                                                 records: list[Record]) -> None:
-    """The other week: more responses in far buckets, and longer ones within the buckets."""
-    leaning = [replace(record, trial=replace(record.trial, weight=record.trial.weight * (
-        1 + (record.trial.key_rtt_ms or 0) / 1000 + (record.trial.key_bandwidth_kbps or 0) / 9000)))
-        if record.trial.initcwnd == 3 and record.trial.part == "avgdc" else record
-        for record in records]
-    report = stored_fetches.report(NAME, leaning)
-    (weeks,) = (each for each in report.findings if each.name == "two_weeks")
-    parts = weeks.tables[1]
-    every, alone, other, far, within = (float(str(cell)) for cell in parts.column("ours"))
-    assert every == pytest.approx(alone + other) and other == pytest.approx(far + within)
-    assert alone == pytest.approx(7) and far > 10
-    saved = weeks.tables[0].column("ours", "saved")[0]
-    assert every - far == pytest.approx(saved) and within == pytest.approx(float(str(saved)) - 7)
-    # Of the paper what it prints: Table 3, and Figure 5's RTT panel.
-    assert parts.column("paper") == [68, None, None, pytest.approx(23.2, abs=0.05), None]
 
 
 def test_what_is_held_out_stands_next_to_what_was_fitted(scenario: Scenario,
@@ -414,3 +276,142 @@ def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
 def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said: str) -> None:
     assert ablation.why(Record(stored.load("iw10").trial, True,
                                **seen)) == said  # type: ignore[arg-type]
+
+
+# Rows: the trials that they make, and what is refused of a table ----------------------
+
+ROW = dict(zip(rows.COLUMNS, ("some", 100, 900, 0.5, 0.4, 0.3, 150, 1800, 27, 4, 7, 9000, 400, 300,
+                              250)))
+
+
+def trials(folder: Path, *drawn: dict[str, object], overrides: Overrides = NOTHING, seed: int = 1,
+           population: str = "") -> Sequence[Trial]:
+    """Those of a table. Its population is explained in two steps."""
+    if drawn:
+        rows.write(rows.path_of("own"), rows.COLUMNS, (row.values() for row in drawn))
+    text = f"""# A claim.
+title = "t"
+source = "s"
+[defaults]
+congestion_control = "cubic"
+client = "libcurl"
+queue_packets = 1000
+loss_percent = 0
+[[population]]
+name = "some"
+title = "some"
+initcwnd = [3, 10]
+{population}
+[[step]]
+name = "clean"
+title = "clean"
+adds = []
+[[step]]
+name = "network"
+title = "network"
+adds = ["rtt_ms", "bandwidth_kbps", "queue_packets", "loss_percent", "seed"]
+[[step]]
+name = "all"
+title = "all"
+adds = ["earlier_bytes", "burst_bytes", "gap_ms", "weight", "baseline_weight"]
+"""
+    return KIND.study(scenario_file.parsed("own", text), overrides, seed).trials
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(rows, "FOLDER", tmp_path)
+    yield tmp_path
+    rows.read.cache_clear()
+
+
+def test_the_trials_are_those_of_commit_c688d26e() -> None:
+    """Which drew them for each run: ids, and all parameters that are not their default."""
+    usual = {column.name: column.default for column in fields(Trial)}
+    digest = hashlib.sha256()
+    for trial in whole(NAME).trials:
+        said = [(name, getattr(trial, name)) for name in sorted(usual)
+                if getattr(trial, name) != usual[name]]
+        digest.update(f"{trial.id} {said}\n".encode())
+    assert len(whole(NAME).trials) == 31_780
+    assert digest.hexdigest() == "2919441587c89eca39d51461b029c28529bef8a11c8269ec40d444ac2d745a9e"
+
+
+def test_windows_of_one_response_differ_in_nothing_else_but_the_weeks() -> None:
+    panel = [trial for trial in whole(NAME).trials if trial.part == "avgdc"]
+    assert len(panel) == 2 * 5400
+    for three, ten in zip(panel[::2], panel[1::2]):
+        assert (three.initcwnd, ten.initcwnd) == (3, 10)
+        assert replace(three, initcwnd=10, weight=ten.weight) == ten
+    for week in (panel[::2], panel[1::2]):
+        assert sum(trial.weight for trial in week) == pytest.approx(1)
+    far = sum(trial.weight for trial in panel[1::2] if (trial.key_rtt_ms or 0) > 3000)
+    assert far == pytest.approx(0.0008, abs=1e-5)  # Figure 5: 0.08 % above 3 s
+
+
+def test_a_row_is_what_its_trials_have(folder: Path) -> None:
+    three, ten = trials(folder, ROW)
+    assert (three.id, ten.id) == ("some-0-iw3-1", "some-0-iw10-1")
+    assert (three.weight, ten.weight) == (0.4, 0.5)
+    for name in set(ROW) - {"weight", "baseline_weight", "step_weight"}:
+        assert getattr(ten, name) == ROW[name]
+    assert ten.uplink_kbps == 1800
+
+
+def test_causes_are_added_to_a_response_of_its_own_one_at_a_time(folder: Path) -> None:
+    other = {**ROW, "step_weight": 0}  # the steps do not measure it
+    same = {**ROW, "rtt_ms": 100, "bandwidth_kbps": 900, "queue_packets": 1000, "loss_percent": 0,
+            "seed": 0}  # the second step changes nothing of it
+    made = trials(folder, ROW, other, same, population="explained = true")
+    assert [trial.id for trial in made[6:]] == [f"some-{step}-iw{window}-1" for step in (
+        "clean-0", "clean-2", "network-0") for window in (3, 10)]
+    clean, network = made[6], made[-1]
+    assert (clean.rtt_ms, clean.bandwidth_kbps, clean.uplink_kbps, clean.queue_packets) == (
+        100, 900, 900, 1000)
+    assert (clean.loss_percent, clean.seed, clean.earlier_bytes, clean.burst_bytes, clean.gap_ms,
+            clean.weight) == (0, 0, 0, 0, 0, 0.3)
+    assert (network.rtt_ms, network.queue_packets, network.seed, network.gap_ms,
+            network.weight) == (150, 27, 7, 0, 0.3)
+
+
+def test_another_seed_and_the_large_sample_have_rows_of_their_own(folder: Path) -> None:
+    trials(folder, ROW)
+    for flags, overrides, seed in (("--seed 2", NOTHING, 2), ("--full", Overrides(
+            {}, sample="full", many=True), 1), ("--full --seed 2", Overrides(
+                {}, sample="full", many=True), 2)):
+        with pytest.raises(UsageError, match=f"^own: its rows are not drawn: /usr/bin/python3 -m"
+                                             f" paper.draw own {flags} draws them$"):
+            trials(folder, overrides=overrides, seed=seed)
+        rows.write(rows.path_of("own", bool(overrides.sample), seed), rows.COLUMNS,
+                   [{**ROW, "rtt_ms": 200 + len(flags)}.values()])
+        assert {trial.rtt_ms for trial in trials(folder, overrides=overrides, seed=seed)} == {
+            200 + len(flags)}
+    assert {trial.rtt_ms for trial in trials(folder)} == {150}
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"gap_ms": 10**9}, "row 2: a pause of .* out of range"),
+    ({"bandwidth_kbps": 0.5}, "row 2: a bandwidth of .* out of range"),
+    ({"rtt_ms": "nan"}, "row 2: nan"), ({"seed": "x"}, "row 2: invalid literal"),
+    ({"weight": ""}, "row 2: could not convert"), ({"part": "other"}, "")])
+def test_a_row_that_no_network_is_is_named(folder: Path, change: dict[str, object], words: str
+                                           ) -> None:
+    if not words:
+        assert len(trials(folder, ROW, {**ROW, **change})) == 2
+        rows.read.cache_clear()
+        with pytest.raises(UsageError, match="own.csv.xz: has no row of population 'some'"):
+            trials(folder, {**ROW, **change})
+    else:
+        with pytest.raises(UsageError, match=f"^scenarios/populations/own.csv.xz: {words}"):
+            trials(folder, ROW, {**ROW, **change})
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    (b"no xz", "cannot be read"), (lzma.compress(b"part,rtt_ms\n"), "its columns have to be part,"),
+    (lzma.compress(b"part,rtt_ms\nx\n"), "different numbers of cells"),
+    (lzma.compress(b""), "different numbers"),
+    (lzma.compress(b"\xff"), "cannot be read"), (lzma.compress(b"x" * 100)[:-20], "cut off")])
+def test_a_damaged_table_is_named(folder: Path, content: bytes, words: str) -> None:
+    rows.path_of("own").write_bytes(content)
+    with pytest.raises(UsageError, match=f"^scenarios/populations/own.csv.xz: .*{words}"):
+        trials(folder)

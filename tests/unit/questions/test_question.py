@@ -1,29 +1,37 @@
-"""A question by flags: its defaults, its scenario, its figures, and the same trials in any list."""
+"""Questions by flags: their defaults, figures and trials; and the search for a cliff."""
 
 from __future__ import annotations
 
 import random
+import ssl
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firstflight.base.errors import CannotError, FirstFlightError
 from firstflight.findings.charts import SquareChart
 from firstflight.findings.findings import Finding, Report
 from firstflight.findings.quantities import FLAGS
+from firstflight.model.predict import predict
 from firstflight.parameters import NETWORK, PARAMETERS, RESPONSE, TCP
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides, RunData, Study
+from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study import registry
+from firstflight.study.cliff import findings, search
 from firstflight.study.fetches.figures import grid
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import varied_parameters
 from firstflight.study.fetches.scenario.sweep import Sweep
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND, read_scenario
+from firstflight.study.fetches.verify.transfers import computed
 from firstflight.study.questions import question
-from tests.golden import stored_fetches
+from tests.golden import stored, stored_fetches
+from tests.golden.answers import DEBIAN_12, GOOD, WITH_FLAGS, by_model, early, trials
 from tests.golden.requested import QUESTIONS
 from tests.parameters import another
 
@@ -185,3 +193,177 @@ def test_a_trial_is_the_same_in_any_list(seed: int) -> None:
         parts |= told(requested({**lists, split: [value]}))
     assert parts == whole
     assert len(whole) >= len(lists["initcwnd"]) * 2
+
+
+# The search for a cliff: to the byte, by what is measured; the model's own beside it ----
+
+DEBIAN_13 = (3, 5, 0, 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def of_debian_12(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a handshake are those of the machine's OpenSSL."""
+    monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", DEBIAN_12)
+
+
+# Measured in guests, and by the search itself, on both: the largest chain of one flight. The 22
+# bytes that OpenSSL 3.5 sends more move two of them.
+@pytest.mark.parametrize(("openssl", "window", "chain"), [
+    (DEBIAN_12, 3, 3732), (DEBIAN_12, 10, 12_588), (DEBIAN_12, 20, 26_485),
+    (DEBIAN_12, 32, 42_869), (DEBIAN_13, 3, 3710), (DEBIAN_13, 10, 12_566),
+    (DEBIAN_13, 20, 26_485), (DEBIAN_13, 32, 42_869)])
+def test_the_model_has_the_chains_that_were_measured(
+        openssl: tuple[int, ...], window: int, chain: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", openssl)
+    (trial,) = trials(initcwnd=[window])
+    for size, round_trips in ((chain, 1), (chain + 1, 2)):
+        prediction = predict(computed(replace(trial, chain_bytes=size), {}))
+        assert prediction.handshake_round_trips == round_trips
+
+
+def test_a_search_ends_at_the_byte() -> None:
+    requested: list[int] = []
+
+    def measure(some: Sequence[Trial]) -> Mapping[Trial, Record]:
+        requested.append(len(some))
+        return by_model(some)
+
+    found = search.search(search.CHAIN, trials(initcwnd=[3, 10]), {}, measure)
+    assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
+                                                                       (12_588, 12_588)]
+    assert max(requested) <= 2 * search.AT_ONCE and len(requested) <= 6
+    for each in found:  # the records on both sides of it
+        assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
+        assert each.beyond is not None and each.fits_bytes is not None
+        assert each.beyond.trial.chain_bytes == each.fits_bytes + 1
+
+
+def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
+    (found,) = search.search(search.CHAIN, trials(initcwnd=[10]), {},
+                            lambda some: by_model(some, shift=5))
+    assert (found.fits_bytes, found.model_bytes) == (12_583, 12_588)
+
+
+def test_another_servers_cliff_is_its_own() -> None:
+    """With no model to agree with."""
+    requested = trials(server=["nginx"], initcwnd=[10])
+    (found,) = search.search(search.CHAIN, requested, {}, lambda some: by_model(some, shift=15))
+    assert (found.fits_bytes, found.model_bytes) == (12_573, None)
+    with pytest.raises(CannotError, match="nginx is missing"):
+        search.search(search.CHAIN, requested, {}, lambda some: {
+            trial: replace(GOOD, trial=trial, verdict=SKIPPED, verdict_reason="nginx is missing")
+            for trial in some})
+
+
+@pytest.mark.parametrize("what", [search.CHAIN, search.RESPONSE, search.EARLY])
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None:
+    """Of another's server there is the limit alone, with and without a record."""
+    trial = replace(GOOD.trial, server="nginx", http=http, chain_bytes=0)
+    unseen = replace(GOOD, trial=trial, flight_segments=None, flight_bytes=None,
+                     request_segments=None)
+    for record in (None, unseen):
+        found = search.Cliff(trial, 3000, None, record=record, beyond=record)
+        (line,) = findings.sentences(what, found)
+        assert " is 3000 bytes, measured of the server nginx" in line
+        assert line.endswith(f"over HTTP/{http}")
+    seen = replace(unseen, flight_bytes=3600, flight_segments=3, request_segments=3)
+    lines = list(findings.sentences(what, search.Cliff(trial, 3000, None, record=seen)))
+    assert len(lines) == (1 if what == search.RESPONSE else 2)
+
+
+def test_early_data_has_its_cliff_under_the_clients_window() -> None:
+    study = registry.cliff_question(search.EARLY, Overrides(WITH_FLAGS))
+    (trial,) = study.trials
+    assert (trial.server, trial.resumed, trial.system) == ("nginx", 1, "debian13")
+    ((agrees, lines),) = registry.cliffs(search.EARLY, study, early)
+    assert agrees and "13656 bytes" in lines[0]
+    (all_fit,) = search.search(search.EARLY, study.trials, {}, lambda some: {
+        each: replace(record, request_round_trips=1) for each, record in early(some).items()})
+    assert all_fit.is_open and all_fit.fits_bytes == 16_384
+
+
+def test_what_varies_besides_the_window_is_named() -> None:
+    requested = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
+    assert sorted(set(findings.distinctions(requested))) == ["RTT 100 ms", "RTT 20 ms"]
+
+
+def test_what_a_line_says_anyway_is_not_named_again() -> None:
+    """The window and what follows from it, the server and its HTTP."""
+    (trial,) = trials(initcwnd=[10])
+    other = replace(trial, initcwnd=200, initrwnd=200, queue_packets=300, server="nginx", http="2")
+    assert findings.distinctions([trial, other]) == ["", ""]
+
+
+def test_a_response_has_its_cliff_too() -> None:
+    """Ten segments of 1448 bytes, less the headers: of plain HTTP, and of one TLS record."""
+    (plain,) = search.search(search.RESPONSE, trials(search.RESPONSE, initcwnd=[10]), {}, by_model)
+    assert plain.fits_bytes == plain.model_bytes == 14_480 - 61
+    (secure,) = search.search(search.RESPONSE, trials(
+        search.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
+    # Two tickets go first: eight segments are left.
+    assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
+
+
+@pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
+def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: bool) -> None:
+    study = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [3]}))
+    (agrees, _), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
+    assert agrees is is_as_the_model_has_it
+
+
+# Measured in guests, at 50 ms: the largest response that leaves at once after 600 s of silence.
+@pytest.mark.parametrize(("restart", "fits"), [("1", 14_438), ("0", 89_734)])
+def test_how_much_leaves_at_once_after_a_pause(restart: str, fits: int) -> None:
+    """On a kept connection, by the client that can pause: neither needs a flag."""
+    sysctl = f"net.ipv4.tcp_slow_start_after_idle={restart}"
+    question = registry.cliff_question(search.RESPONSE, Overrides(
+        {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000]}, sysctls=[sysctl]))
+    (trial,) = question.trials
+    assert (trial.client, trial.kept) == ("libcurl", 1)
+    sysctls = question.head.sysctls
+    (found,) = search.search(search.RESPONSE, question.trials, sysctls,
+                            lambda some: by_model(some, sysctls=sysctls))
+    assert found.fits_bytes == found.model_bytes == fits
+
+
+def test_of_sizes_beyond_one_that_does_not_fit_none_is_taken() -> None:
+    """After a pause more may fit where less did not: the search ends at the first cliff."""
+    (trial,) = trials(search.RESPONSE, initcwnd=[10])
+
+    def measure(some: Sequence[Trial]) -> Mapping[Trial, Record]:
+        return {each: replace(GOOD, trial=each, response_round_trips=1 + (
+            20_000 < each.response_bytes < 600_000)) for each in some}
+    (found,) = search.search(search.RESPONSE, [trial], {}, measure)
+    assert found.fits_bytes == 20_000 and found.again_bytes is not None
+    assert list(findings.sentences(search.RESPONSE, found))[-1] == (
+        f"  {found.again_bytes} bytes leave at once again, since more had been sent before")
+
+
+def test_the_ends_of_the_range_are_told() -> None:
+    question = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [100]}))
+    sysctls = question.head.sysctls  # buffers as large as that window needs
+    (all_fit,) = search.search(search.CHAIN, question.trials, sysctls,
+                              lambda some: by_model(some, sysctls=sysctls))
+    assert all_fit.is_open and "96000 bytes or more" in next(
+        findings.sentences(search.CHAIN, all_fit))
+    (none,) = search.search(search.CHAIN, trials(initcwnd=[1], intermediates=[3]), {}, by_model)
+    assert none.fits_bytes is None and none.model_bytes is None
+
+
+@pytest.mark.parametrize("broken", [
+    lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1 ms, expected 2"),
+    lambda record: replace(record, handshake_round_trips=None)])
+def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], Record]) -> None:
+    with pytest.raises(FirstFlightError, match="^--find-cliff: rtt100-bw100000"):
+        search.search(search.CHAIN, trials(initcwnd=[3]), {}, lambda some: {
+            trial: broken(record) for trial, record in by_model(some).items()})
+
+
+# By the model -------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("least", "limit"), [(1, 14_419), (14_419, 14_419), (14_420, None)])
+def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int | None) -> None:
+    """14,480 bytes, of which the head takes 61; none where the range begins beyond."""
+    assert search._model_limit(search.WHATS[search.RESPONSE], stored.load("iw10").trial, least,
+                               {}) == limit
