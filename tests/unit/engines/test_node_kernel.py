@@ -313,6 +313,13 @@ def test_what_the_real_kernel_refuses_is_told() -> None:
 IFINFOMSG_BYTES = 16
 
 
+def test_an_address_comes_with_its_network() -> None:
+    words, _, body = links.address("h1-eth0", 5, "10.0.1.254/24")
+    assert words == "ip address add 10.0.1.254/24 dev h1-eth0"
+    assert struct.unpack_from("=BBBBI", body) == (2, 24, 0, 0, 5)
+    assert attributes(body[8:])[2] == bytes([10, 0, 1, 254])
+
+
 def test_a_bridge_forwards_from_the_first_packet_on() -> None:
     _, _, body = links.bridge("s1")
     data = attributes(attributes(attributes(body[IFINFOMSG_BYTES:])[18])[2])
