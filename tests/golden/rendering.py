@@ -19,7 +19,7 @@ import numpy
 from firstflight.findings.findings import Column, Report
 from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
-from tests.golden import (answers, captures, defaults, drawn, judged, probed, quantities,
+from tests.golden import (answers, captures, defaults, drawn, exchanges, judged, probed, quantities,
                           requested, stored_fetches, stored_load, stored_page, stored_questions,
                           stored_trace, stored_troubles)
 from tests.unit.render import reports
@@ -152,8 +152,9 @@ RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt",
 
 OTHERS = {"answers.words": answers.text, "captures.words": captures.text,
           "defaults.words": defaults.text, "drawn.words": drawn.text,
-          "judged.columns": judged.text, "probed.words": probed.text,
-          "quantities.words": quantities.text, "requested.words": requested.text}
+          "exchanges.words": exchanges.text, "judged.columns": judged.text,
+          "probed.words": probed.text, "quantities.words": quantities.text,
+          "requested.words": requested.text}
 
 
 def main() -> None:

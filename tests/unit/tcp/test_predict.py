@@ -1,4 +1,4 @@
-"""The model: what it predicts of transfers, some of them as guests measured them."""
+"""What the model predicts of a transfer, some as guests measured them; and flights of packets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from firstflight.model.predict import first_flight, predict
 from firstflight.model.receiver import window_unit
 from firstflight.model.simulate import Simulation
 from firstflight.model.timers import GIVEN_UP_MS
-from firstflight.model.transfer import Transfer
+from firstflight.model.transfer import Secure, Transfer
 from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.headers import MSS
 from firstflight.net.segments import MS
+from firstflight.wire.flights import FlightCounter, split_into_flights
 from tests.transfers import changed, transfer
-
+from tests.unit.tcp.conversation import Conversation
 
 WINDOWS = (3, 6, 10, 16, 26, 42)  # the paper's Figure 2
 # Round trips with an acknowledgement for every segment, by segments and window.
@@ -241,3 +242,62 @@ def test_a_server_that_is_woken_up_writes_a_microsecond_later() -> None:
         rtt_ms=6.647, bandwidth_kbps=90024.006, uplink_kbps=90024.006, initcwnd=12, initrwnd=64,
         response_bytes=1553947, request_bytes=98, congestion_control="reno",
         receive_buffers=(189800, 6291456))).total_ms == pytest.approx(167.474315, abs=2e-5)
+
+
+# Flights ------------------------------------------------------------------------------
+
+SECURE = transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,
+                response_bytes=10_100, request_bytes=118, writes=(10_100,))
+
+
+def tls_transfer(*flight: int, tickets: tuple[int, ...] = (255, 255)) -> Transfer:
+    return changed(SECURE, secure=Secure(517, flight, 80, tickets, 10_100))
+
+
+def test_a_flight_ends_with_an_acknowledgement_of_what_it_began_with() -> None:
+    rounds = FlightCounter()
+    assert rounds.note(500, 500)  # all before is acknowledged
+    assert not rounds.note(1948, 500)
+    assert rounds.note(3396, 1948)  # the second flight begins at 3396
+    assert not rounds.note(4844, 3396)  # an acknowledgement of the first one
+    assert rounds.note(6292, 3397)
+    assert rounds.count == 3
+
+
+# Writes of OpenSSL's, their segments, and what they need of a window of 10.
+@pytest.mark.parametrize(("flight", "round_trips"), [
+    ((4096, 8688, 168), 1), ((4096, 8689, 168), 2), ((12_952,), 1), ((14_480,), 1),
+    ((14_481,), 2), ((1448,) * 10, 1), ((100,) * 10, 1), ((100,) * 11, 2)])
+def test_each_write_ends_in_a_segment_of_its_own(flight: tuple[int, ...],
+                                                 round_trips: int) -> None:
+    prediction = predict(tls_transfer(*flight))
+    assert prediction.handshake_round_trips == round_trips
+    assert prediction.first_flight == min(10, sum(-(-size // MSS) for size in flight))
+    # Handshakes of TCP and TLS, and what the link takes for the bytes.
+    assert prediction.appconnect_ms == pytest.approx(100 * (1 + round_trips), abs=2.0)
+
+
+def test_tickets_take_slots_of_the_window() -> None:
+    """Seven segments of response behind two tickets or five, in a window of 10."""
+    for tickets, round_trips in (((255,) * 2, 1), ((255,) * 3, 1), ((255,) * 4, 2)):
+        assert predict(tls_transfer(2400, tickets=tickets)).response_round_trips == round_trips
+
+
+def test_a_full_flight_leaves_a_larger_window() -> None:
+    """In slow start it grows up to twice what was under way (tcp_is_cwnd_limited)."""
+    windows = [predict(tls_transfer(*flight)).window_after_handshake
+               for flight in ((2400,), (4096, 4096), (4096, 8688, 168))]
+    assert windows == [10, 12, 20]
+
+
+@pytest.mark.parametrize(("start", "end", "numbers"), [
+    (0, 6 * MSS, [[0, 1, 2], [3, 4], [5]]),
+    (0, 3 * MSS, [[0, 1, 2]]), (0, 3 * MSS + 1, [[0, 1, 2], [3]]),
+    (MSS, 6 * MSS, [[1, 2], [3, 4], [5]]), (3 * MSS, 6 * MSS, [[3, 4], [5]])])
+def test_packets_are_told_by_the_round_trip_in_which_they_left(start: int, end: int,
+                                                               numbers: list[list[int]]) -> None:
+    """Whatever is sent again is in no flight."""
+    talk = Conversation().handshake().flight(0, 1, 2).acknowledge(260, 1).acknowledge(270, 2)
+    talk.flight(3, 2, 4, at_ms=330).acknowledge(400, 5).flight(5, at_ms=460)
+    seen = split_into_flights(talk.read().at_server, start, end)
+    assert [[(each.seq - 1) // MSS for each in flight] for flight in seen] == numbers

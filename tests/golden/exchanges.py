@@ -1,0 +1,253 @@
+"""What two captures of one connection show: conversations made packet by packet.
+
+Each is of three segments and their acknowledgements, over 50 ms each way and 1000 kbit/s, or of
+what its name says.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+
+from firstflight.net.headers import ACK, FIN, PUSH, RST, SYN
+from firstflight.net.segments import Segment
+from firstflight.wire.exchange import (Exchange, bandwidth_behind, clock_phase_ns, round_trip_ns,
+                                       seen_rtt_ms, server_rtt_us)
+from firstflight.wire.messages import find_messages
+from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
+
+HELLO, FINISHED, REQUEST = 300, 80, 120
+SACK = struct.pack(">BBBBII", 1, 1, 5, 10, 9000 + 1449, 9000 + 2897)  # of the second segment
+END = 1 + 3 * MSS
+Make = Callable[[], Conversation]
+
+
+def began(options: bytes = b"") -> Conversation:
+    """A handshake, and two segments behind the request."""
+    talk = Conversation().send(0, False, SYN, options=options)
+    talk.send(50, True, SYN | ACK, ack=1, options=options).send(100, False, ACK, seq=1, ack=1)
+    return talk.send(100, False, ACK | PUSH, seq=1, ack=1, payload=95).flight(0, 1)
+
+
+def syns(*times_ms: float) -> Conversation:
+    talk = Conversation()
+    for at_ms in times_ms:
+        talk.send(at_ms, False, SYN, lost=True)
+    return talk
+
+
+def stamped(packets: Iterable[tuple[float, int]]) -> Conversation:
+    """A SYN and acknowledgements of the client's, with these stamps of its clock."""
+    talk = Conversation()
+    for at_ms, stamp in packets:
+        talk.send(at_ms, False, ACK if at_ms else SYN, seq=1 if at_ms else 0, ack=1,
+                  options=stamps(stamp, 0))
+    return talk
+
+
+def stamps(own: int, echo: int) -> bytes:
+    return b"\x01\x01\x08\x0a" + struct.pack(">II", own, echo)
+
+
+def repeated_syn_ack(echo: int) -> Conversation:
+    """The server's clock has a phase of 0.3 ms; echo: of which SYN-ACK the client speaks."""
+    talk = Conversation().send(0, False, SYN)
+    for at_ms in (50.0, 80.0, 150.6, 160.75):
+        talk.send(at_ms, True, ACK if at_ms > 100 else SYN | ACK, seq=int(at_ms > 100), ack=1,
+                  options=stamps(int(at_ms + 0.3), 0))
+    return talk.send(100, False, ACK, seq=1, ack=1, options=stamps(0, echo))
+
+
+def alike() -> Conversation:
+    """Linux numbers every SYN-ACK zero (ip_build_and_send_pkt): of two that left one came."""
+    talk = Conversation().send(0, False, SYN)
+    for at_ms, lost in ((50, True), (1050, False)):
+        talk.identification = -1
+        talk.send(at_ms, True, SYN | ACK, ack=1, lost=lost)
+    return talk
+
+
+def doubled() -> Conversation:
+    talk = plain()
+    for tap in (talk.client, talk.server):
+        time_ns, *packet = tap[-1]
+        tap.append((time_ns + MS, *packet))  # type: ignore[arg-type]
+    return talk
+
+
+def lost_twice() -> Conversation:
+    """A segment that was lost once and arrived the second time was still lost once."""
+    talk = Conversation().handshake().flight(0)
+    talk.send(150, True, ACK, seq=1449, ack=96, payload=MSS, lost=True)
+    talk.flight(2).acknowledge(212, 1).flight(1, at_ms=400).acknowledge(500, 3)
+    return talk.send(600, False, ACK, seq=96, ack=4345, lost=True)
+
+
+def retransmitted() -> Conversation:
+    """A segment, a FIN without data, and the request."""
+    talk = plain().flight(1, at_ms=260)
+    for at_ms in (300, 400):
+        talk.send(at_ms, True, FIN | ACK, seq=END, ack=96)
+    return talk.send(500, False, ACK | PUSH, seq=1, ack=4345, payload=95)
+
+
+def in_between() -> Conversation:
+    """A SYN-ACK without options shares the link with two segments."""
+    took_ms = 62.112 + 40 * 8 / 1000 + 14 * 8 / 1000
+    talk = Conversation().handshake().flight(0).send(150, True, SYN | ACK, ack=1, takes_ms=took_ms)
+    talk.send(150, True, ACK, seq=1449, ack=96, payload=MSS, takes_ms=took_ms + 1502 * 8 / 1000)
+    return talk.acknowledge(230, 2)
+
+
+def paced() -> Conversation:
+    talk = Conversation().handshake()
+    for number in range(3):
+        talk.flight(number, at_ms=150 + 30 * number)
+    return talk.acknowledge(250, 1)
+
+
+def later(*packets: tuple[int, float]) -> Conversation:
+    """Segments 0 and 1, and others by number at these moments."""
+    talk = Conversation().handshake().flight(0, 1)
+    for number, at_ms in packets:
+        talk.flight(number, at_ms=at_ms)
+    return talk.acknowledge(600, 4)
+
+
+def copied(answered_ms: float) -> Conversation:
+    """Of the request, and answered; the next segment leaves a round trip after what was sent."""
+    talk = Conversation().handshake().flight(0, 1)
+    talk.send(200, False, ACK | PUSH, seq=95, ack=1, payload=1)
+    talk.send(answered_ms, True, ACK, seq=2897, ack=96, options=b"\x01" * 12)
+    return talk.flight(2, at_ms=300).acknowledge(600, 3)
+
+
+def apart(ms: float, payload: int) -> Conversation:
+    """Two arrivals 12 ms apart; the second left so much later than the first."""
+    talk = Conversation().handshake().send(150, True, ACK, seq=1, ack=96, payload=MSS, takes_ms=62)
+    talk.send(150 + ms, True, ACK, seq=1449, ack=96, payload=payload, takes_ms=74 - ms)
+    return talk.acknowledge(300, 2)
+
+
+def secure(with_finished: int) -> Conversation:
+    """A hello, a flight of two segments, the Finished, and a request with an answer of two.
+
+    with_finished: bytes of the request that leave in the Finished's own packet.
+    """
+    talk = Conversation().send(0, False, SYN).send(50, True, SYN | ACK, ack=1)
+    talk.send(100, False, ACK | PUSH, seq=1, ack=1, payload=HELLO)
+    for number in range(2):
+        talk.send(150, True, ACK, seq=1 + number * MSS, ack=1 + HELLO, payload=MSS)
+    seen, first = 1 + 2 * MSS, FINISHED + with_finished
+    talk.send(201, False, ACK | PUSH, seq=1 + HELLO, ack=seen, payload=first)
+    if not with_finished:
+        talk.send(202, False, ACK | PUSH, seq=1 + HELLO + FINISHED, ack=seen, payload=REQUEST)
+    requested = 1 + HELLO + FINISHED + (with_finished or REQUEST)
+    for number in range(2, 4):
+        talk.send(260, True, ACK | PUSH, seq=1 + number * MSS, ack=requested, payload=MSS)
+    return talk.send(320, False, ACK, seq=requested, ack=1 + 4 * MSS)
+
+
+def asked_again() -> Conversation:
+    return plain().send(300, False, ACK | PUSH, seq=96, ack=END, payload=95)
+
+
+def answered_again() -> Conversation:
+    talk = asked_again().send(350, True, ACK | PUSH, seq=END, ack=191, payload=1000)
+    return talk.send(400, False, ACK, seq=191, ack=1000 + END)
+
+
+EXCHANGES: dict[str, Make] = {
+    "plain": plain,
+    "a SYN that is sent again": lambda: syns(0).send(1000, False, SYN).send(
+        1050, True, SYN | ACK, ack=1),
+    "no answer": lambda: syns(0, 1000, 3000), "a SYN alone": lambda: Conversation().send(
+        0, False, SYN),
+    "without a handshake": lambda: Conversation().send(
+        100, False, ACK | PUSH, seq=1, ack=1, payload=95).flight(0, 1).acknowledge(
+            212, 1).acknowledge(224, 2),
+    "a handshake alone": lambda: Conversation().handshake(),
+    "a SYN-ACK that leaves 5 ms late": lambda: Conversation().send(0, False, SYN).send(
+        55, True, SYN | ACK, ack=1).send(105, False, ACK, seq=1, ack=1),
+    "a handshake that is repeated": lambda: plain().send(1000, False, SYN).send(
+        1050, True, SYN | ACK, ack=1),
+    "SYN-ACKs that look alike": alike,
+    "a SYN-ACK that is repeated, the first answered": lambda: repeated_syn_ack(50),
+    "a SYN-ACK that is repeated, the second answered": lambda: repeated_syn_ack(80),
+    "a SYN-ACK that is repeated without stamps": lambda: Conversation().send(0, False, SYN).send(
+        50, True, SYN | ACK, ack=1).send(80, True, SYN | ACK, ack=1).send(
+            100, False, ACK, seq=1, ack=1),
+    "a reset": lambda: plain().send(300, True, RST | ACK, seq=END, ack=96),
+    "retransmitted": retransmitted,
+    "sent again with its FIN": lambda: plain().send(
+        300, True, FIN | PUSH | ACK, seq=1 + 2 * MSS, ack=96, payload=MSS),
+    "lost, and sent again": lost_twice, "doubled by the network": doubled,
+    "an acknowledgement of no data": lambda: began().send(140, False, ACK, seq=96, ack=1).send(
+        195, True, ACK, seq=2897, ack=96, payload=MSS, takes_ms=60).acknowledge(212, 1).flight(
+            3, at_ms=262.5),
+    **{f"a duplicate acknowledgement {how} SACK": lambda options=options: began(options).send(
+        230, False, ACK, seq=96, ack=1).flight(2, at_ms=290).acknowledge(350, 3)
+       for how, options in (("with", b"\x01\x01\x04\x02"), ("without", b"\x02\x04\x05\xb4"))},
+    "a SACK alone": lambda: began().send(
+        230, False, ACK, seq=96, ack=1, options=SACK).flight(2, at_ms=290),
+    "new data by a timer": lambda: later((2, 360)).acknowledge(400, 1).flight(3, at_ms=450),
+    "two at once after a pause": lambda: later((2, 360), (3, 360)).acknowledge(450, 1),
+    "one after 100 ms": lambda: later((2, 250)), "one a bit earlier": lambda: later((2, 249.999)),
+    "one after 100 ms, another 1.001 ms later": lambda: later((2, 250), (3, 251.001)),
+    "one after 100 ms, another 1 ms later": lambda: later((2, 250), (3, 251)),
+    "a copy of the request, answered at once": lambda: copied(250),
+    "a copy of the request, answered later": lambda: copied(251),
+    "one segment": lambda: Conversation().handshake().flight(0).acknowledge(212, 1),
+    "the link also carries a SYN-ACK": in_between, "a paced flight": paced,
+    **{f"{ms} ms apart, the second of {payload} bytes":
+       lambda ms=ms, payload=payload: apart(ms, payload)
+       for ms in (6, 6.1) for payload in (MSS, 500)},
+    "behind a token bucket": lambda: Conversation().handshake().flight(0, 1, each_ms=1).send(
+        150.001, True, ACK | PUSH, seq=2897, ack=96, payload=500, takes_ms=64.015).acknowledge(
+            300, 2),
+    "stamps of a clock that is 0.3 ms ahead": lambda: stamped(
+        (at_ms, int(at_ms + 0.3)) for at_ms in (0.0, 10.65, 20.71, 33.69, 50.72)),
+    "stamps that contradict each other": lambda: stamped(((0.0, 5), (10.0, 99))),
+    "asked again without an answer": asked_again, "asked and answered again": answered_again,
+    "over TLS": lambda: secure(0), "over TLS, the request with the Finished":
+        lambda: secure(REQUEST)}
+
+
+def text() -> str:
+    """A paragraph for each."""
+    return "\n".join("".join(f"{line}\n" for line in (name, *_lines(make().read())))
+                     for name, make in EXCHANGES.items()) + "\nof the last 1000 bytes: latency " + (
+        f"{answered_again().read(response_bytes=1000).latency_ms} ms\n")
+
+
+def _lines(seen: Exchange) -> Iterator[str]:
+    """Segments by their number in the sender's stream."""
+    yield (f"  handshake {seen.handshake_ms} ms, sent again {seen.handshake_retransmissions},"
+           f" lost {seen.handshake_was_lost}; of {len(seen.syns)}, {len(seen.syn_acks)}")
+    yield f"  packets at the client {len(seen.at_client)}, at the server {len(seen.at_server)}"
+    for name, segments in (
+            ("flight", seen.first_flight), ("arrivals", seen.flight_arrivals),
+            ("probes", seen.probes), ("sent again", seen.retransmissions),
+            ("FINs again", seen.fin_retransmissions),
+            ("by the client again", seen.client_retransmissions),
+            ("lost to the client", seen.lost_to_client),
+            ("lost to the server", seen.lost_to_server), ("lost data", seen.lost_data)):
+        if segments:
+            yield f"  {name}: {_numbers(segments)}"
+    for name, value in (
+            ("latency, ms", seen.latency_ms), ("kbit/s", seen.bandwidth_kbps),
+            ("kbit/s behind one", bandwidth_behind(seen, 1)),
+            ("kbit/s behind two", bandwidth_behind(seen, 2)),
+            ("RTT over 80 and 800 kbit/s, ms", seen_rtt_ms(seen, 80, 800)),
+            ("RTT over 12.151 and 80 kbit/s, ms", seen_rtt_ms(seen, 12.151, 80)),
+            ("the server's RTT, µs", server_rtt_us(seen)), ("phase, ns", clock_phase_ns(seen)),
+            ("the client's round trip, ns", round_trip_ns(seen.at_client, to_client=False)),
+            ("the server's round trip, ns", round_trip_ns(seen.at_server, to_client=True)),
+            ("messages", find_messages(seen, False)), ("over TLS", find_messages(seen, True)),
+            ("after the first", find_messages(seen, False, before=1))):
+        if value is not None:
+            yield f"  {name}: {round(value, 6) if isinstance(value, float) else value}"
+
+
+def _numbers(segments: tuple[Segment, ...]) -> str:
+    return ", ".join(str(segment.seq) for segment in segments)
