@@ -1,4 +1,4 @@
-"""Flags: conditions, help, what earlier versions had; and several runs of one command."""
+"""Flags: conditions and help; and several runs of one command, how far their numbers lie apart."""
 
 from __future__ import annotations
 
@@ -147,8 +147,7 @@ def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPat
     assert named == set(provenance.tools())
 
 
-# What earlier versions had ------------------------------------------------------------
-
+# How far the numbers of several runs lie apart ------------------------------------------
 
 IPERF3 = "[  5]   0.00-{}  sec  {} MBytes  {} Mbits/sec                  receiver"
 # Unimodal distributions, of positive values.
