@@ -244,6 +244,16 @@ def test_a_server_that_is_woken_up_writes_a_microsecond_later() -> None:
         receive_buffers=(189800, 6291456))).total_ms == pytest.approx(167.474315, abs=2e-5)
 
 
+def test_a_queue_holds_what_slow_start_has_sent_when_it_ends() -> None:
+    """hystart_ack_delay: what a batch takes decides at which acknowledgement slow start ends.
+
+    The guest lost a packet to a queue of 164, and none to one of 165.
+    """
+    assert predict(transfer(
+        rtt_ms=1.138, bandwidth_kbps=757191.792, uplink_kbps=757191.792, initcwnd=44, initrwnd=14,
+        response_bytes=1045003, request_bytes=98)).peak_queue == 165
+
+
 # Flights ------------------------------------------------------------------------------
 
 SECURE = transfer(rtt_ms=100, bandwidth_kbps=100_000, uplink_kbps=100_000, initcwnd=10, initrwnd=64,

@@ -92,6 +92,11 @@ def test_a_connection_that_nobody_answers_is_given_up(sender: Sender) -> None:
     assert fired[-2] - fired[1] < 924_600 * MS <= fired[-1] - fired[1]
 
 
+def test_a_probe_that_is_not_sent_leaves_what_is_left_of_the_timeout(timer: LossTimer) -> None:
+    timer.resume(100 * MS, oldest_sent_at=0)
+    assert not timer.probe and timer.due - CLOCK.jiffies(100 * MS) == 200
+
+
 def test_whom_somebody_answers_starts_to_count_anew(timer: LossTimer) -> None:
     timer.back_off(0)
     assert not timer.gives_up(924_599 * MS) and timer.gives_up(924_600 * MS)
@@ -114,6 +119,19 @@ def begun(window: int = 100, least_us: int = 100_000, acknowledged: int = 1) -> 
 
 
 # Growth ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("acknowledged, friendly, per_segment", [
+    (187, 100, 20), (188, 101, 20), (11 * 187, 110, 10), (11 * 187 + 1, 111, 9),
+    (60 * 187, 159, 2)])
+def test_it_grows_no_slower_than_reno_would(acknowledged: int, friendly: int,
+                                            per_segment: int) -> None:
+    """By a segment for every 15/8 windows: beta_scale. Never for fewer than two segments."""
+    cubic = begun(acknowledged=0)
+    cubic._update(1, 100, acknowledged)
+    cubic.updated_ms = -99
+    cubic._update(1, 100, 0)
+    assert (cubic.friendly, cubic.per_segment) == (friendly, per_segment)
 
 
 def test_a_timeout_forgets_all_but_the_threshold() -> None:
@@ -171,6 +189,16 @@ def test_a_window_is_halved_for_every_timeout_of_silence(idle_ms: int, restarts:
     sender.restart_idle((1000 + idle_ms) * MS)
     assert sender.window == window
     assert (sender.cubic.threshold, sender.used) == ((30, 0) if noted else (5, 7))
+
+
+@pytest.mark.parametrize(("idle_ms", "epoch_ms"), [(250, 950), (800, 1200)])
+def test_cubics_epoch_moves_by_the_pause_but_not_beyond_now(idle_ms: int, epoch_ms: int) -> None:
+    """cubictcp_cwnd_event_tx_start: also where the window stays."""
+    sender = made(restart_after_idle=False)
+    sender.sent, sender.last_sent_at = 1, (1200 - idle_ms) * MS
+    sender.cubic.epoch_ms = 700
+    sender.restart_idle(1200 * MS)
+    assert (sender.cubic.epoch_ms, sender.window) == (epoch_ms, 10)
 
 
 def test_options_take_their_place_in_a_full_segment() -> None:
@@ -284,6 +312,33 @@ def test_the_first_acknowledgements_are_quick(initrwnd: int, quick: int) -> None
     assert receiver.quick is not None and receiver.quick >> 1 << 1 == min(
         receiver.window // (2 * receiver.full) or 2, 16) >> 1 << 1
     assert abs(receiver.quick - quick) <= 1
+
+
+def test_a_request_right_after_data_makes_acknowledgements_wait_for_a_ride() -> None:
+    """tcp_event_data_sent: within the patience."""
+    for after_ms, interactive in ((39, True), (40, False)):
+        receiver = connected_receiver()
+        for _ in range(3):
+            data(receiver)
+            receiver.acknowledge()
+        receiver.patience_ms = 40
+        receiver.ask((1000 + after_ms) * MS)
+        assert receiver.interactive == interactive
+    receiver = connected_receiver()
+    receiver.ask(1000 * MS)
+    assert not receiver.interactive  # before any data
+
+
+def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> None:
+    """__mod_timer: 100 ms ahead slots are 8 ms wide, 50 ms ahead one."""
+    receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=200_000, clock=CLOCK,
+                        buffers=RECEIVE_BUFFERS, unit=128)
+    receiver.patience_ms = 100
+    assert receiver._delay(0)
+    set_for = receiver.timer_at
+    receiver.patience_ms = 50
+    assert receiver._delay(50 * MS)
+    assert receiver.timer_at == set_for != CLOCK.expiry(50 * MS, receiver.timer_due)
 
 
 def test_the_patience_is_no_longer_than_the_timeout() -> None:
