@@ -14,6 +14,7 @@ from firstflight.net.segments import Segment
 from firstflight.wire.exchange import (Exchange, bandwidth_behind, clock_phase_ns, round_trip_ns,
                                        seen_rtt_ms, server_rtt_us)
 from firstflight.wire.messages import find_messages
+from firstflight.wire.retransmissions import explain_retransmissions
 from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
 
 HELLO, FINISHED, REQUEST = 300, 80, 120
@@ -213,11 +214,67 @@ EXCHANGES: dict[str, Make] = {
         lambda: secure(REQUEST)}
 
 
+# Which timer sent a segment again -------------------------------------------------------------
+
+def shaken(one_way_ms: int, syn_ms: float = 0.0, syn_ack_ms: float = 0.0) -> Conversation:
+    """A handshake over a long way; when its SYN and its SYN-ACK left again, if they did."""
+    talk = Conversation(one_way_ns=one_way_ms * MS).send(0, False, SYN)
+    if syn_ms:
+        talk.send(syn_ms, False, SYN)
+    talk.send(one_way_ms, True, SYN | ACK, ack=1)
+    if syn_ack_ms:
+        talk.send(syn_ack_ms, True, SYN | ACK, ack=1)
+    talk.send(2 * one_way_ms, False, ACK, seq=1, ack=1)
+    return talk.send(2 * one_way_ms, False, ACK | PUSH, seq=1, ack=1, payload=95)
+
+
+def tail_again(at_ms: float) -> Conversation:
+    """The head waits since 100 ms, so its timer runs out at 400; the tail was sent at 330."""
+    talk = Conversation().handshake()
+    for seq, sent_ms in ((1, 100), (1449, 330), (1449, at_ms)):
+        talk.send(sent_ms, True, ACK | PUSH, seq=seq, ack=96, payload=MSS)
+    return talk.send(401, False, ACK, seq=96, ack=1449).send(402, False, ACK, seq=96, ack=2897)
+
+
+def request_again(later_ms: float) -> Conversation:
+    talk = Conversation().handshake()
+    talk.send(100 + later_ms, False, ACK | PUSH, seq=1, ack=1, payload=95)
+    return talk.send(500, True, ACK, seq=1, ack=96, payload=MSS).acknowledge(560, 1)
+
+
+def probed() -> Conversation:
+    return Conversation().handshake().flight(0, 1).flight(1, at_ms=360)
+
+
+# The last number: what the client's question for an address took (ARP), before its first SYN left.
+SENT_AGAIN: dict[str, tuple[Conversation, float]] = {
+    **{f"the tail at {at_ms} ms": (tail_again(at_ms), 0) for at_ms in (345, 390, 399)},
+    **{f"the head after {ms} ms": (Conversation().handshake().flight(0, 1).flight(
+        0, at_ms=150 + ms).acknowledge(700, 2), 0) for ms in (298, 297.99)},
+    # RFC 6298, 5.7; the RTT of 3.2 s leaves no other timer that could have run out.
+    **{f"the head after 3 s, a SYN-ACK again at {ms} ms": (shaken(1600, syn_ack_ms=ms).flight(
+        0, 1, at_ms=4800).flight(0, at_ms=7800), 0) for ms in (2600, 0)},
+    **{f"a SYN after {syn_ms} ms, {one_way_ms} ms each way, {arp_ms} of ARP": (
+        shaken(one_way_ms, syn_ms), arp_ms) for one_way_ms, arp_ms, syn_ms in (
+            (600, 0, 1000), (600, 0, 999), (500, 0, 1000), (499, 0, 1000), (350, 400, 600),
+            (350, 400, 599), (299, 400, 600))},
+    **{f"a SYN-ACK at {syn_ack_ms} ms, a SYN at {syn_ms}": (shaken(600, syn_ms, syn_ack_ms), 0)
+       for syn_ms, syn_ack_ms in ((0, 1600), (0, 1599), (1003, 1603), (1003, 1603.5),
+                                  (1003, 1604), (990, 1598))},
+    **{f"the request after {ms} ms": (request_again(ms), 0) for ms in (197, 199)},
+    "two probes, with progress": (probed().acknowledge(420, 2).flight(2, at_ms=480).flight(
+        2, at_ms=690).acknowledge(900, 3), 0),
+    "two probes, without": (probed().flight(1, at_ms=440).acknowledge(900, 3), 0)}
+
+
 def text() -> str:
-    """A paragraph for each."""
+    """A paragraph for each, and a line for each in which segments were sent again."""
+    lines = [f"{name}: " + ", ".join(str(again.cause) for again in explain_retransmissions(
+        talk.read(), arp_ms)) for name, (talk, arp_ms) in SENT_AGAIN.items()]
     return "\n".join("".join(f"{line}\n" for line in (name, *_lines(make().read())))
-                     for name, make in EXCHANGES.items()) + "\nof the last 1000 bytes: latency " + (
-        f"{answered_again().read(response_bytes=1000).latency_ms} ms\n")
+                     for name, make in EXCHANGES.items()) + "\n".join((
+        "", f"of the last 1000 bytes: latency {answered_again().read(0, 1000).latency_ms} ms",
+        "", *lines, ""))
 
 
 def _lines(seen: Exchange) -> Iterator[str]:
