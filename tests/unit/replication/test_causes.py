@@ -187,42 +187,6 @@ def test_a_window_sweep_shows_times_and_other_figures_what_is_saved() -> None:
 
 # Raw values, and fetches that fail -------------------------------------------------------
 
-def test_a_failed_fetch_has_the_time_that_was_published() -> None:
-    found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found,
-                           analysis.read_levels(found, found.as_published, records, exact=True))
-    assert len(items) == 128
-    clean, new, failures = analysis.counts(items)
-    assert clean == 5 and failures == new + 32
-    failed = next(item for item in items if item.label == "IW 3, 3000 ms, 1000 kbit/s")
-    assert [failed.numbers_at(level)[0] for level in (1, 2)] == [None, 2200.0]
-    assert failed.agrees == (False, False, True)
-    assert analysis.by_group(found.as_published,
-                             [clean, new, failures]) == [  # type: ignore[arg-type]
-        ("code and kernel alone", failures)]
-
-
-def test_constants_of_fetches_that_never_connected_are_counted_apart() -> None:
-    """No TCP decided what a script wrote down for a failure: the count of reproduced has none."""
-    found, records = stored_fetches.raw_and_causes()
-    items = analysis.items(found,
-                           analysis.read_levels(found, found.as_published, records, exact=True))
-    constants = [item for item in items if item.constant]
-    assert len(constants) == 32
-    assert all(" 3000 ms" in item.label or " 5000 ms" in item.label for item in constants)
-    told, sentences, (tile,) = findings.replication_findings(
-        found, found.as_published, records, exact=True)
-    causes = next(each for each in told if each.name == "causes")
-    real = analysis.counts([item for item in items if not item.constant])
-    assert causes.bars == {"reproduced": real[-1], "not reproduced": 96 - real[-1]}
-    assert real[-1] == analysis.counts(items)[-1] - 32
-    assert causes.statements[0].measured.startswith("32 of 128 are what their script wrote down")
-    assert causes.statements[0].measured.endswith("32 agree with the constant, 2200 ms.")
-    assert tile.value == f"{real[-1]} of 96" and sentences[0].startswith("Of 96 published numbers")
-    cells = next(each for each in told if each.name == "cells").tables[0]
-    assert cells.column("as they measured it").count("a constant") == 32
-    assert cells.column("clean").count("a constant") == 0
-
 
 def test_points_below_a_logarithmic_axis_lie_on_it_and_a_side_without_values_has_none() -> None:
     plot = findings._plot("RTT (ms)", "saved (ms)", ["20", "50"],
