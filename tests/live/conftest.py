@@ -8,8 +8,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ import pytest
 import experiment
 from firstflight.base.command_line import run_main
 from firstflight.runs import runs
+from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed.guests import UmlEngine
 from tests.conftest import PROJECT
 from vtime.uml import find_kernel
 
@@ -90,6 +95,16 @@ def processes_with(word: str) -> list[int]:
         except OSError:
             continue  # it has ended meanwhile
     return found
+
+
+def measured(kernel: Path, folder: Path, trials: Sequence[Trial], sysctls: Mapping[str, str] = {},
+             guests: int = 1) -> dict[Trial, Record]:
+    """The record of each trial, without when it was measured; one guest takes them in order."""
+    by_id = {trial.id: trial for trial in trials}
+    seen = UmlEngine(kernel, guests).run([trial.job() for trial in trials], dict(sysctls), folder)
+    return {by_id[each.trial_id]: replace(judge_fetch(
+        by_id[each.trial_id], each.content, each.client_pcap, each.server_pcap, exact=True,
+        sysctls=sysctls), measured_at="") for each in seen}
 
 
 def unwrapped(done: subprocess.CompletedProcess[str]) -> str:

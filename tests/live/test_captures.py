@@ -46,13 +46,10 @@ def read(folder: Path) -> list[LinkDirection]:
 def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) -> None:
     shutil.copy(SMALL, tmp_path)
     plain = Ended(tmp_path, "python3", "small.py")
-    first, second = (Ended(tmp_path, "python3", "small.py", flags=("--capture",))
-                     for _ in range(2))
+    first = Ended(tmp_path, "python3", "small.py", flags=("--capture",))
     assert first.status == 0, first.err
-    # Nothing in the guest sees that it is captured, and the same packets come at the same ns.
-    assert plain.out == first.out == second.out
-    assert plain.facts()["virtual_s"] == first.facts()["virtual_s"]
-    assert (first.kept / pcapng.NAME).read_bytes() == (second.kept / pcapng.NAME).read_bytes()
+    # Nothing in the guest sees that it is captured.
+    assert plain.out == first.out and plain.facts()["virtual_s"] == first.facts()["virtual_s"]
     assert "1 of 6 directions of links did not do what was set" in first.err
     assert "netem delay 50 ms limit 1000 packets: never used" in first.err
     found = {link.sender: link for link in read(first.kept)}
@@ -79,13 +76,15 @@ def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: P
         "ip -n b addr add 10.0.0.2/24 dev b-eth0; ip -n b link set b-eth0 up\n"
         "tc qdisc add dev a-eth0 root netem delay 7ms rate 1mbit\n"
         "tc class add dev a-eth0 parent 1: classid 1:1 htb rate 1mbit 2>/dev/null\n"
-        "tcpdump -Z root -U -Q out --time-stamp-precision nano -i a-eth0 -s 128 -w seen.pcap 2>/dev/null &\n"
+        "tcpdump -Z root -U -Q out --time-stamp-precision nano -i a-eth0 -s 128 -w seen.pcap"
+        " 2>/dev/null &\n"
         "sleep 1; ping -c 5 -i 0.2 -s 1000 10.0.0.2; sleep 1; kill %1; wait\n")
     ended = Ended(tmp_path, "bash", "two.sh", flags=("--capture",))
     assert "5 received" in ended.out, ended.err
     assert "the kernel refused htb: No such file or directory" in ended.err
     capture = pcapng.read(ended.kept / pcapng.NAME)
-    chosen = capture.packets.at((capture.packets.device == 0) & (read_headers(capture).kind == IPV4))
+    chosen = capture.packets.at(
+        (capture.packets.device == 0) & (read_headers(capture).kind == IPV4))
     ours = Counter(zip(chosen.time_ns.tolist(), chosen.frame_bytes.tolist()))
     dumped = (ended.kept / "files" / "seen.pcap").read_bytes()
     theirs, place = Counter[tuple[int, int]](), 24
@@ -222,9 +221,8 @@ SCRIPTS = (
     Script("changed", "q add root netem delay 10ms; pings; q change root netem delay 30ms; pings",
            words="delay 30 ms"),
     Script("removed", "q add root netem delay 10ms; pings 2; q del root; pings 99",
-           (
-               ("a",
-                r"^netem delay 10 ms .*: removed 0\.\d+ s after it was set \(tc .*\); [1-9] packets"),)),
+           (("a", r"^netem delay 10 ms .*: removed 0\.\d+ s after it was set \(tc .*\);"
+                  r" [1-9] packets"),)),
     Script("down", "q add root netem delay 100ms; pings 30 & sleep 0.25; ip -n downa link set $D"
            " down; sleep 0.1; ip -n downa link set $D up; wait $!; pings"),
     Script("gone", "q add root netem rate 64kbit; pings 20 0.001 1000 & sleep 0.5;"
@@ -343,18 +341,6 @@ def test_mininets_links_are_told_as_they_were(tmp_path: Path) -> None:
     assert ended.status == 0 and "All 12 directions of links did what was set" in ended.err
     page = (ended.kept / "report.html").read_text()
     assert "s1-eth2" in page and "packets were still in its queue" not in page
-
-
-def test_parameters_of_plain_links_that_mininet_ignores_are_told(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(
-        "from mininet.net import Mininet\nfrom mininet.nodelib import LinuxBridge\n"
-        "net = Mininet(switch=LinuxBridge, controller=None)\n"
-        "h1, h2, s1 = net.addHost('h1'), net.addHost('h2'), net.addSwitch('s1')\n"
-        "net.addLink(h1, s1, bw=10, delay='5ms')\nnet.addLink(h2, s1)\nnet.start()\n"
-        "net.ping()\nnet.stop()\n")
-    ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
-    assert "the script gives links bw, delay, and nothing was set on any" in " ".join(
-        ended.err.split()), ended.err
 
 
 # What a command that configures has written is in force for the packets that follow its end ---

@@ -14,8 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ import pytest
 
 from tests.live.conftest import PROJECT
 from tests.live.test_commands import Ended
-from tests.running import HANGS_S, run_program
+from tests.running import HANGS_S, run_program, wait_until
 from vtime.uml import find_kernel
 
 pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
@@ -113,7 +112,6 @@ def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
                            "seq 500000; sleep 1; cat"], cwd=tmp_path, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
-        time.sleep(1)  # input that is not whole yet
         while process.stdout.readline() != b"500000\n":
             pass
         (frames,) = tmp_path.glob("commands/*/.guest/frames")
@@ -132,13 +130,10 @@ def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:
         os.write(terminal, f"{PROJECT}/run.sh --results {tmp_path} -- sh -c 'tty; cat; echo ended'"
                            " > out 2>&1 < /dev/tty & wait; echo jobs: $(jobs -s | wc -l); exit\n"
                  .encode())
-        until = time.monotonic() + HANGS_S
-        while os.waitpid(child, os.WNOHANG) == (0, 0) and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_until(lambda: os.waitpid(child, os.WNOHANG) != (0, 0), "the shell's end")
         assert "not a tty\nended\n" in (tmp_path / "out").read_text()
     finally:
-        os.kill(child, signal.SIGKILL) if time.monotonic() >= until else None
-        os.close(terminal)
+        os.close(terminal)  # which ends a shell that has not ended
 
 
 def test_mininet_s_own_command_builds_the_networks_of_topo(tmp_path: Path) -> None:
@@ -269,14 +264,13 @@ done
 """
 
 
-def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = (),
-             scripts: Iterable[str] = SCRIPTS) -> Ended:
+def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = ()) -> Ended:
     """How scripts ended in a folder, under names with this prefix."""
     folder.mkdir(parents=True)
     (folder / "network").write_text(NETWORK)
     for name, content in SCRIPTS.items():
         (folder / f"{prefix}{name}").write_text(content)
-    (folder / "all.sh").write_text(ALL.format(names=" ".join(prefix + name for name in scripts)))
+    (folder / "all.sh").write_text(ALL.format(names=" ".join(prefix + name for name in SCRIPTS)))
     return Ended(folder, "sh", "all.sh", flags=flags, results=folder.parent / f"kept-{prefix}")
 
 
@@ -297,8 +291,8 @@ def times(ended: Ended) -> bytes:
     return (ended.kept / "output.txt").read_bytes() + str(ended.facts()["virtual_s"]).encode()
 
 
-def test_ten_scripts_in_three_places(tmp_path: Path) -> None:
-    """In the third nothing is captured, and the first four of them run."""
+def test_ten_scripts_in_two_places(tmp_path: Path) -> None:
+    """And on a machine that is busy; that captures change nothing: tests/live/test_captures.py."""
     first = ended_in(tmp_path / "a", flags=("--capture",))
     assert first.status == 0 and first.out.count('"bits_per_second"') > 20, first.err
     long = tmp_path / "a folder" / "with a much longer name" / "and some more of them" / "b"
@@ -309,9 +303,6 @@ def test_ten_scripts_in_three_places(tmp_path: Path) -> None:
     packets = [(ended.kept / "capture.pcapng").read_bytes() for ended in (first, second)]
     assert len(packets[0]) > 1_000_000 and packets[0] == packets[1]
     assert shutil.which("ovs-vsctl") is None or "actions=NORMAL" in first.out
-    third = ended_in(tmp_path / "c", "c", ("--env", "SHORT=x"), scripts=[*SCRIPTS][:4])
-    printed, until = (ended.kept / "output.txt" for ended in (first, third))
-    assert third.out and printed.read_bytes().startswith(until.read_bytes())
 
 
 # ./run.sh --repeat N -- COMMAND -------------------------------------------------------
@@ -352,13 +343,6 @@ def test_runs_differ_by_their_seeds_and_the_table_has_lines_and_connections(tmp_
         assert f"out drawn {number:.0f} of 1000" in (run / "output.txt").read_text()
         assert (run / "files" / "written").exists() and not (run / "capture.pcapng").exists()
         assert json.loads((run / "command.json").read_text())["seed"] == 7 + runs.index(run)
-
-
-def test_the_same_repeats_give_the_same_table(tmp_path: Path) -> None:
-    (tmp_path / "lossy.sh").write_text(LOSSY_SCRIPT)
-    flags = ("--repeat", "2", "--env", "STATUS=0")
-    first, second = (Ended(tmp_path, "sh", "lossy.sh", flags=flags) for _ in range(2))
-    assert first.status == 0 and first.out == second.out
 
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path: Path) -> None:

@@ -93,9 +93,8 @@ def test_a_full_memory_is_told(tmp_path: Path) -> None:
 
 def test_another_seed_draws_other_numbers(tmp_path: Path) -> None:
     draws = ("python3", "-c", "import os, random; print(os.urandom(8).hex(), random.random())")
-    first, again, other = (Ended(tmp_path, *draws, flags=("--seed", seed)).out
-                           for seed in ("1", "1", "2"))
-    assert first == again != other
+    first, other = (Ended(tmp_path, *draws, flags=("--seed", seed)).out for seed in ("1", "2"))
+    assert first != other
 
 
 @pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="./install.sh --with-mininet")
@@ -150,8 +149,7 @@ def test_input_is_a_file_a_pipe_or_nothing(tmp_path: Path) -> None:
                            "cat"], cwd=tmp_path, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as slow:
         assert slow.stdin is not None and slow.stdout is not None
-        for line in (b"one\n", b"two\n"):
-            time.sleep(1)
+        for line in (b"one\n", b"two\n"):  # the second once the first has come back
             slow.stdin.write(line)
             slow.stdin.flush()
             assert slow.stdout.readline() == line
@@ -294,10 +292,9 @@ def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -
     try:
         upto("# ")
         before = int(typed("tty -s && date +%s", r"\n(\d{10})\r")[1])
-        time.sleep(5)  # nobody types
+        time.sleep(1)  # nobody types
         assert int(typed("date +%s", r"\n(\d{10})\r")[1]) - before < 60
-        typed("sleep 1000000", "1000000")
-        time.sleep(0.5)
+        typed("echo begun; sleep 1000000", r"\nbegun")
         typed("\x03", "# ")
         typed("exit 5", "of virtual time")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
@@ -407,7 +404,7 @@ CALLS = [
         "-p tcp --tcp-flags SYN SYN -j TCPMSS --set-mss 1000")),
     "iptables -t nat -A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 8080",
     "iptables-legacy -t nat -A POSTROUTING -j MASQUERADE", "iptables-legacy -t mangle -L",
-    "ip6tables -A INPUT -m limit -j ACCEPT", 
+    "ip6tables -A INPUT -m limit -j ACCEPT",
     "cd /proc/sys/net/bridge; grep 0 *-iptables && modprobe br_netfilter && grep 1 *-iptables",
     *(f"{DEVICE.format(number)} {words}" for number, words in enumerate((
         "vxlan id 1 dstport 4789", "gre local 10.0.0.1 remote 10.0.0.2",

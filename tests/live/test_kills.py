@@ -13,13 +13,13 @@ from tests.live.conftest import command, processes_with, rows, watched
 from tests.running import HANGS_S, run_program, wait_until
 
 FLAGS = ("--scenario", "zhao2019", "--rtt", "20,100,500",
-         "--bw", "256,512,1000,2000", "--iw", "3,10")
-COUNT = 3 * 4 * 2
+         "--bw", "512,2000", "--iw", "3,10")
+COUNT = 3 * 2 * 2
 
 
 def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
     """One strike of a small run; tests/kills.py makes two hundred, of larger ones."""
-    flags = (*FLAGS[:2], "--rtt", "20,200", *FLAGS[4:6])
+    flags = (*FLAGS[:2], "--rtt", "20,200", *FLAGS[4:])
     smaller = (f"from benchmarks import command\nfrom tests import kills\nkills.FLAGS = {flags}\n"
                "command.run('kills', kills.main)")
     words = ["/usr/bin/python3", "-c", smaller, "--kills", "1"]
@@ -43,14 +43,14 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
                 said += os.read(terminal, 1 << 16)
             except OSError:  # the last process of the terminal has ended
                 break
-        if not pressed and any(table.read_bytes().count(b"\n") > 5 for table in
+        if not pressed and any(table.read_bytes().count(b"\n") > 3 for table in
                                results.glob("zhao2019/*-uml/trials.csv")):
             pressed = os.write(terminal, b"\x03") == 1
     assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == 130
     # The progress bar before it ends in a carriage return.
     assert said.decode().rpartition("^C")[2].rpartition("\r\r")[2].strip().split("\r")[-1] == (
         "run.sh: interrupted; what is measured is kept, the same command resumes")
-    assert len(rows(results)) >= 5
+    assert len(rows(results)) >= 3
     wait_until(lambda: not processes_with(str(results)), "the guests to go with it")
     resumed(results)
 

@@ -70,7 +70,8 @@ MISTAKES = (
             r"pfifoa-eth0\): htb 1 Mbit/s: removed .*pfifo limit 1000\); \d packets came under"),
     Mistake("over", "q add root netem delay 10ms; q replace root handle 9: tbf rate 5mbit burst 15k"
             " latency 50ms; pings 100",
-            r"overa-eth0\): netem delay 10 ms .*: replaced by tbf 5 Mbit/s .*\(tc .*tbf rate 5mbit"),
+            r"overa-eth0\): netem delay 10 ms .*: replaced by tbf 5 Mbit/s .*\(tc .*tbf rate"
+            r" 5mbit"),
     Mistake("limit", "q add root netem delay 50ms limit 25 rate 10mbit; udp 300 0.0012",
             r"limita-eth0\): this link cannot carry its rate: 25 packets at 50 ms are 500 packets"),
     Mistake("second1", "pings 1; q add root netem delay 1s limit 100; udp 300 0.001",
@@ -126,9 +127,9 @@ def told(ended: Ended) -> str:
     fields = read_headers(capture)
     found = observe_links(capture, fields, spaces)
     conversations = find_conversations(capture, fields, found)
-    seen = [each for each in observe_connections(conversations.connections, conversations.tcp, found,
-                                      capture.data) if each] \
-        if conversations.tcp else []
+    seen = [each for each in observe_connections(
+        conversations.connections, conversations.tcp, found, capture.data)
+        if each] if conversations.tcp else []
     lines = [f"{link.name} ({link.sender}): {said}" for link in found
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
     lines += [*facts["hints"], *lines_about_commands(capture, spaces, seen, 1000),
@@ -235,21 +236,13 @@ def rates(ended: Ended) -> list[float]:
             for report in reports]
 
 
-def test_six_transfers_over_a_delay_are_alike_and_the_same_in_another_folder(
-        tmp_path: Path) -> None:
+def test_transfers_over_a_delay_are_alike(tmp_path: Path) -> None:
     """A stock kernel in real time has 386 to 477 Mbit/s; a window of 64 kB would carry 13."""
-    script = TWO.format(delay="20ms", second="", times=6, flags="")
-    ended = []
-    for name in ("a", "another folder with a longer name"):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "two.sh").write_text(script)
-        ended.append(Ended(folder, "sh", "two.sh"))
-    first, second = ended
-    assert first.status == 0, first.err
-    assert first.out.count("time=40.0 ms") == 2  # the first also waits for the address
-    assert min(rates(first)) > 300 and max(rates(first)) < 1.05 * min(rates(first)), rates(first)
-    assert rates(second) == rates(first)
+    (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=3, flags=""))
+    ended = Ended(tmp_path, "sh", "two.sh")
+    assert ended.status == 0, ended.err
+    assert ended.out.count("time=40.0 ms") == 2  # the first also waits for the address
+    assert min(rates(ended)) > 300 and max(rates(ended)) < 1.05 * min(rates(ended)), rates(ended)
 
 
 @pytest.mark.parametrize("flags", ["", "-R"])
@@ -261,6 +254,6 @@ def test_a_delay_of_one_direction_carries_as_much(tmp_path: Path, flags: str) ->
 
 def test_without_a_cost_the_packets_of_a_round_trip_arrive_at_one_moment(tmp_path: Path) -> None:
     """Why a packet costs something: the receive window does not grow."""
-    (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=3, flags=""))
+    (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=2, flags=""))
     ended = Ended(tmp_path, "sh", "two.sh", flags=("--packet-cost", "0"))
     assert ended.status == 0 and min(rates(ended)) < 30, rates(ended)

@@ -91,7 +91,7 @@ def test_limits_status_and_what_is_left_out(tmp_path: Path) -> None:
 
 yaml = pytest.importorskip("yaml")
 ACTION = yaml.safe_load((PROJECT / "action.yml").read_text())
-QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet\n"  # as YAML's | has it, several lines
+QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet --no-reasons\n"  # as YAML's | has it
 
 
 def runs(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,7 @@ def runs(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("condition", "status"), [
-    ("", 0), ("total_ms(3) - total_ms(10) < 1", 0), ("total_ms(10) > 1", 5)])
+    ("", 0), ("total_ms(10) > 1", 5)])
 def test_a_question_and_its_condition(kernel: Path, tmp_path: Path, condition: str,
                                       status: int) -> None:
     done = runs(tmp_path, question=QUESTION, fail_if=condition)

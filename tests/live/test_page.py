@@ -1,17 +1,22 @@
-"""Pages and traces in the guest: connections, streams, unused windows, and the driver on them."""
+"""Pages, traces and loads in the guest: connections, streams, windows; the driver on them."""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from firstflight.model.predict import predict
 from firstflight.runs import scenario_file
-from firstflight.runs.results.records import PASS, SKIPPED, columns_of, value_of
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
+from firstflight.study.load.record import Connections, LoadRecord, join_rows, parse_connections
+from firstflight.study.load.trial import LoadTrial, wire_bytes
+from firstflight.study.load.verify import judge_load
 from firstflight.study.page import objects
 from firstflight.study.page.record import PageRecord, read_file
 from firstflight.study.page.trial import PageTrial
@@ -22,8 +27,12 @@ from firstflight.study.trace.trial import TraceTrial
 from firstflight.study.trace.verify import judge_trace
 from firstflight.testbed.guests import UmlEngine
 from tests.golden import stored_trace
-from tests.live.conftest import Driver, rows
+from tests.live.conftest import PROJECT, Driver, rows
+from tests.running import run_program
+from tests.transfers import transfer
 from tests.unit.page import saved
+from vtime.kernel.init import RESULTS
+from vtime.uml import guest_command
 
 MADE = PageTrial(
     scenario="live", part="own", page="made", rtt_ms=50.0, bandwidth_kbps=10_000.0,
@@ -198,14 +207,141 @@ def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Pa
     assert (unmodified.lost_segments or 0) > (validated.lost_segments or 0) > 0
 
 
-def test_the_driver_measures_a_trace_twice_alike(drive: Driver, results: Path) -> None:
-    tables = []
-    for _ in range(2):
-        done = drive("--scenario", "handley1999_memory", "--no-figures", "--fresh",
-                     "--full")
-        assert done.returncode == 0, done.stderr
-        assert "traces: 4 pass" in done.stdout and "ssthresh was increased" in done.stdout
-        with (results / "handley1999_memory" / "latest" / "trials.csv").open(newline="") as file:
-            tables.append([{key: value for key, value in row.items() if key != "measured_at"}
-                           for row in csv.DictReader(file)])
-    assert tables[0] == tables[1] and len(tables[0]) == 4
+def test_the_driver_measures_traces(drive: Driver, results: Path) -> None:
+    """That they come out alike again: tests/live/test_cluster.py."""
+    done = drive("--scenario", "handley1999_memory", "--no-figures", "--full")
+    assert done.returncode == 0, done.stderr
+    assert "traces: 4 pass" in done.stdout
+    assert [row["verdict"] for row in rows(results, "handley1999_memory")] == ["pass"] * 4
+
+
+# Loads in the guest --------------------------------------------------------------------
+
+LOAD = LoadTrial(
+    scenario="live", part="live", window="10", clients="iw10*0.5@100ms+iw10*0.5@100ms",
+    bandwidth_kbps=10_000, rtt_ms=100, queue_packets=83, queue_bdp=1, queue="droptail", load=0.5,
+    connections=1, response_bytes=20_000, sizes="fixed", initrwnd=100, congestion_control="cubic",
+    paced=False, access_queue_packets=50, servers=2, duration_s=15, warmup_s=3, cooldown_s=2,
+    repeat=1, seed=1)
+FULL = replace(LOAD, load=0.99, queue_packets=5, duration_s=7)
+LOADS = {"half": LOAD, "again": replace(LOAD, repeat=2), "full": FULL,
+         "free": replace(FULL, queue_packets=10_000),
+         "quiet": replace(LOAD, load=0.02, duration_s=60)}
+
+
+class Loaded(NamedTuple):
+    record: LoadRecord
+    connections: Connections  # all of them
+    files: Mapping[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def loads(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loaded]:
+    """By two guests side by side."""
+    names = {trial.id: name for name, trial in LOADS.items()}
+    return {names[seen.trial_id]: Loaded(judge_load(LOADS[names[seen.trial_id]], seen)[0],
+                                         parse_connections(join_rows(seen.files)), seen.files)
+            for seen in UmlEngine(kernel, 2).run([trial.job() for trial in LOADS.values()], {},
+                                                 tmp_path_factory.mktemp("guest") / "run")}
+
+
+def test_the_load_is_what_was_asked_and_the_link_carries_it(loads: dict[str, Loaded]) -> None:
+    half, same = loads["half"], loads["again"]
+    record = half.record
+    assert (record.verdict, record.verdict_reason) == (PASS, "")
+    mean, sigma = LOAD.expected_arrivals
+    assert record.arrivals is not None and abs(record.arrivals - mean) < 3 * sigma
+    # The link's own counter: what was offered, to what lies in it at both ends of the time.
+    assert record.utilisation == pytest.approx(record.offered_load, abs=0.01)
+    assert record.utilisation == pytest.approx(0.5, abs=3 * 0.5 * sigma / mean + 0.01)
+    assert (record.failed, record.unfinished, record.drops) == (0, 0, 0)
+    assert (record.seen_initcwnd, record.seen_first_flight, record.wire_first_flight) == (
+        "10", "10", "10")
+    # The same seed again, in another guest: the same to the last connection.
+    assert half.connections.total_ms.tobytes() == same.connections.total_ms.tobytes()
+    assert replace(same.record, trial=LOAD) == record
+
+
+def test_wire_bytes_are_those_of_the_wire(loads: dict[str, Loaded]) -> None:
+    """The bottleneck's own counter against the formula that offered load is counted by."""
+    everything = loads["half"].connections
+    *_, last = loads["half"].files["bottleneck.csv"].decode().splitlines()
+    carried, finished = int(last.split(",")[1]), len(everything.ended("ok"))
+    # Less a last acknowledgement or two, or more by what lies open at the end.
+    assert finished > 100
+    assert -2 * 66 <= carried - finished * wire_bytes(20_000) <= (
+        len(everything) - finished) * wire_bytes(20_000)
+
+
+def test_an_empty_link_takes_what_the_model_says(loads: dict[str, Loaded]) -> None:
+    """A connection that meets no other takes the closed form, to the millisecond."""
+    head = len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n")
+    predicted = predict(transfer(
+        rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=1e9, initcwnd=10, initrwnd=100,
+        response_bytes=20_000 + head, request_bytes=35)).total_ms
+    record, connections, _ = loads["quiet"]
+    assert record.p50_ms == pytest.approx(predicted, abs=1.0)
+    assert record.p10_ms == pytest.approx(record.p50_ms, abs=1.0)
+    assert len(connections) > 5
+
+
+def test_an_overloaded_network_does_not_slow_the_arrivals(loads: dict[str, Loaded]) -> None:
+    record, jammed, _ = loads["full"]
+    free = loads["free"].connections
+    assert free.arrival_s.tobytes() == jammed.arrival_s.tobytes()
+    assert (record.drop_percent or 0) > 5
+    assert jammed.retransmission_percent > free.retransmission_percent == 0
+    # What leaves the link is what the servers sent less what it dropped: nothing is invented.
+    assert (record.utilisation or 0) <= 1.0
+
+
+def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) -> None:
+    short = replace(LOAD, duration_s=10, warmup_s=1, cooldown_s=1, servers=1)
+    (tmp_path / "trial.json").write_text(json.dumps(short.job()))
+    (tmp_path / "command.json").write_text(json.dumps(
+        ["/usr/bin/python3", "-c", KILLING, RESULTS]))
+    done = run_program(guest_command(kernel), cwd=tmp_path)
+    assert (tmp_path / "status").read_text() == "0\n", done.stdout[-800:]
+    observation = json.loads((tmp_path / "observation.json").read_text())
+
+    class Killed:
+        trial_id, content, client_pcap, server_pcap = short.id, observation, b"", b""
+        files = {name: (tmp_path / place).read_bytes()
+                 for name, place in observation["files"].items()}
+
+    record, _ = judge_load(short, Killed())
+    everything = parse_connections(join_rows(Killed.files))
+    assert observation["ended_servers"] == [1]
+    assert not record.ok and record.verdict == FAIL and "died" in record.error
+    late = everything.select(everything.arrival_s > 5.5)
+    assert len(late.ended("ok")) == 0 and len(late.ended("failed")) > 50
+    # Those that it did answer took what a transfer takes.
+    assert everything.ended("ok").total_ms.min() > 300
+
+
+KILLING = """
+import json, sys, threading
+from pathlib import Path
+from firstflight.testbed.worker.load import LoadBench
+folder = Path(sys.argv[1])
+trial = json.loads((folder / "trial.json").read_text())
+bench = LoadBench(folder, Path.cwd(), {}, lambda: None)
+bench.prepare(trial)
+threading.Timer(5, bench.servers[0].process.kill).start()
+observation = {}
+bench.measure(trial, observation)
+bench.add_recorded(observation)
+(folder / "observation.json").write_text(json.dumps(observation))
+bench.close()
+"""
+
+
+def test_the_driver_measures_single_cells_of_a_load(drive: Driver, results: Path) -> None:
+    done = drive(str(PROJECT / "tests/golden/load/small.toml"), "--load", "0.5", "--iw", "10",
+                 "--repeat", "1", "--no-figures")
+    assert done.returncode == 0, done.stderr
+    measured = rows(results, "small")
+    assert [(row["window"], row["load"], row["verdict"]) for row in measured] == [
+        ("10", "0.5", "pass")] * 2
+    assert measured[0]["arrivals"] in done.stdout
+    assert len(list((results / "small").glob("*-uml/files/*connections.csv.gz"))) == 2

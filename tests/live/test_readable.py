@@ -74,16 +74,18 @@ def note(way, content):
 
 for number, path in enumerate(sys.argv[1:]):
     folder, name = os.path.split(path)
-    roots = ("", again, self_root, init_root, from_cwd, bound, bound_again, over, "link-again", "link",
-             "/proc/1/root", "/proc/self/root", f"/proc/{os.getppid()}/root", "/proc/1/cwd/../../..",
-             "." + "/.." * 20, "/run/first-flight/../..", "/usr/local/../..", "/etc/../", "/mnt", "/usr")
+    roots = ("", again, self_root, init_root, from_cwd, bound, bound_again, over, "link-again",
+             "link", "/proc/1/root", "/proc/self/root", f"/proc/{os.getppid()}/root",
+             "/proc/1/cwd/../../..", "." + "/.." * 20, "/run/first-flight/../..",
+             "/usr/local/../..", "/etc/../", "/mnt", "/usr")
     for root in roots:
         attempt(f"path {root}", root + path)
     for options in (folder, path, f"{folder}/.", f"/usr/..{folder}", f"/proc/self/root{folder}",
-                    f"/proc/self/cwd/../../../../../../../../../..{folder}", f"/proc/1/root{folder}"):
+                    "/proc/self/cwd" + "/.." * 10 + folder, f"/proc/1/root{folder}"):
         attempt("hostfs " + options, f"{mount(b'hostfs', os.fsencode(options))}/{name}")
     attempt("bind", f"{mount(None, None, 4096, os.fsencode(again + folder))}/{name}")
-    attempt("overlay", f"{mount(b'overlay', os.fsencode('lowerdir=' + again + folder + ':/usr/share'))}/{name}")
+    lower = os.fsencode("lowerdir=" + again + folder + ":/usr/share")
+    attempt("overlay", f"{mount(b'overlay', lower)}/{name}")
     os.symlink(again + path, f"link{number}")
     attempt("link", f"link{number}")
     try:
@@ -124,9 +126,12 @@ class Place:
             kernels = cache / "first-flight" / "kernel"
             shutil.copytree(kernel.parent, kernels / kernel.parent.name)
             (kernels / kernel.parent.name.partition("-")[0]).symlink_to(kernel.parent.name)
+            (self.path / "bytecode").mkdir()
             subprocess.run(["chown", "-R", f"{uid}:{uid}", str(self.path)], check=True)
         self.environment = {**os.environ, "HOME": str(self.home),
                             "XDG_CACHE_HOME": str(cache.expanduser())}
+        if uid != os.geteuid():  # who cannot write to the cache of byte code would compile it anew
+            self.environment["PYTHONPYCACHEPREFIX"] = str(self.path / "bytecode")
 
     def ran(self, *words: str, folder: Path | None = None, flags: tuple[str, ...] = (),
             **environment: str) -> subprocess.CompletedProcess[str]:
@@ -228,7 +233,8 @@ from mininet.net import Mininet
 net = Mininet(controller=None)
 one, two = (net.addHost(name, privateDirs=["/var/log"]) for name in ("h1", "h2"))
 one.cmd("echo private > /var/log/own")
-print(one.cmd("cat /var/log/own"), two.cmd("cat /var/log/own; mount -t tmpfs none /mnt && echo yes"))
+print(one.cmd("cat /var/log/own"))
+print(two.cmd("cat /var/log/own; mount -t tmpfs none /mnt && echo yes"))
 net.stop()
 """
 

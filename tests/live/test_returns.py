@@ -104,7 +104,8 @@ def test_a_capture_is_no_larger_than_it_may_be(work: Path) -> None:
         FORGE + "with open(at['/'] + '/capture.pcapng', 'wb') as f: f.truncate(200_000_000)")
     ended = Ended(work, "python3", "forge.py", flags=("--capture", "1M"))
     assert (ended.kept / "capture.pcapng").stat().st_size < 1_100_000
-    assert "the guest wrote more than --capture allows" in ended.err and "Traceback" not in ended.err
+    assert "the guest wrote more than --capture allows" in ended.err
+    assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize("forged", ["os.mkdir(at['/'] + '/capture.pcapng')", ""])
@@ -299,8 +300,8 @@ def test_a_long_wait_takes_few_rounds_and_is_not_late(folder: Path) -> None:
 
 
 def test_many_short_waits_take_few_rounds(folder: Path) -> None:
-    found = spun(folder, 20, 0.1, *ASKS, "clock")
-    for kind in ASKS:
+    found = spun(folder, 20, 0.1, "select", "mn", "clock")
+    for kind in ("select", "mn"):
         rounds, late_s = found[kind]
         assert rounds < 120_000 and 0 <= late_s < 0.0015, (kind, rounds, late_s)
     assert found["clock"][0] < 300_000 and 0 <= found["clock"][1] < 0.0015

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -89,19 +86,16 @@ def test_nginx_speaks_http_2_and_resumes(drive: Driver, results: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide a program")
 def test_where_nginx_is_missing_its_trials_are_skipped(results: Path, kernel: Path) -> None:
-    def without_nginx(*flags: str) -> subprocess.CompletedProcess[str]:
-        hidden = "mount --bind /dev/null /usr/sbin/nginx; exec \"$@\""
-        return run_program(["unshare", "--mount", "sh", "-c", hidden, "sh",
-                            *command(results, *NETWORK, *flags)])
-    done = without_nginx("--server", "builtin,nginx")
+    hidden = "mount --bind /dev/null /usr/sbin/nginx; exec \"$@\""
+    done = run_program(["unshare", "--mount", "sh", "-c", hidden, "sh",
+                        *command(results, *NETWORK, "--server", "builtin,nginx")])
     assert done.returncode == 0 and "1 of 2 trials do not count:" in done.stdout
     assert "- skipped: nginx is missing: ./install.sh --with-nginx brings it" in done.stdout
     assert sorted(row["verdict"] for row in rows(results, "own")) == ["pass", "skipped"]
-    assert without_nginx("--server", "nginx").returncode == errors.CANNOT
 
 
 def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder: Path) -> None:
-    """curl trusts the root that is named, and the name that the certificate is issued for."""
+    """curl trusts the name that the certificate is issued for; other roots: test_tls.py."""
     files = certificates.make_chain(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
     flags = own(folder, WHOLE, "tls/chain.pem", "tls/key.pem")
     done = drive(*flags, "--ca", str(files.root))
@@ -109,28 +103,15 @@ def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder
     (row,) = rows(results, "own")
     # Without TCP_NODELAY the second of its two writes waits for an acknowledgement (Nagle).
     assert int(row["flight_bytes"]) > 4000 and row["handshake_round_trips"] == "2"
-    wrong = drive(*flags, "--ca", "/etc/ssl/certs/ca-certificates.crt")
-    assert wrong.returncode == errors.FAILED
-    assert re.search("curl 60: SSL certificate (problem|OpenSSL verify result)", unwrapped(wrong))
     named = drive(*flags, "--ca", str(files.root), "--server-name", "example.org")
     assert named.returncode == errors.FAILED
     assert "curl 60: SSL: no alternative" in unwrapped(named)
-    given = drive(*own(folder, WHOLE, "{chain}", "{key}"), "--chain", "14000")
-    assert given.returncode == 0, given.stdout + given.stderr
-    (row,) = rows(results, "own")
-    assert int(row["flight_bytes"]) > 14000
-    agreed = drive(*own(folder, WHOLE, "{chain}", "{key}"), "--chain", "4000", "--http", "2")
-    assert agreed.returncode == errors.FAILED
-    assert "the server agreed to no other (ALPN), expected 2" in unwrapped(agreed)
-
-
-def test_an_expired_certificate_is_said(drive: Driver, folder: Path,
-                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificates, "VALID", timedelta(hours=-1))
-    files = certificates.make_chain(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
-    done = drive(*own(folder, WHOLE, "tls/chain.pem", "tls/key.pem"), "--ca", str(files.root))
-    assert done.returncode == errors.FAILED
-    assert "certificate has expired" in unwrapped(done)
+    given = drive(*own(folder, WHOLE, "{chain}", "{key}"), "--chain", "14000", "--http", "1.1,2")
+    assert given.returncode == errors.FAILED
+    assert "the server agreed to no other (ALPN), expected 2" in unwrapped(given)
+    one, two = rows(results, "own")
+    assert (one["http"], one["ok"], two["ok"]) == ("1.1", "true", "false")
+    assert int(one["flight_bytes"]) > 14000
 
 
 HALF = """self.send_response(200)
@@ -141,11 +122,6 @@ HALF = """self.send_response(200)
         os._exit(3)"""
 BUSY = """self.send_error(503)
         print("out of memory", file=sys.stderr, flush=True)"""
-OTHERS = """self.send_response(200)
-        body = os.urandom(30000)
-        self.send_header("Content-Length", "30000")
-        self.end_headers()
-        self.wfile.write(body)"""
 
 
 @pytest.mark.parametrize(("do", "words"), [
@@ -162,12 +138,6 @@ def test_what_a_server_does_wrong_is_said(drive: Driver, results: Path, folder: 
     kept = list(results.glob("own/*/files/*-server.log"))
     assert not kept if "29999" in words else any(
         "out of memory" in each.read_text() for each in kept)
-
-
-def test_repeats_that_differ_are_no_repeats(drive: Driver, results: Path, folder: Path) -> None:
-    done = drive(*own(folder, OTHERS), "--repeat", "2")
-    assert done.returncode == errors.FAILED and "as it came at first" in unwrapped(done)
-    assert [row["ok"] for row in rows(results, "own")] == ["true", "false"]
 
 
 @pytest.mark.parametrize(("words", "says"), [
@@ -206,7 +176,8 @@ def test_tls_is_measured_as_the_model_says(drive: Driver, results: Path) -> None
     fits = 12_566 if newer_openssl() else 12_588  # Debian 13, Debian 12
     chains = ("4000", str(fits), str(fits + 1))
     done = drive("--rtt", "100", "--bw", "100000", "--iw", "3,10", "--size", "10000", "--client",
-                 "curl", "--chain", ",".join(chains), "--resumed", "0,1", "--no-figures")
+                 "curl", "--chain", ",".join(chains), "--resumed", "0,1", "--no-reasons",
+                 "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
     found = {(row["initcwnd"], row["chain_bytes"], row["resumed"]): row
              for row in rows(results, "own")}
@@ -220,7 +191,7 @@ def test_tls_is_measured_as_the_model_says(drive: Driver, results: Path) -> None
 def test_repeats_are_identical(drive: Driver, results: Path) -> None:
     """But for those of ECDSA, whose signatures differ in length."""
     done = drive("--rtt", "50", "--bw", "10000", "--iw", "10", "--client", "curl", "--chain",
-                 "16000", "--signature", "ed25519,rsa2048", "--repeat", "3", "--no-figures")
+                 "16000", "--signature", "ed25519,rsa2048", "--repeat", "2", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
     times = {(row["signature"], row["appconnect_ms"], row["first_byte_ms"], row["total_ms"])
              for row in rows(results, "own")}
@@ -234,13 +205,16 @@ needs = pytest.mark.skipif(not IS_HERE, reason=system.MISSING)
 
 
 @needs
-@pytest.mark.parametrize(("signature", "chain", "intermediates"), [
-    ("mldsa65", "16598", "2"), ("slhdsa128s", "16314", "1"), ("ed25519", "12588,12566,12567", "0")])
+@pytest.mark.parametrize(("signature", "chain", "intermediates", "key_share"), [
+    ("mldsa65", "16598", "2", "x25519,x25519mlkem768"), ("slhdsa128s", "16314", "1", "x25519"),
+    ("ed25519", "12588,12566,12567", "0", "x25519")])
 def test_what_openssl_3_5_sends_is_measured_as_the_model_says(
-        drive: Driver, results: Path, signature: str, chain: str, intermediates: str) -> None:
+        drive: Driver, results: Path, signature: str, chain: str, intermediates: str,
+        key_share: str) -> None:
     done = drive("--rtt", "100", "--bw", "10000", "--iw", "3,10", "--size", "10000", "--signature",
                  signature, "--chain", chain, "--intermediates", intermediates, "--key-share",
-                 "x25519,x25519mlkem768", "--system", "debian13", "--repeat", "2", "--no-figures")
+                 key_share, "--system", "debian13", "--repeat", "2", "--no-reasons",
+                 "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
     found = rows(results, "own")
     assert all(row["verdict"] == "pass" and row["model_appconnect_ms"] for row in found)
@@ -262,9 +236,6 @@ def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
     assert {(row["system"], row["verdict"]) for row in rows(results, "own")} == {
         ("here", "pass"), ("debian13", "skipped")}
     assert system.MISSING in unwrapped(done)
-    done = drive("chou2026_mldsa", "--no-figures", "--full")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 of 137 trials verified" in done.stdout and "no table: its 45 trials" in done.stdout
 
 
 @needs

@@ -1,6 +1,7 @@
-"""The commands that --users prints, and each line of docs/QUESTIONS.md's table, as they are typed: on
-default routes as DHCP and router advertisements make them, read back from the kernel, and seen on
-the wire by --probe.
+"""The commands that --users prints, and each line of docs/QUESTIONS.md's table, as typed.
+
+On default routes as DHCP and router advertisements make them, read back from the kernel, and seen
+on the wire by --probe.
 
 Two hosts in namespaces of this machine's kernel, as the guest's has no IPv6. Programs that keep a
 window come from Debian's packages, unpacked in a folder of the test's own: none is installed here.
@@ -13,7 +14,6 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +22,7 @@ import pytest
 
 from firstflight.study.users import window_commands as commands
 from tests.conftest import PROJECT
-from tests.running import HANGS_S, run_program
+from tests.running import run_program, wait_until
 
 GATEWAY, SERVER, CLIENT = "192.0.2.1", "192.0.2.5", "203.0.113.1"
 GATEWAY6, SERVER6, CLIENT6 = "fe80::1", "2001:db8::5", "2001:db8:1::1"
@@ -46,7 +46,7 @@ class Host:
             ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
              "bash", "-c", "mount -t tmpfs none /run && mount -t sysfs -o ro none /sys"
              " && mount --bind /dev/null /etc/resolv.conf"  # no name is waited for: nobody answers
-             " && echo ready && sleep 600"], stdout=subprocess.PIPE, text=True)
+             " && echo ready && sleep infinity"], stdout=subprocess.PIPE, text=True)
         stack.callback(self._end)
         assert self.holder.stdout is not None and self.holder.stdout.readline() == "ready\n"
         children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children")
@@ -68,15 +68,12 @@ class Host:
     def start(self, script: str) -> None:
         subprocess.Popen(self.entering(f"exec {script} >> /run/log 2>&1"), cwd=PROJECT)
 
-    def until(self, script: str, holds: Callable[[str], object]) -> str:
-        """What a command prints once it holds."""
-        deadline = time.monotonic() + HANGS_S
-        while True:
-            out = self.sh(script)
-            if holds(out):
-                return out
-            assert time.monotonic() < deadline, f"{script}: {out}\n{self.sh('cat /run/log')}"
-            time.sleep(0.1)
+    def until(self, script: str, holds: Callable[[str], object]) -> None:
+        """Waits for what a command prints."""
+        try:
+            wait_until(lambda: holds(self.sh(script)), script)
+        except AssertionError:
+            raise AssertionError(f"{script}: {self.sh(script)}\n{self.sh('cat /run/log')}")
 
 
 @pytest.fixture
@@ -219,8 +216,8 @@ def advertising(router: Host) -> None:
     router.sh(f"ip addr del {GATEWAY}/24 dev lan0")
     networkd(router,
              f"[Match]\nName=lan0\n[Network]\nAddress={GATEWAY}/24\nAddress=2001:db8::1/64\n"
-             "DHCPServer=yes\nIPv6SendRA=yes\nIPv6AcceptRA=no\nKeepConfiguration=yes\n[DHCPServer]\n"
-             "EmitRouter=yes\n[IPv6Prefix]\nPrefix=2001:db8::/64")
+             "DHCPServer=yes\nIPv6SendRA=yes\nIPv6AcceptRA=no\nKeepConfiguration=yes\n"
+             "[DHCPServer]\nEmitRouter=yes\n[IPv6Prefix]\nPrefix=2001:db8::/64")
 
 
 def lines_of(section: str) -> str:
