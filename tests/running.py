@@ -6,11 +6,15 @@ does HANGS_S end the test: no machine, however busy, takes as long.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 HANGS_S = 1800.0
@@ -29,3 +33,17 @@ def wait_until(condition: Callable[[], object], awaited: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"waited {HANGS_S:g} s for {awaited}"
         time.sleep(0.02)
+
+
+mounts_a_disk = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+
+
+@contextmanager
+def small_disk(folder: Path, options: str) -> Iterator[None]:
+    """A disk of its own in a folder, which becomes empty; options: of tmpfs, as size=1m."""
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -29,11 +29,9 @@ from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.spaces import NamespaceNames
 from tests.live.conftest import PROJECT
-from tests.live.test_commands import Ended
-from vtime.uml import find_kernel
+from tests.live.commands import Ended, needs_commands
 
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 SMALL = PROJECT / "tests" / "golden" / "capture" / "small.py"
 
 

@@ -21,13 +21,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.commands import Ended, begun, kept_of, needs_commands, typed
 from tests.live.conftest import PROJECT
-from tests.live.test_commands import Ended
 from tests.running import HANGS_S, run_program, wait_until
-from vtime.uml import find_kernel
 
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 PROGRAMS = ("iperf", "iperf3", "ping", "wget", "curl", "nc", "nginx", "tcpdump", "killall", "brctl")
 # What a host types, and what has to come back.
 TYPED = {
@@ -100,21 +98,18 @@ def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Pat
 
 def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        done = run_program([PROJECT / "run.sh", "--results", tmp_path, "--", "sh", "-c",
-                            "sleep 5; head -c 4; sleep 5; echo ends"],
+        done = run_program(typed(tmp_path, "sh", "-c", "sleep 5; head -c 4; sleep 5; echo ends"),
                            cwd=tmp_path, stdin=endless.stdout, text=False)
         endless.kill()
     assert (done.returncode, done.stdout) == (0, b"y\ny\nends\n"), done.stderr
 
 
 def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
-    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", "sh", "-c",
-                           "seq 500000; sleep 1; cat"], cwd=tmp_path, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
+    with begun(tmp_path, "sh", "-c", "seq 500000; sleep 1; cat",
+               stdin=subprocess.PIPE) as process:
         while process.stdout.readline() != b"500000\n":
             pass
-        (frames,) = tmp_path.glob("commands/*/.guest/frames")
+        (frames,) = tmp_path.glob("results/commands/*/.guest/frames")
         found = frames.stat()
         process.stdin.close()
         assert process.wait(HANGS_S) == 0
@@ -140,7 +135,7 @@ def test_mininet_s_own_command_builds_the_networks_of_topo(tmp_path: Path) -> No
     """As the docstring of topo.py has it."""
     (line,) = re.findall(r"^    \./run\.sh -- (.*)$",
                          (PROJECT / "topo.py").read_text(), re.MULTILINE)
-    done = run_program([str(PROJECT / "run.sh"), "--results", str(tmp_path), "--", *line.split()])
+    done = run_program(typed(tmp_path, *line.split()))
     assert done.returncode == 0 and "0% dropped (2/2 received)" in done.stderr, done.stderr
 
 
@@ -347,21 +342,17 @@ def test_runs_differ_by_their_seeds_and_the_table_has_lines_and_connections(tmp_
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path: Path) -> None:
     """It comes as soon as a run has ended; there are far too many to have all ended by then."""
-    with subprocess.Popen(
-            [str(PROJECT / "run.sh"), "--results", str(tmp_path / "results"), "--repeat", "500",
-             "--jobs", "2", "--", "sh", "-c", "sleep 1; echo number $(date +%N)"],
-            cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True) as running:
-        assert running.stderr is not None and running.stdout is not None
+    with begun(tmp_path, "sh", "-c", "sleep 1; echo number $(date +%N)",
+               flags=("--repeat", "500", "--jobs", "2")) as running:
         ended = 0
         while ended < 2:  # whichever ends first
             told = running.stderr.readline()
             assert told, "it ended before"
-            ended += " of 500: seed " in told
+            ended += b" of 500: seed " in told
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate()
+        out, err = (text.decode() for text in running.communicate())
     assert running.returncode == 130 and "of 500 runs had ended" in err
-    (kept,) = (tmp_path / "results" / "commands").iterdir()
+    kept = kept_of(tmp_path)
     stored = json.loads((kept / "spread.json").read_text())
     assert 2 <= stored["runs"] < 500 and stored["requested"] == 500
     assert out.startswith(f"{stored['runs']} runs, seeds {stored['seeds'][0]} to ")

@@ -10,18 +10,16 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.live.commands import Ended, begun, kept_of, needs_commands, typed
 from tests.live.conftest import PROJECT
-from tests.running import HANGS_S, run_program
-from vtime.uml import find_kernel
+from tests.running import HANGS_S, mounts_a_disk, run_program, small_disk
 
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 PLAIN = """\
 from mininet.link import TCLink
 from mininet.net import Mininet
@@ -37,26 +35,6 @@ hosts[1].cmd("iperf3 -s -D")
 print(hosts[0].cmd("iperf3 -c 10.0.0.2 -t 2"))
 net.stop()
 """
-
-
-class Ended:
-    """How a command ended: its status, what it printed, and what is kept of it."""
-
-    def __init__(self, folder: Path, *words: str, flags: tuple[str, ...] = (),
-                 given: bytes = b"", results: Path | None = None) -> None:
-        """given: through a pipe, whose end may come whenever the machine gets to it; else none."""
-        results = results or folder / "results"
-        self.done = subprocess.run(
-            [str(PROJECT / "run.sh"), "--results", str(results), *flags, "--", *words],
-            cwd=folder, **({"input": given} if given else {"stdin": subprocess.DEVNULL}),
-            capture_output=True, timeout=HANGS_S, check=False)
-        self.status = self.done.returncode
-        self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
-        self.kept = max((results / "commands").iterdir())
-
-    def facts(self) -> dict[str, object]:
-        facts: dict[str, object] = json.loads((self.kept / "command.json").read_text())
-        return facts
 
 
 def test_a_plain_script_runs_and_prints_the_same_bytes_twice(tmp_path: Path) -> None:
@@ -142,13 +120,9 @@ def test_input_is_a_file_a_pipe_or_nothing(tmp_path: Path) -> None:
     assert Ended(tmp_path, "cat", given=b"one\ntwo\n").out == "one\ntwo\n"
     (tmp_path / "input").write_text("a file\n")
     with (tmp_path / "input").open() as file:
-        done = run_program([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
-                            "cat"], cwd=tmp_path, stdin=file, text=False)
+        done = run_program(typed(tmp_path / "r", "cat"), cwd=tmp_path, stdin=file, text=False)
     assert done.stdout == b"a file\n"
-    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
-                           "cat"], cwd=tmp_path, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as slow:
-        assert slow.stdin is not None and slow.stdout is not None
+    with begun(tmp_path, "cat", stdin=subprocess.PIPE) as slow:
         for line in (b"one\n", b"two\n"):  # the second once the first has come back
             slow.stdin.write(line)
             slow.stdin.flush()
@@ -240,10 +214,7 @@ while True: time.sleep(0.1)
 def test_who_stops_a_command_gets_what_it_wrote(signals: tuple[int, ...], status: int, why: str,
                                                 tmp_path: Path) -> None:
     """The first Ctrl-C is the command's, which may go on."""
-    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "r"), "--",
-                           "python3", "-c", CATCHING], cwd=tmp_path, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
+    with begun(tmp_path, "python3", "-c", CATCHING) as process:
         assert process.stdout.readline() == b"up\n"
         for number in signals[:-1]:
             process.send_signal(number)
@@ -251,7 +222,7 @@ def test_who_stops_a_command_gets_what_it_wrote(signals: tuple[int, ...], status
         process.send_signal(signals[-1])
         assert process.wait(HANGS_S) == status
         assert f"run.sh: {why}\n" in process.stderr.read().decode()
-    (kept,) = (tmp_path / "r" / "commands").iterdir()
+    kept = kept_of(tmp_path)
     assert (kept / "files" / "so_far").read_text() == "1 2 3"
     assert json.loads((kept / "command.json").read_text())["status"] == status
 
@@ -303,81 +274,23 @@ def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -
 
 
 def test_what_is_killed_leaves_its_output_and_the_next_one_removes_the_rest(tmp_path: Path) -> None:
-    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(tmp_path / "results"), "--",
-                           "sh", "-c", "while :; do echo line; sleep 1; done"], cwd=tmp_path,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
+    with begun(tmp_path, "sh", "-c", "while :; do echo line; sleep 1; done") as process:
         for _ in range(3):
             assert process.stdout.readline() == b"line\n"
         process.kill()
-    (killed,) = (tmp_path / "results" / "commands").iterdir()
+    killed = kept_of(tmp_path)
     assert (killed / ".guest").exists() and b"out line" in (killed / "output.txt").read_bytes()
     assert Ended(tmp_path, "true").status == 0
     assert not list(tmp_path.rglob(".guest")) and (killed / "output.txt").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@mounts_a_disk
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "small", str(tmp_path / "results")],
-                   check=True)
-    try:
-        done = run_program([str(PROJECT / "run.sh"), "--results", str(tmp_path / "results"),
-                            "--", "seq", "1000000"], cwd=tmp_path, stdin=subprocess.DEVNULL)
-    finally:
-        subprocess.run(["umount", str(tmp_path / "results")], check=True)
+    with small_disk(tmp_path / "results", "size=2m"):
+        done = run_program(typed(tmp_path / "results", "seq", "1000000"), cwd=tmp_path,
+                           stdin=subprocess.DEVNULL)
     assert done.returncode == 1 and "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-HOSTILE = """
-import os, socket
-def tries(what, does):
-    try:
-        print(what, "WENT", does())
-    except Exception as error:
-        print(what, "refused", type(error).__name__)
-tries("home", lambda: open({secret!r}).read())
-for path in {private!r}:
-    tries(path, lambda: open(path).read())
-tries("results", lambda: open({results!r}).read())
-tries("agent", lambda: os.environ["SECRET_KEY"])
-tries("network", lambda: socket.create_connection(({address!r}, {port}), 2))
-os.system("mkdir -p /h; mount -t hostfs none /h -o /")
-tries("outside", lambda: open("/h" + {outside!r}, "w").write("x"))
-tries("outside again", lambda: open("/h" + {secret!r}).read())
-tries("process", lambda: os.kill({pid}, 0))
-print("done")
-"""
-
-
-def test_a_hostile_command_reads_no_secret_and_reaches_nothing(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "secret").write_text("secret")
-    work = home / "work"
-    work.mkdir()
-    (tmp_path / "outside").write_text("untouched")
-    private = [str(path) for path in sorted(Path("/etc").rglob("*"))
-               if path.is_file() and not path.is_symlink() and not path.stat().st_mode & 0o004]
-    assert "/etc/shadow" in private
-    with subprocess.Popen([sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"],
-                          cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
-        assert server.stdout is not None
-        port = int(server.stdout.readline().split(b"port ")[1].split()[0])
-        (work / "hostile.py").write_text(HOSTILE.format(
-            secret=str(home / "secret"), results=str(PROJECT / "results" / ".gitkeep"),
-            address="127.0.0.1", port=port, outside=str(tmp_path / "outside"),
-            pid=server.pid, private=private))
-        os.environ["SECRET_KEY"] = "secret"
-        try:
-            ended = Ended(work, "python3", "hostile.py")
-        finally:
-            del os.environ["SECRET_KEY"]
-            server.kill()
-    assert ended.status == 0 and ended.out.endswith("done\n"), ended.err
-    assert "WENT" not in ended.out and "secret" not in ended.out.replace("secrets", ""), ended.out
-    assert (tmp_path / "outside").read_text() == "untouched"
 
 
 # What public experiments ask of the kernel for commands, each once --------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,7 +14,7 @@ from firstflight.runs import runs
 from firstflight.study import registry
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
-from tests.running import run_program
+from tests.running import mounts_a_disk, run_program, small_disk
 from vtime import uml
 
 # At 56 kbit/s timers send probes and segments again.
@@ -82,12 +81,10 @@ def test_values_outside_the_scenario_are_measured_of_wget_too(drive: Driver, res
     assert abs(float(row["seen_bandwidth_kbps"]) - 1234) < 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@mounts_a_disk
 def test_a_disk_that_fills_up_is_no_failed_trial(small: Path, results: Path) -> None:
     """Wherever it happens first: in a guest's folder, a capture, or the records."""
-    results.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=36k", "tmpfs", str(results)], check=True)
-    try:
+    with small_disk(results, "size=36k"):
         for size in ("36k", "60k", "9m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)
             done = run_program(command(results, *SMALL, "--no-figures"))
@@ -99,5 +96,3 @@ def test_a_disk_that_fills_up_is_no_failed_trial(small: Path, results: Path) -> 
         found, meant = ([{name: value for name, value in row.items() if name != "measured_at"}
                          for row in sorted(rows(home), key=str)] for home in (results, small))
         assert sorted(found, key=str) == sorted(meant, key=str)
-    finally:
-        subprocess.run(["umount", "--lazy", str(results)], check=True)

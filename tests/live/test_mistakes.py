@@ -24,11 +24,9 @@ from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.report import report_capture
 from firstflight.wire.capture.spaces import NamespaceNames
 from tests.live.test_captures import FUNCTIONS
-from tests.live.test_commands import Ended
-from vtime.uml import find_kernel
+from tests.live.commands import Ended, needs_commands
 
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 MORE = r"""
 udp() { $a python3 -c 'import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

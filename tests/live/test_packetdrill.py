@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.commands import needs_commands
 from tests.live.conftest import PROJECT
 from tests.running import run_program
-from vtime.uml import built_kernel_for_commands, find_kernel
+from vtime.uml import built_kernel_for_commands
 
 PROGRAM = os.environ.get("FIRST_FLIGHT_PACKETDRILL") or shutil.which("packetdrill")
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 with_packetdrill = pytest.mark.skipif(
     PROGRAM is None or shutil.which("gcc") is None,
     reason="no gcc, or no packetdrill: on the PATH, or named by FIRST_FLIGHT_PACKETDRILL"

@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,20 +15,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.commands import needs_commands
 from tests.live.conftest import PROJECT
 from tests.running import run_program
 from vtime import readable
 from vtime.uml import find_kernel
 
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 ROOT, OTHER = 0, 54321  # a user whom passwd need not know
 TOKEN = "a hidden thing"
 NAME = "first-flight-test"
 
-# Tries each file in each way, as root of the guest; prints the ways by which it was read.
+# Tries each file in each way, as root of the guest; prints the ways by which it was read, and what
+# else went: writing to a file, the caller's environment, a server and a process of the machine.
 ATTACK = r'''
-import ctypes, json, os, subprocess, sys
+import ctypes, json, os, socket, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
 ways, read = [], []
 
@@ -99,6 +101,20 @@ for number, path in enumerate(sys.argv[1:]):
     spawned("owner", "setpriv", f"--reuid={owner(again + path)}", "cat", again + path)
     print(json.dumps([path, len(ways), read]))
     ways.clear(), read.clear()
+
+outside, port, process = (os.environ[name] for name in ("OUTSIDE", "PORT", "PROCESS"))
+for way, act in (
+        *((f"write {root}", lambda root=root: open(root + outside, "a").write("x"))
+          for root in (again, self_root, init_root, from_cwd, bound_again, over)),
+        ("environment", lambda: os.environ["SECRET_KEY"]),
+        ("network", lambda: socket.create_connection(("127.0.0.1", int(port)), 2)),
+        ("process", lambda: os.kill(int(process), 0))):
+    try:
+        act()
+        read.append(way)
+    except (OSError, KeyError):
+        pass
+print(json.dumps(["others", 0, read]))
 '''
 
 
@@ -158,10 +174,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 def hidden(place: Place) -> Iterator[list[str]]:
     """Files of the machine that no command reads; root adds some of each kind."""
     with ExitStack() as stack:
-        found = [str(place.home / ".ssh" / "id"), "/etc/shadow", "/etc/gshadow",
-                 str(PROJECT / "results" / "README.md"),
-                 *map(str, Path("/etc/ssh").glob("*_key")),
-                 *map(str, list(Path("/etc/ssl/private").glob("*"))[:2])]
+        found = [str(place.home / ".ssh" / "id"), str(PROJECT / "results" / "README.md"), *(
+            str(path) for path in sorted(Path("/etc").rglob("*"))
+            if path.is_file() and not path.is_symlink() and not path.stat().st_mode & 0o004)]
+        assert os.geteuid() != 0 or "/etc/shadow" in found
         if os.geteuid() == 0:
             for above in ("/usr/local", "/opt", "/srv", "/etc"):
                 folder = Path(above, NAME)
@@ -187,11 +203,23 @@ def hidden(place: Place) -> Iterator[list[str]]:
         yield found
 
 
-def test_nothing_hidden_is_read(place: Place, hidden: list[str]) -> None:
+def test_nothing_hidden_is_read_and_nothing_outside_is_reached(place: Place,
+                                                               hidden: list[str]) -> None:
     """Whatever root of the guest does; and the same ways lead to what everybody may read."""
-    done = place.ran("python3", "-c", ATTACK, *hidden, "/etc/passwd")
+    outside = place.path / "outside"
+    outside.write_text("untouched")
+    outside.chmod(0o666)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        told = {"OUTSIDE": outside, "PORT": server.getsockname()[1], "PROCESS": os.getpid()}
+        done = place.ran("python3", "-c", ATTACK, *hidden, "/etc/passwd", SECRET_KEY="secret",
+                         flags=tuple(word for name, value in told.items()
+                                     for word in ("--env", f"{name}={value}")))
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
     assert done.returncode == 0, done.stdout + done.stderr
-    *closed, (_, count, ways) = map(json.loads, done.stdout.splitlines())
+    *closed, (_, count, ways), (_, _, others) = map(json.loads, done.stdout.splitlines())
+    assert others == [] and outside.read_text() == "untouched"
     assert {path: read for path, _, read in closed if read} == {}
     assert [path for path, _, _ in closed] == hidden and count * len(hidden) > 100
     assert len(ways) > 25, ways

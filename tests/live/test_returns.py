@@ -18,14 +18,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.commands import Ended, begun, kept_of, needs_commands, typed
 from tests.live.conftest import PROJECT
-from tests.live.test_commands import Ended
-from tests.running import HANGS_S, run_program
+from tests.running import HANGS_S, mounts_a_disk, run_program, small_disk
 from vtime.command import frames
-from vtime.uml import find_kernel
 
-pytestmark = pytest.mark.skipif(find_kernel("--mininet") is None,
-                                reason="./install.sh --with-mininet")
+pytestmark = needs_commands
 # In the guest: the file of frames, open; `send` appends to it what the machine then reads.
 FORGE = f"""
 import os, struct, sys, time
@@ -123,10 +121,7 @@ def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int)
         FORGE + "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "print('up', flush=True)\nsend(file(b'first'), file(b'big', b'', size=1 << 50))\n"
         "while True: send(frame(b'd', bytes(1000))); time.sleep(1e-4)")
-    with subprocess.Popen([str(PROJECT / "run.sh"), "--results", str(work / "r"), "--", "python3",
-                           "forge.py"], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
+    with begun(work, "python3", "forge.py") as process:
         assert process.stdout.readline() == b"up\n"
         until = time.monotonic() + HANGS_S  # several that come at once are one
         while process.poll() is None and time.monotonic() < until:
@@ -136,8 +131,7 @@ def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int)
         process.kill()  # else one that heeds no signal is waited for
         assert process.returncode in (130, 143)
         assert "Traceback" not in process.stderr.read().decode()
-    (kept,) = (work / "r" / "commands").iterdir()
-    assert not (kept / "files" / "big").exists()
+    assert not (kept_of(work) / "files" / "big").exists()
 
 
 def test_a_timeout_ends_the_receiving_of_what_never_ends(work: Path) -> None:
@@ -154,38 +148,32 @@ def test_a_timeout_ends_the_receiving_of_what_never_ends(work: Path) -> None:
 
 def test_what_can_be_saved_is_where_the_output_cannot_be_passed_on(work: Path) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([str(PROJECT / "run.sh"), "--results", str(work / "r"), "--", "sh",
-                               "-c", "echo hi; echo x > r.txt"], cwd=work, stdout=full,
-                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(typed(work / "results", "sh", "-c", "echo hi; echo x > r.txt"),
+                              cwd=work, stdout=full, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, check=False, timeout=HANGS_S)
     assert done.returncode == 1 and b"cannot be passed on: No space left" in done.stderr
-    (kept,) = (work / "r" / "commands").iterdir()
+    kept = kept_of(work)
     assert (kept / "files" / "r.txt").read_text() == "x\n"
     assert b"out hi\n" in (kept / "output.txt").read_bytes()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@mounts_a_disk
 def test_a_full_disk_keeps_the_old_file_and_all_that_fits(work: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", str(work)], check=True)
-    try:
+    with small_disk(work, "size=1m"):
         (work / "old").write_text("as before")
-        done = run_program(
-            [str(PROJECT / "run.sh"), "--write-back", "--results", str(work.parent.parent / "r"),
-             "--", "sh", "-c", "echo a > a; head -c 5M /dev/zero > old; echo z > z"], cwd=work,
-            stdin=subprocess.DEVNULL)
-        assert done.returncode == 1 and "old: No space left on device" in done.stderr
+        ended = Ended(work, "sh", "-c", "echo a > a; head -c 5M /dev/zero > old; echo z > z",
+                      flags=("--write-back",), results=work.parent.parent / "r")
+        assert ended.status == 1 and "old: No space left on device" in ended.err
         assert (work / "old").read_text() == "as before" and (work / "z").read_text() == "z\n"
         assert sorted(os.listdir(work)) == ["a", "old", "z"]
-    finally:
-        subprocess.run(["umount", str(work)], check=True)
 
 
 def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
     """Each wrote aside under one name: two of four failed."""
-    running = [subprocess.Popen(
-        [str(PROJECT / "run.sh"), "--write-back", "--results", str(work.parent.parent / "r"), "--",
-         "sh", "-c",
-         f"for n in $(seq 50); do echo {number} > f$n; done; echo {number} > g{number}"],
-        cwd=work, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for number in range(4)]
+    running = [subprocess.Popen(typed(
+        work.parent.parent / "r", "sh", "-c", f"for n in $(seq 50); do echo {number} > f$n; done;"
+        f" echo {number} > g{number}", flags=("--write-back",)), cwd=work,
+        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for number in range(4)]
     assert [process.wait(HANGS_S) for process in running] == [0] * 4
     assert {(work / f"f{number}").read_text() for number in range(1, 51)} <= {
         f"{number}\n" for number in range(4)}
@@ -193,12 +181,10 @@ def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
     assert not list(work.glob(".first-flight*"))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@mounts_a_disk
 def test_what_a_full_disk_of_results_loses_is_told(work: Path) -> None:
     """The guest's own folder lies there: it cannot even send all."""
-    (results := work.parent.parent / "r").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "small", str(results)], check=True)
-    try:
+    with small_disk(results := work.parent.parent / "r", "size=3m"):
         ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
                       results=results)
         assert ended.status == 1 and "No space left on device" in ended.err, ended.err
@@ -207,8 +193,6 @@ def test_what_a_full_disk_of_results_loses_is_told(work: Path) -> None:
                 or z.read_text() == "z\n")
         assert (ended.kept / "files" / "a").read_text() == "a\n"
         assert not (ended.kept / "files" / "big").exists()
-    finally:
-        subprocess.run(["umount", str(results)], check=True)
 
 
 # Programs that wait without sleeping --------------------------------------------------

@@ -145,29 +145,21 @@ def routes(host: Host, ip: str = "ip") -> list[str]:
             for line in host.sh(f"{ip} route show default").splitlines()]
 
 
-def test_set_now_and_undone(dhcp_like: tuple[Host, Host]) -> None:
+@pytest.mark.parametrize(("version", "address", "stays"), [
+    ("", SERVER, f"proto dhcp src {SERVER} metric 100"), (", IPv6", SERVER6, "proto ra metric 1024")])
+def test_set_now_and_undone(dhcp_like: tuple[Host, Host], version: str, address: str,
+                            stays: str) -> None:
     server, router = dhcp_like
-    before = routes(server)
-    server.sh(of_page("now", window=20))
-    server.sh(printed("set it now"))  # over another one
-    assert routes(server) == [f"{before[0]} initcwnd {WINDOW}"]
-    assert "proto dhcp" in before[0] and f"src {SERVER} metric 100" in before[0]
-    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
-    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER)
-    server.sh(of_page("undo"))
-    assert routes(server) == before
-
-
-def test_set_now_and_undone_for_ipv6(dhcp_like: tuple[Host, Host]) -> None:
-    server, router = dhcp_like
-    before = routes(server, "ip -6")
-    server.sh(of_page("now, IPv6", window=20))
-    server.sh(printed("set it now, IPv6"))
-    (now,) = routes(server, "ip -6")
-    assert f"initcwnd {WINDOW}" in now and "proto ra metric 1024" in now
-    assert f"first flight: {WINDOW} segments" in probed(server, router, SERVER6)
-    server.sh(of_page("undo, IPv6"))
-    assert routes(server, "ip -6") == before
+    ip = "ip -6" if version else "ip"
+    before = routes(server, ip)
+    server.sh(of_page(f"now{version}", window=20))
+    server.sh(printed(f"set it now{version}"))  # over another one
+    (now,) = routes(server, ip)
+    assert f"initcwnd {WINDOW}" in now and stays in now
+    assert f"initcwnd {WINDOW}" in server.sh(of_page("see it")) or version
+    assert f"first flight: {WINDOW} segments" in probed(server, router, address)
+    server.sh(of_page(f"undo{version}"))
+    assert routes(server, ip) == before
 
 
 @pytest.mark.parametrize(("prefix", "address"), [("203.0.113.0/24", SERVER),
@@ -329,5 +321,6 @@ def test_ifupdown(hosts: tuple[Host, Host], unpacked: Path) -> None:
 def test_each_line_of_the_page_is_tried_above() -> None:
     """By the words of this file, since each test may run alone."""
     text = Path(__file__).read_text(encoding="utf-8")
+    tried = {f"{what}{version}" for what in ("now", "undo") for version in ("", ", IPv6")}
     assert len(on_page()) == 12
-    assert all(f'"{what}"' in text or f"'{what}'" in text for what in on_page())
+    assert all(what in tried or f'"{what}"' in text or f"'{what}'" in text for what in on_page())

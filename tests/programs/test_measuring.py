@@ -18,7 +18,7 @@ from firstflight.runs import runs
 from firstflight.runs.kinds import Study
 from firstflight.runs.measuring import (CAPTURES, JudgedTrial, MeasureOptions, OneMachine,
                                         save_trial_files, measure)
-from tests.running import run_program
+from tests.running import mounts_a_disk, run_program, small_disk
 from tests.unit.core.example import KIND, Record, Trial, changed, record, study
 from tests.unit.core.example_run import Engine, Seen
 
@@ -137,14 +137,11 @@ def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str
     assert not runs.load_run(folder, study()).changed and not (folder / "work").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@mounts_a_disk
 @pytest.mark.parametrize("options", ["size=120k", "nr_inodes=25"])
 def test_a_full_disk(tmp_path: Path, undisturbed: list[dict[str, str]], options: str) -> None:
     """Of blocks, and of inodes; then one that became read-only."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], check=True)
-    try:
+    with small_disk(disk := tmp_path / "disk", options):
         stopped = measured(disk, capture_bytes=3000)
         assert stopped.returncode == 1 and stopped.stderr.endswith(
             f": cannot be written: No space left on device: make room{KEPT}"), stopped.stderr
@@ -158,5 +155,3 @@ def test_a_full_disk(tmp_path: Path, undisturbed: list[dict[str, str]], options:
         done = measured(disk, capture_bytes=3000)
         assert done.returncode == 0 and "resuming" in done.stderr, done.stderr
         assert rows(folder) == undisturbed
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)

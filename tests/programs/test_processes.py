@@ -1,4 +1,4 @@
-"""How programs end: one line, a status, no traceback; and what the kill loop counts and sees."""
+"""How programs end: one line, a status, no traceback; the kill loop; shares of work in processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks import processor
 from benchmarks.timer import watched
+from firstflight.base import forked
 from firstflight.base.errors import INTERRUPTED, UNREAD, USAGE, FirstFlightError
 from tests import kills, leftovers
 from tests.conftest import PROJECT
@@ -346,3 +348,54 @@ def test_a_benchmarks_command_is_counted_with_it() -> None:
     assert timing.processor_s >= 0.5
     with pytest.raises(FirstFlightError, match="ended with status 3: no room"):
         watched(["sh", "-c", "echo no room >&2; exit 3"])
+
+
+# Shares of work in processes of their own: in order, told where they fail, and none left ---
+
+@pytest.fixture
+def three_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
+
+
+def children() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+def square(number: int) -> tuple[int, bytes]:
+    return number * number, bytes(100_000)  # more than a pipe holds
+
+
+@pytest.mark.usefixtures("three_processors")
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8])
+def test_results_come_in_the_order_of_the_tasks(count: int) -> None:
+    before = children()
+    found = forked.results([partial(square, number) for number in range(count)])
+    assert [number for number, _ in found] == [number * number for number in range(count)]
+    assert children() == before
+
+
+@pytest.mark.usefixtures("three_processors")
+def test_they_are_other_processes() -> None:
+    assert len(set(forked.results([os.getpid] * 6))) == 3
+
+
+@pytest.mark.usefixtures("three_processors")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_a_task_raises_is_raised(place: int) -> None:
+    tasks = [partial(square, 1)] * 3
+    tasks[place] = partial(int, "none")  # type: ignore[call-overload]
+    before = children()
+    with pytest.raises(ValueError, match="none"):
+        forked.results(tasks)
+    assert children() == before
+
+
+@pytest.mark.usefixtures("three_processors")
+def test_a_share_whose_process_is_killed_is_done_again() -> None:
+    parent = os.getpid()
+
+    def dies_elsewhere() -> int:
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 7
+    assert forked.results([dies_elsewhere] * 3) == [7, 7, 7]

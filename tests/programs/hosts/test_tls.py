@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,16 @@ def test_a_response_over_tls_is_told_with_its_handshake(tmp_path: Path) -> None:
         assert "SSL" in told["error"]
 
 
+@contextmanager
+def serving(files: ChainFiles, *words: str) -> Iterator[tuple[Program, int]]:
+    """A server that shows these files' chain, and its port."""
+    with running("server", "--port", "0", "--secure-port", "0", *words) as program:
+        port = program.line()["secure_port"]
+        program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
+        assert program.line() == {"event": "secured", "error": ""}
+        yield program, port
+
+
 def fetched(program: Program, port: int, files: ChainFiles, *paths: str, apart_s: int = 0
             ) -> list[dict[str, Any]]:
     """What client.py's curl says of fetches from the server, which shows these files' chain."""
@@ -206,8 +218,7 @@ def test_curl_trusts_the_root_that_it_is_told_and_no_other(tmp_path: Path) -> No
     files = chain_of(tmp_path / "one", 2000)
     other = make_chain(tmp_path / "other", ChainSpec(2000, "ed25519", 0, ADDRESS))
     elsewhere = make_chain(tmp_path / "elsewhere", ChainSpec(2000, "ed25519", 0, "192.0.2.1"))
-    with running("server", "--port", "0", "--secure-port", "0") as program:
-        port = program.line()["secure_port"]
+    with serving(files) as (program, port):
         (good,) = fetched(program, port, files, "/3000")
         assert good["ok"] and good["size"] == 3000
         assert good["connect_ms"] < good["appconnect_ms"] < good["first_byte_ms"]
@@ -219,8 +230,7 @@ def test_curl_trusts_the_root_that_it_is_told_and_no_other(tmp_path: Path) -> No
 
 def test_a_later_connection_resumes_the_session(tmp_path: Path) -> None:
     files = chain_of(tmp_path, 2000)
-    with running("server", "--port", "0", "--secure-port", "0") as program:
-        port = program.line()["secure_port"]
+    with serving(files) as (program, port):
         fetches = fetched(program, port, files, "/1", "/3000", apart_s=1)
         assert [fetch["ok"] for fetch in fetches] == [True, True]
         told = []
@@ -234,10 +244,7 @@ def test_a_later_connection_resumes_the_session(tmp_path: Path) -> None:
 def test_what_a_client_says_after_the_end_is_no_failure(tmp_path: Path) -> None:
     """OpenSSL 3.5's clients send an alert where a stream ends without close_notify."""
     files = chain_of(tmp_path, 2000)
-    with running("server", "--port", "0", "--secure-port", "0") as program:
-        port = program.line()["secure_port"]
-        program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
-        assert program.line() == {"event": "secured", "error": ""}
+    with serving(files) as (program, port):
         context = trusting(files)
         with connect(port) as plain:
             client = context.wrap_socket(plain.dup(), server_hostname=ADDRESS)
@@ -254,10 +261,7 @@ def test_what_a_client_says_after_the_end_is_no_failure(tmp_path: Path) -> None:
 def test_a_handshake_that_does_not_end_is_given_up(tmp_path: Path) -> None:
     """Whether it has not begun, or stopped on its way."""
     files = chain_of(tmp_path, 2000)
-    with running("server", "--port", "0", "--secure-port", "0", "--deadline", "1") as program:
-        port = program.line()["secure_port"]
-        program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
-        assert program.line() == {"event": "secured", "error": ""}
+    with serving(files, "--deadline", "1") as (program, port):
         client, _, outgoing = client_of(files)
         with pytest.raises(ssl.SSLWantReadError):
             client.do_handshake()
