@@ -41,7 +41,7 @@ class Ended:
 
 def begun(folder: Path, *words: str, flags: tuple[str, ...] = (),
           stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
-    """A command that is under way, its results beside what it writes; both its outputs are pipes."""
+    """A command that is under way, its results in its folder; both its outputs are pipes."""
     return subprocess.Popen(typed(folder / "results", *words, flags=flags), cwd=folder,
                             stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

@@ -22,6 +22,7 @@ from firstflight.runs.results.records import RowWriter, columns_of
 from firstflight.study import registry
 from firstflight.study.page.record import ObjectTimes, read_file
 from firstflight.testbed.guests import UmlEngine
+from tests import leftovers
 from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.dask_processes import Machines, certificates
 from tests.running import HANGS_S, run_program, wait_until
@@ -111,10 +112,14 @@ def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: P
 
 def measuring(machines: Machines) -> list[tuple[str, int]]:
     """Batches under way: the machine's name and the process."""
-    found = run_program(
-        ["pgrep", "-a", "-f", f"^/usr/bin/python3 {machines.folder}/machine-.*batch.py --kernel"])
-    return [("one" if f"{machines.folder}/machine-one" in line else "two", int(line.split()[0]))
-            for line in found.stdout.splitlines()]
+    def below(process: int) -> Iterator[int]:
+        for child in leftovers.children(process):
+            yield child
+            yield from below(child)
+
+    return [(name, process) for name in ("one", "two") if name in machines.processes
+            for process in below(machines.processes[name].pid)
+            if b"batch.py\0--kernel" in leftovers.command_of(process)]
 
 
 def wait_for_a_batch(machines: Machines, run: subprocess.Popen[str],

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firstflight.runs.results.record_file import make_seal
+from tests.live.commands import typed
 from tests.live.conftest import PROJECT, Driver, rows, unwrapped
 from tests.running import run_program
 
@@ -189,35 +189,22 @@ subprocess.run("ip netns exec b iperf3 -c 10.0.0.1 -t 3".split(), check=True)
 """
 
 
-@pytest.fixture(name="compared")
-def _compared(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Builds a kernel for commands, of the default one's source, and compares what both send."""
-    name = f"{NAME}-commands"
-
-    def compare(*words: str) -> Any:
-        done = install("--with-mininet", "--kernel", name, *words)
-        assert done.returncode == 0, done.stderr
-        (tmp_path / "link.py").write_text(LINK)
-        done = run_program([PROJECT / "run.sh", "--kernel", f"default,{name}", "--results",
-                            tmp_path / "out", "--readable", ".", "--", "python3", "link.py"],
-                           cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        (file,) = (tmp_path / "out").glob("commands/*/difference.json")
-        return json.loads(file.read_text())
-    yield compare
-    install("--remove-kernel", name)
-
-
-def test_two_kernels_of_one_source_send_the_same_packets(compared: Callable[..., Any]) -> None:
-    found = compared()
-    assert found["first"] is None and found["ends"][0] == found["ends"][1]
-    assert found["ends"][0]["packets"] > 1000 and found["ends"][0]["dropped"] > 0
-
-
-def test_two_kernels_that_differ_give_the_first_packet_that_does(
-        compared: Callable[..., Any], patch: Path) -> None:
+def test_two_kernels_that_differ_give_the_first_packet_that_does(patch: Path,
+                                                                 tmp_path: Path) -> None:
     """After the first loss the window is cut deeper, and packets before it are the same."""
-    found = compared("--patch", str(patch))
+    name = f"{NAME}-commands"
+    (tmp_path / "link.py").write_text(LINK)
+    done = install("--with-mininet", "--kernel", name, "--patch", str(patch))
+    assert done.returncode == 0, done.stderr
+    try:
+        done = run_program(typed(tmp_path / "out", "python3", "link.py", flags=(
+            "--kernel", f"default,{name}", "--readable", ".")), cwd=tmp_path)
+    finally:
+        install("--remove-kernel", name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = (tmp_path / "out").glob("commands/*/difference.json")
+    found = json.loads(file.read_text())
     assert found["first"]["number"] > 20 and len(found["first"]["before"]) == 4
     assert found["first"]["first"] != found["first"]["second"], "the words show what differs"
     assert found["ends"][0]["packets"] != found["ends"][1]["packets"]
+    assert all(end["packets"] > 1000 and end["dropped"] > 0 for end in found["ends"])

@@ -221,9 +221,9 @@ LOAD = LoadTrial(
     scenario="live", part="live", window="10", clients="iw10*0.5@100ms+iw10*0.5@100ms",
     bandwidth_kbps=10_000, rtt_ms=100, queue_packets=83, queue_bdp=1, queue="droptail", load=0.5,
     connections=1, response_bytes=20_000, sizes="fixed", initrwnd=100, congestion_control="cubic",
-    paced=False, access_queue_packets=50, servers=2, duration_s=15, warmup_s=3, cooldown_s=2,
+    paced=False, access_queue_packets=50, servers=2, duration_s=12, warmup_s=2, cooldown_s=2,
     repeat=1, seed=1)
-FULL = replace(LOAD, load=0.99, queue_packets=5, duration_s=7)
+FULL = replace(LOAD, load=0.99, queue_packets=5, duration_s=5)
 LOADS = {"half": LOAD, "again": replace(LOAD, repeat=2), "full": FULL,
          "free": replace(FULL, queue_packets=10_000),
          "quiet": replace(LOAD, load=0.02, duration_s=60)}

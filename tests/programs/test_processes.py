@@ -1,4 +1,4 @@
-"""How programs end: one line, a status, no traceback; the kill loop; shares of work in processes."""
+"""How programs end: one line, a status, no traceback; the kill loop; shares in processes."""
 
 from __future__ import annotations
 
