@@ -6,6 +6,7 @@ URL or header. The file may come from anywhere, so any value may be missing or o
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import re
@@ -27,6 +28,7 @@ _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKE
 _SWITCHED, _NOT_MODIFIED = 101, 304  # status codes
 _PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
 _HTTP = re.compile(r"(?:http/|h)([123])(?:[.-]\w{1,5})?", re.IGNORECASE)
+MOST_ENTRIES = 100_000  # a page that was saved for hours has some thousands
 NO_SIZES = ("no entry of it has a size (response.bodySize, content.size): the network panels of"
             " Chrome, Edge and Firefox save them")
 
@@ -75,6 +77,8 @@ def read(content: bytes, where: str) -> SavedPage:
     raw = log.get("entries")
     if not isinstance(raw, list):
         raise UsageError(f"{where}: is not a HAR file: it has no log.entries")
+    if len(raw) > MOST_ENTRIES:
+        raise UsageError(f"{where}: has {len(raw)} entries; at most {MOST_ENTRIES} are read")
     page: Mapping[str, object] = next(iter(_tables(log.get("pages"))), {})
     excluded: Counter[str] = Counter()
     is_firefox = _table(log, "creator").get("name") == "Firefox"
@@ -286,7 +290,13 @@ def _screen_ms(page: Mapping[str, object], entries: Sequence[_Entry]) -> float:
 # Values of any type ----------------------------------------------------------------------
 
 def _parsed(content: bytes, where: str) -> object:
-    """Parse the JSON of a HAR. Raises UsageError."""
+    """Parse the JSON of a HAR. Raises UsageError.
+
+    Without looking for garbage meanwhile: all that is made stays, and looking took most of the time
+    for 60 MB of empty lists.
+    """
+    collects = gc.isenabled()
+    gc.disable()
     try:
         # Numbers of thousands of digits: as a float infinite, as an int an error.
         return json.loads(content.decode("utf-8-sig"), parse_int=float)
@@ -296,6 +306,9 @@ def _parsed(content: bytes, where: str) -> object:
         raise UsageError(f"{where}: has tables or lists that are nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{where}: is not whole JSON, or cut off: {error}") from error
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _table(value: object, name: str) -> Mapping[str, object]:

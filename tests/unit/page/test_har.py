@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -137,6 +138,15 @@ def test_redirects_before_the_document_are_left_out() -> None:
         log["entries"][0]["startedDateTime"] = "2026-01-02T03:04:04.900Z"
     page = har.read(saved.har(change), "here")
     assert page.objects == OBJECTS and "1 that led to the document" in page.note
+
+
+@pytest.mark.parametrize(("entries", "end", "why"), [
+    (har.MOST_ENTRIES + 1, b"]}}", f"has {har.MOST_ENTRIES + 1} entries"),
+    (har.MOST_ENTRIES, b"]}}", "no entry that was"), (1, b"", "cut off")])
+def test_a_file_of_many_entries_is_refused_at_once(entries: int, end: bytes, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        har.read(b'{"log":{"entries":[' + b",".join([b"[]"] * entries) + end, "page.har")
+    assert gc.isenabled()
 
 
 def test_who_is_not_known_to_be_named_is_named_by_the_document() -> None:

@@ -16,7 +16,6 @@ from firstflight.study.fetches.scenario.varied_parameters import (REQUESTED, req
 from firstflight.study.scenario.kernels import KERNEL, pair_words
 
 
-
 def kernel_changes(cells: Iterable[CellSetting]) -> list[WindowChange]:
     """Every kernel of a cell against the first that counts there, in the order of the cells."""
     counting = [cell for cell in cells if cell.total_ms is not None]
