@@ -1,4 +1,4 @@
-"""What two captures of one connection show: conversations made packet by packet.
+"""What two captures of one connection show: conversations made packet by packet; views of traces.
 
 Each is of three segments and their acknowledgements, over 50 ms each way and 1000 kbit/s, or of
 what its name says.
@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from firstflight.net.headers import ACK, FIN, PUSH, RST, SYN
 from firstflight.net.segments import Segment
+from firstflight.study.trace.view import METRICS, View, stored, view_of
+from firstflight.study.trace.window import OPEN, WindowSample
 from firstflight.wire.exchange import (Exchange, bandwidth_behind, clock_phase_ns, round_trip_ns,
                                        seen_rtt_ms, server_rtt_us)
 from firstflight.wire.messages import find_messages
 from firstflight.wire.retransmissions import explain_retransmissions
-from tests.unit.tcp.conversation import MS, MSS, Conversation, plain
+from tests.golden import stored_trace
+from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation, plain
 
 HELLO, FINISHED, REQUEST = 300, 80, 120
 SACK = struct.pack(">BBBBII", 1, 1, 5, 10, 9000 + 1449, 9000 + 2897)  # of the second segment
@@ -267,6 +270,50 @@ SENT_AGAIN: dict[str, tuple[Conversation, float]] = {
     "two probes, without": (probed().flight(1, at_ms=440).acknowledge(900, 3), 0)}
 
 
+# What the view of a trace tells of a time, or from it on ----------------------------------------
+
+def sample(at_ms: float, cwnd: int, state: int = OPEN) -> WindowSample:
+    """at_ms: from when the request is at the server."""
+    values = dict.fromkeys(stored_trace.FIELDS, 0)
+    return WindowSample(**values | {
+        "time_ns": START_NS + 150 * MS + round(at_ms * MS), "cwnd": cwnd, "state": state,
+        "ssthresh": cwnd * 2, "rtt_us": cwnd * 1000})
+
+
+def with_losses() -> View:
+    """Segments 1 and 3 of four are lost, sent again after a timeout, the last a second time."""
+    talk = Conversation().handshake().flight(0)
+    for number in (1, 3):
+        talk.send(160 + number, True, ACK, seq=1 + number * MSS, ack=96, payload=MSS, lost=True)
+    talk.send(162, True, ACK, seq=1 + 2 * MSS, ack=96, payload=MSS).acknowledge(222, 1)
+    talk.send(650, True, ACK, seq=1 + MSS, ack=96, payload=MSS).acknowledge(700, 3)
+    talk.send(760, True, ACK, seq=1 + 3 * MSS, ack=96, payload=MSS, lost=True)
+    talk.send(1600, True, ACK, seq=1 + 3 * MSS, ack=96, payload=MSS).acknowledge(1660, 4)
+    return view_of(stored_trace.trial("idle-linux-iw10"), talk.read(), [
+        sample(0, 4), sample(500, 1, 4), sample(550, 2, 4), sample(610, 1, 4), sample(700, 1, 3),
+        sample(1450, 1, 4), sample(1510, 3)])
+
+
+def idle() -> View:
+    """26 segments at once, 21 more after 2.2 s; each flight's data is acknowledged in 0.1 s."""
+    return stored(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
+
+
+# A tenth of a millisecond is near enough to a time, to the nanosecond.
+TIMES_S = (-1.0, 0.0, 0.013, 0.11, 0.4, 0.4994, 0.4996, 0.5, 0.5001, 0.500_100_001, 0.5002, 0.51,
+           0.56, 0.62, 0.7, 1.0, 1.46, 2.0, 2.2, 2.3, 9.0)
+
+
+def _views() -> Iterator[str]:
+    for name, view in (("idle", idle()), ("with losses", with_losses())):
+        for metric, told in METRICS.items():
+            values = [(at_s, told.value(view, at_s)) for at_s in TIMES_S]
+            changed = [pair for before, pair in zip([(None, None), *values], values)
+                       if before[1] != pair[1]]
+            yield f"{name}: {metric}: " + ", ".join(
+                f"{round(value, 6)} at {at_s}" for at_s, value in changed)
+
+
 def text() -> str:
     """A paragraph for each, and a line for each in which segments were sent again."""
     lines = [f"{name}: " + ", ".join(str(again.cause) for again in explain_retransmissions(
@@ -274,7 +321,7 @@ def text() -> str:
     return "\n".join("".join(f"{line}\n" for line in (name, *_lines(make().read())))
                      for name, make in EXCHANGES.items()) + "\n".join((
         "", f"of the last 1000 bytes: latency {answered_again().read(0, 1000).latency_ms} ms",
-        "", *lines, ""))
+        "", *lines, "", *_views(), ""))
 
 
 def _lines(seen: Exchange) -> Iterator[str]:
