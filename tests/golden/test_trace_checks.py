@@ -118,25 +118,39 @@ def lost() -> Observed:
 
 
 # By the name of the check: what was asked beyond the stored trial's, what was seen then that
-# passes, and what does not.
-Tampered = tuple[dict[str, Any], Callable[[], Observed], Callable[[], Observed]]
+# passes, what does not, and what is said of it, its numbers and units included.
+Tampered = tuple[dict[str, Any], Callable[[], Observed], Callable[[], Observed], str]
 TAMPERED: dict[str, Tampered] = {
-    "size": ({}, captured, lambda: reported("fetches", size=66_499)),
-    "digest": ({}, captured, lambda: reported("fetches", sha256="other")),
-    "initial window": ({}, captured, lambda: reported("responses", initial_window=9)),
-    "segment size": ({}, captured, lambda: sampled(None, "mss", -4)),
-    "path": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 50_000))),
-    "RTT": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 3_100_000))),
+    "size": ({}, captured, lambda: reported("fetches", size=66_499),
+             "size: observed 66499 bytes of 66500 sent, expected 66500"),
+    "digest": ({}, captured, lambda: reported("fetches", sha256="other"),
+               "digest: observed other…, expected same… as sent"),
+    "initial window": ({}, captured, lambda: reported("responses", initial_window=9),
+                       "initial window: observed 9 segments, expected 10"),
+    "segment size": ({}, captured, lambda: sampled(None, "mss", -4),
+                     "segment size: observed 1444 bytes, expected 1448"),
+    "path": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 50_000)),
+             "path: observed 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too"
+             " late)"),
+    "RTT": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 3_100_000)),
+            "RTT: observed 103.100 ms, expected 100 ms"),
     "receive window": ({"receive_window": 57}, captured,
-                       lambda: sampled(None, "send_window_bytes", -2 * 1448)),
-    "lost packets": ({}, captured, lost),
+                       lambda: sampled(None, "send_window_bytes", -2 * 1448),
+                       "receive window: observed 54.40 segments, expected 57"),
+    "lost packets": ({}, captured, lost, "lost packets: observed 1, expected none"),
     "retransmissions": ({}, captured, lambda: captured(
-        client=lambda pcap: sent_twice(pcap, 30), server=lambda pcap: sent_twice(pcap, 30))),
-    "outage": ({"outage_to_ms": 80.0}, lost, captured),
-    "schedule": ({}, captured, lambda: captured(client=late_write, server=late_write)),
-    "window": ({}, captured, lambda: sampled(2, "ssthresh", -1)),
-    "restart": ({}, captured, lambda: sampled(5, "cwnd", 1)),
-}
+        client=lambda pcap: sent_twice(pcap, 30), server=lambda pcap: sent_twice(pcap, 30)),
+                        "retransmissions: observed 1, expected none"),
+    "outage": ({"outage_to_ms": 80.0}, lost, captured,
+               "outage: observed 0 data segments lost in it, expected one or more"),
+    "schedule": ({}, captured, lambda: captured(client=late_write, server=late_write),
+                 "schedule: observed 0.103 ms late, expected at most 0.05"),
+    "window": ({}, captured, lambda: sampled(2, "ssthresh", -1),
+               "window: observed 2 of 8 samples differ, first at 0.0000 s: cwnd and ssthresh"
+               " (10, 2147483646), by the rules (10, 2147483647), expected none"),
+    "restart": ({}, captured, lambda: sampled(5, "cwnd", 1),
+                "restart at 2.200 s: observed (11, 2147483647), 10 segments sent, expected"
+                " (10, 2147483647), 11")}
 
 
 # What is estimated where packets are not judged one by one.
@@ -151,33 +165,14 @@ def test_no_check_is_left_out() -> None:
     assert [check.name for check in CHECKS] == list(TAMPERED) and len(CHECKS) == 13
 
 
-# What each says of it, its numbers and units included.
-SAID = {
-    "size": "size: observed 66499 bytes of 66500 sent, expected 66500",
-    "digest": "digest: observed other…, expected same… as sent",
-    "initial window": "initial window: observed 9 segments, expected 10",
-    "segment size": "segment size: observed 1444 bytes, expected 1448",
-    "path": "path: observed 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too late)",
-    "RTT": "RTT: observed 103.100 ms, expected 100 ms",
-    "receive window": "receive window: observed 54.40 segments, expected 57",
-    "lost packets": "lost packets: observed 1, expected none",
-    "retransmissions": "retransmissions: observed 1, expected none",
-    "outage": "outage: observed 0 data segments lost in it, expected one or more",
-    "schedule": "schedule: observed 0.103 ms late, expected at most 0.05",
-    "window": "window: observed 2 of 8 samples differ, first at 0.0000 s: cwnd and ssthresh"
-              " (10, 2147483646), by the rules (10, 2147483647), expected none",
-    "restart": "restart at 2.200 s: observed (11, 2147483647), 10 segments sent, expected"
-               " (10, 2147483647), 11"}
-
-
 @pytest.mark.parametrize("name", TAMPERED)
 def test_what_was_tampered_with_fails_its_check_which_says_why(name: str) -> None:
-    requested, good, bad = TAMPERED[name]
+    requested, good, bad, said = TAMPERED[name]
     requested_trial, exact = replace(trial(NAME), **requested), name not in IN_REAL_TIME
     assert name not in failed(judge_trace(requested_trial, good(), exact))
     record = judge_trace(requested_trial, bad(), exact)
     assert record.ok and record.verdict == FAIL and name in failed(record)
-    assert any(reason.startswith(SAID[name]) for reason in record.verdict_reason.split("; "))
+    assert any(reason.startswith(said) for reason in record.verdict_reason.split("; "))
 
 
 @pytest.mark.parametrize(("name", "late", "by_ms", "verdict"), [
