@@ -18,7 +18,6 @@ from types import ModuleType
 import pytest
 
 from firstflight.base.files import PROJECT
-from firstflight.commands import flags
 from firstflight.commands.virtual.command import show_end
 from tests.running import run_program
 from vtime import Result, session
@@ -440,12 +439,3 @@ def test_the_program_is_the_first_that_is_not_this_one(
     found = wrapper.find_program([str(folder) for folder in folders])
     assert found == str(folders[3] / "packetdrill")
     assert wrapper.find_program([str(folder) for folder in folders[:3]]) is None
-
-
-@pytest.mark.parametrize("words", [["--packetdrill", "a.pkt"], ["--packetdrill=a.pkt"]])
-def test_the_flag_that_has_gone_says_what_to_type(
-        words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        flags.parse(words)
-    assert ended.value.code == 2
-    assert "./run.sh -- packetdrill FILE..." in capsys.readouterr().err
