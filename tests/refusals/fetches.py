@@ -291,4 +291,5 @@ REFUSALS = [
         ("times = [1, 1, 2]", "times = [1, 1]", "[users]: times: 2 values for 3 users"),
         ("response_bytes = [9000, 60000, 60000]", "response_bytes = [9000]",
          "[users]: response_bytes: 1 values for 3 users"),
+        ("rtt_ms = [20", "rtt_ms = [-1", "an RTT of -1 ms is out of range"),
         ("baseline_initcwnd = 10", "baseline_initcwnd = 11", "baseline_initcwnd 11 is not among"))]

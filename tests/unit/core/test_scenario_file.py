@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy
 import pytest
 
-from firstflight.base.errors import USAGE, UsageError
+from firstflight.base.errors import UsageError
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.runs.schema import key
@@ -52,12 +52,7 @@ def test_a_part_of_a_scenario_is_one_of_its_own(tmp_path: Path) -> None:
     assert written(tmp_path, f'{TEXT}[own_server]\ncommand = "x"\n').names_command
 
 
-def test_unknown_scenarios_name_the_nearest(tmp_path: Path,
-                                            monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError,
-                       match="unknown scenario 'zhao2091'; did you mean zhao2019") as caught:
-        scenario_file.find("zhao2091")
-    assert caught.value.exit_status == USAGE
+def test_a_folder_above_has_no_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "within").mkdir()
     written(tmp_path, TEXT)
     monkeypatch.chdir(tmp_path / "within")  # a folder `../small` would be told of

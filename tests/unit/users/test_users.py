@@ -20,7 +20,7 @@ from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.users import UserSample, content, order
 from firstflight.study.fetches.study import KIND, read_scenario
 from firstflight.study.fetches.verify import verify
-from firstflight.study.registry import fetches_of, study_of
+from firstflight.study.registry import fetches_of
 from firstflight.study.users import analysis, findings, logs, window_commands
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import first_answer, users_findings
@@ -321,19 +321,6 @@ def test_any_name_of_a_file_is_told(name: str) -> None:
     assert made.head.title.isprintable()
     seen = {"a\nb = 1.csv": "a b = 1.csv", "a\x7fb.csv": "a b.csv", "\udc80.csv": " .csv"}
     assert made.head.title == f"Which initial window for the users of {seen.get(name, name)}?"
-
-
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ("times = [500]", "times = [1, 1]", "times: 2 values for 1 users"),
-    ("group = [0]", "group = [1]", "1 is not a place in groups"),
-    ("baseline_initcwnd = 10", "baseline_initcwnd = 3", "is not among initcwnd"),
-    ("rtt_ms = [20]", "rtt_ms = [-1]", "out of range"),
-])
-def test_a_tampered_file_is_one_line(old: str, new: str, message: str) -> None:
-    text = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), PATH, 1).head.text
-    assert old in text
-    with pytest.raises(UsageError, match=message):
-        study_of(parsed("users_of_x", text.replace(old, new)))
 
 
 WHOLE = """# Which initial window for the users of My log.csv?
