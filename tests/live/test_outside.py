@@ -109,7 +109,7 @@ def runs(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("condition", "status"), [
-    ("", 0), ("total_ms(10) > 1", 5)])
+    ("total_ms(3) - total_ms(10) < 1", 0), ("total_ms(10) > 1", 5)])
 def test_a_question_and_its_condition(kernel: Path, tmp_path: Path, condition: str,
                                       status: int) -> None:
     done = runs(tmp_path, question=QUESTION, fail_if=condition)

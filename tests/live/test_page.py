@@ -264,11 +264,11 @@ def test_the_load_is_what_was_asked_and_the_link_carries_it(loads: dict[str, Loa
 
 def test_wire_bytes_are_those_of_the_wire(loads: dict[str, Loaded]) -> None:
     """The bottleneck's own counter against the formula that offered load is counted by."""
-    everything = loads["half"].connections
-    *_, last = loads["half"].files["bottleneck.csv"].decode().splitlines()
+    everything = loads["quiet"].connections
+    *_, last = loads["quiet"].files["bottleneck.csv"].decode().splitlines()
     carried, finished = int(last.split(",")[1]), len(everything.ended("ok"))
     # Less a last acknowledgement or two, or more by what lies open at the end.
-    assert finished > 100
+    assert finished > 50 and len(everything) - finished < 2
     assert -2 * 66 <= carried - finished * wire_bytes(20_000) <= (
         len(everything) - finished) * wire_bytes(20_000)
 
