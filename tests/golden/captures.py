@@ -134,11 +134,11 @@ def through_a_nat() -> Capture:
     return made([*HANDSHAKE, *behind])
 
 
-def released_by_an_acknowledgement(size: int) -> Make:
+def released_by_an_acknowledgement(size: int, full: int = 1448) -> Make:
     """What Nagle's algorithm held back; a full segment would have left at once."""
-    flight = [Packet(0, 30, 1 + 1448 * place, 1448) for place in range(3)]
-    return sent_twice(*flight, Packet(1, 45, 1, 0, ack=1 + 3 * 1448),
-                      Packet(0, 55, 1 + 3 * 1448, size))
+    flight = [Packet(0, 30, 1 + full * place, full) for place in range(3)]
+    return sent_twice(*flight, Packet(1, 45, 1, 0, ack=1 + 3 * full),
+                      Packet(0, 55, 1 + 3 * full, size))
 
 
 def beyond_32_bits() -> Capture:
@@ -343,6 +343,7 @@ CAPTURES: dict[str, Make] = {
     "numbers above 32 bits": beyond_32_bits, "both sides of a NAT": through_a_nat,
     **{f"{size} bytes follow the acknowledgement": released_by_an_acknowledgement(size)
        for size in (1448, 2 * 1448 + 9, 700)},
+    "segments below the least that is full": released_by_an_acknowledgement(500, full=500),
     "a small one, a large one and one refused": lambda: of_sizes({7: 400, 8: 60_000}),
     "a ping without an answer": pings, "names of namespaces": policed(),
     **MEASURED}
