@@ -80,10 +80,11 @@ def _skipped(records: Sequence[Record]) -> list[str]:
 def limit_note(record: Record) -> str:
     """Such as "64 requested, first flight 27: limited by the receive window"; "" for none."""
     if waited_later(record):
+        ends = dict.fromkeys((plain(record.least_offered_segments or 0),
+                              plain(record.most_offered_segments or 0)))
         return (f"{record.trial.initcwnd} requested, later flights waited"
-                f" {record.receive_window_waits} times for the client's receive window of"
-                f" {plain(record.least_offered_segments or 0)} to"
-                f" {plain(record.most_offered_segments or 0)} segments")
+                f" {_times(record.receive_window_waits or 0)} for the client's receive window of"
+                f" {' to '.join(ends)} segments")
     if not is_limited(record):
         return ""
     return (f"{record.trial.initcwnd} requested, first flight {record.seen_first_flight}: limited"
@@ -115,10 +116,13 @@ def _waits(records: Sequence[Record]) -> list[str]:
     if not waited:
         return []
     most = max(waited, key=lambda record: record.receive_window_waits or 0)
-    times = f"up to {most.receive_window_waits} times" if most.receive_window_waits != 1 else "once"
+    times = _times(most.receive_window_waits or 0, "up to ")
     return [f"In {len(waited)} of {len(records)} transfers later flights waited {times} for the"
             " client's receive window."]
 
+
+def _times(count: int, before: str = "") -> str:
+    return "once" if count == 1 else f"{before}{count} times"
 
 
 def _drops(records: Sequence[Record]) -> list[str]:
