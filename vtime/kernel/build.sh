@@ -95,6 +95,12 @@ step_reason() {
         tail -n +"$(( began_at + 1 ))" "$log" | tail -n 1
 }
 
+# The first line of tar that says what is wrong: the last one never does.
+unpack_reason() {
+    tail -n +"$(( began_at + 1 ))" "$log" | grep -vE '^tar: (Removing leading|Exiting with|.*: Not found in archive$)' |
+        grep . || tail -n +"$(( began_at + 1 ))" "$log" | grep -v 'Exiting with'
+}
+
 show_progress() {   # TEXT: one line that rewrites itself on a terminal, else a line every 10 s
     if [[ -n $clear_line ]]; then
         printf '%sguest kernel: %s' "$clear_line" "$1" >&2
@@ -362,7 +368,7 @@ build() {
         mkdir "$work/tree" "$work/objects"
         step "unpacking ${source##*/}" elapsed \
             "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
-            fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
+            fail "${source##*/} could not be unpacked ($(unpack_reason | head -n 1))"
         [[ -z $keep_objects ]] || keep_source
         prepare_tree
         note unpacked "$version" 2>/dev/null || no_room

@@ -196,7 +196,7 @@ unpack_source() {   # FOLDER
     echo "$origin" >"$work/origin"
     step "unpacking ${source##*/}" elapsed \
         env work="$work" "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
-        fail "${source##*/} could not be unpacked ($(tail -n 1 "$log"))"
+        fail "${source##*/} could not be unpacked ($(unpack_reason | head -n 1))"
     [[ ! -d $source ]] || source=$work/tree     # what the guest has no part of makes no other kernel
     { hash_source "$source" >"$work/source-digest"; } 2>>"$log" || no_room
     rm -rf "$work/source" "$work/apt"

@@ -19,11 +19,13 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 # Folders of which everything is unpacked (unpack in source.sh): a file that they lack is an error.
 WHOLE = ("crypto", "include", "init", "io_uring", "ipc", "kernel", "lib", "mm", "net")
 NONE = "/dev/null"
+COPIED = "copied"  # beside the tree that is patched: which files patches change, a line each
 
 
 class Refused(Exception):
@@ -39,32 +41,47 @@ def copy(source: Path, to: Path, names: list[str]) -> None:
 
 # Patches -----------------------------------------------------------------------------
 
+# What git writes before the lines of a file, and where a file has no other lines than that.
+_HEADER = r"diff --git .*\n(?:(?!diff --git |--- ).*\n)*"
+_SECTION = re.compile(rf"^(?:(?:{_HEADER})?--- .*\n\+\+\+ .*\n|{_HEADER})", re.MULTILINE)
+_RENAMED = re.compile(r"^(?:rename|copy) from (.+)\n(?:rename|copy) to (.+)$", re.MULTILINE)
+
+
 def sections(text: str) -> Iterator[tuple[str, str, str]]:
-    """The part of each file: its name before and after (NONE for none), and the lines."""
-    starts = [match.start() for match in re.finditer(
-        r"^(?:diff --git .*\n(?:(?!diff --git |--- ).*\n)*)?--- .*\n\+\+\+ .*\n", text,
-        re.MULTILINE)]
-    for start, end in zip(starts, [*starts[1:], len(text)]):
-        part = text[start:end]
-        before, after = (re.search(rf"^{mark} ([^\t\n]+)", part, re.MULTILINE)
-                         for mark in ("---", r"\+\+\+"))
-        yield _name(before), _name(after), part
+    """The part of each file: its name before and after (NONE for none), and the lines.
+
+    A file whose mode alone changes has none. Raises Refused.
+    """
+    starts = list(_SECTION.finditer(text))
+    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(text)]):
+        part = text[start.start():end]
+        if renamed := _RENAMED.search(start[0]):
+            before, after = (_name(f"a/{path}") for path in renamed.groups())
+        elif "\n+++ " in start[0]:
+            before, after = (_name(path) for path in re.findall(
+                r"^(?:---|\+\+\+) ([^\t\n]+)", start[0], re.MULTILINE))
+        else:
+            continue
+        yield before, after, part
 
 
-def _name(match: re.Match[str] | None) -> str:
+def _name(path: str) -> str:
     """The path without its first folder, as `patch -p1` has it. Raises Refused."""
-    path = match[1].strip() if match else NONE
+    path = path.strip()
     if path == NONE:
         return path
     parts = PurePosixPath(path).parts[1:]
-    if path.startswith("/") or not parts or ".." in parts:
+    if path.startswith("/") or "//" in path or not parts or ".." in parts:
         raise Refused(f"it names {path!r}, which is no file of a kernel's source (paths begin with"
                       " a/ and b/, as git writes them)")
     return str(PurePosixPath(*parts))
 
 
 def split(patch: Path, source: Path, to: Path, filtered: Path) -> list[str]:
-    """The files that are left out, since the guest has no part of them. Raises Refused."""
+    """The files that are left out, since the guest has no part of them. Raises Refused.
+
+    What is copied is noted in a file beside `to`: sync sees what the patch removed.
+    """
     text = patch.read_text("utf-8", "surrogateescape")
     if re.search(r"^GIT binary patch$", text, re.MULTILINE):
         raise Refused("it changes a binary file")
@@ -77,6 +94,8 @@ def split(patch: Path, source: Path, to: Path, filtered: Path) -> list[str]:
             continue
         for name in {before, after} - {NONE}:
             copy(source, to, [name])
+            with (to.parent / COPIED).open("a", encoding="utf-8") as file:
+                file.write(f"{name}\n")
         taken.append(part)
     if not taken:
         raise Refused("it changes no file of the guest's kernel (is it a patch, as git diff writes"
@@ -105,6 +124,9 @@ def why(output: str) -> str:
 def sync(source: Path, changed: Path, tree: Path) -> list[str]:
     """The names of the files that the tree was given anew, or that it lost."""
     wanted = {name: source / name for name in _files(source)}
+    with suppress(FileNotFoundError):
+        for name in (changed.parent / COPIED).read_text("utf-8").splitlines():
+            wanted.pop(name, None)  # a patch may have removed it
     wanted |= {name: changed / name for name in _files(changed)}
     there = set(_files(tree))
     written = sorted(there - wanted.keys())

@@ -356,6 +356,20 @@ NEW = """\
 +new
 """
 DOCUMENT = PATCH.replace("net/tcp.c", "Documentation/tcp.rst")
+RENAMED = """\
+diff --git a/net/tcp.c b/net/tcp2.c
+similarity index 100%
+rename from net/tcp.c
+rename to net/tcp2.c
+"""
+REMOVED = """\
+diff --git a/net/udp.c b/net/udp.c
+deleted file mode 100644
+--- a/net/udp.c
++++ /dev/null
+@@ -1 +0,0 @@
+-udp
+"""
 
 
 @pytest.fixture(name="trees", scope="module")
@@ -397,12 +411,35 @@ def test_what_the_guest_has_no_part_of_is_left_out(trees: ModuleType, source: Pa
     (PATCH.replace("net/tcp.c", "net/tcp_gone.c"), "there is no net/tcp_gone.c"),
     (PATCH.replace("a/net/tcp.c", "a/../../etc/passwd"), "no file of a kernel's source"),
     (PATCH.replace("b/net/tcp.c", "/etc/passwd"), "no file of a kernel's source"),
+    (RENAMED.replace("to net/tcp2.c", "to ../../etc/passwd"), "no file of a kernel's source"),
+    (RENAMED.replace("to net/tcp2.c", "to /etc/passwd"), "no file of a kernel's source"),
+    (RENAMED.replace("from net/tcp.c", "from net/gone.c"), "there is no net/gone.c"),
     (DOCUMENT, "changes no file of the guest's kernel"), ("a note\n", "changes no file"),
     (PATCH + "GIT binary patch\n", "binary")])
 def test_a_patch_that_cannot_be_is_refused(trees: ModuleType, source: Path, patch: str,
                                            why: str) -> None:
     with pytest.raises(trees.Refused, match=why):
         split(trees, source, patch)
+
+
+@pytest.mark.parametrize("patch, left", [
+    (RENAMED, {"net/tcp2.c", "net/udp.c"}), (REMOVED, {"net/tcp.c"}),
+    (RENAMED + REMOVED, {"net/tcp2.c"})])
+def test_a_file_that_a_patch_renames_or_removes_is_gone(trees: ModuleType, source: Path, patch: str,
+                                                        left: set[str]) -> None:
+    assert split(trees, source, patch)[:2] == ([], patch)
+    changed, tree = source.parent / "changed", source.parent / "tree"
+    subprocess.run(["patch", "-d", changed, "-p1", "--batch", "--forward", "-s",
+                    "-i", source.parent / "filtered"], check=True)
+    tree.mkdir()
+    trees.sync(source, changed, tree)
+    assert {str(path.relative_to(tree)) for path in tree.rglob("*.c")} == left
+    assert (source / "net" / "tcp.c").exists() and (source / "net" / "udp.c").exists()
+
+
+def test_a_change_of_a_mode_alone_is_no_change(trees: ModuleType, source: Path) -> None:
+    mode = "diff --git a/net/udp.c b/net/udp.c\nold mode 100644\nnew mode 100755\n"
+    assert split(trees, source, mode + PATCH) == ([], PATCH, {"net/tcp.c"})
 
 
 @pytest.mark.parametrize("output, why", [
