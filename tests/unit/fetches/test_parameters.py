@@ -433,3 +433,44 @@ def test_kernels_of_which_nothing_is_published_have_a_figure(tmp_path: Path) -> 
     assert [len(plot.lines) for plot in found.chart.columns[0]] == [1, 1, 1, 1]
     assert [column.name for column in found.tables[0].columns] == [
         "size", "kernel", "latency", "lost segments"]
+
+
+# Figures of steps ----------------------------------------------------------------------
+
+def of_steps(name: str, metric: str, model: str = "") -> list[Any]:
+    """The figures of a scenario whose metric is a thousandth of the size, in ms."""
+    of = registry.study_of(scenario_file.find(name), Overrides({}), 1)
+    records = [Record(trial, True, verdict=PASS, **{
+        key: trial.response_bytes / 1000 for key in (metric, model) if key}) for trial in of.trials]
+    run = RunData(Path("run"), {"kernel": "7.2", "virtual_time": True}, records)
+    return [found for _, (found,) in kinds.figures(analyse(of.scenario, run, True))]
+
+
+def test_a_figure_of_steps_has_what_was_published_over_the_curve_of_the_model() -> None:
+    (found,) = of_steps("suss2024_log", "latency_ms", "model_ms")
+    (plot,), = found.chart.columns
+    assert [line.style for line in plot.lines] == ["points", "curve", "published"]
+    assert plot.lines[2].x == (1e6, 2e6, 5e6, 16e6) and plot.lines[2].y[0] == 391.7
+    assert plot.x_scale == "linear" and [row[-1].value for row in found.tables[0].rows] == [
+        391.7, 559.0, 1061.2, 2901.1]
+
+
+def test_sizes_over_two_decades_are_named_on_a_logarithmic_axis() -> None:
+    """What the model does not compute is joined by lines: a time grows with the size."""
+    for found in of_steps("kernels2026", "total_ms"):
+        (plot,), = found.chart.columns
+        assert plot.x_scale == "log" and "step" not in found.chart.foot
+        assert [label for _, label in plot.ticks] == [
+            "14 kB", "30 kB", "100 kB", "300 kB", "1 MB", "5 MB"]
+        assert {line.style for line in plot.lines} == {"line"}
+
+
+def test_what_was_published_of_no_line_or_size_is_refused(tmp_path: Path) -> None:
+    text = Path(scenario_file.find("suss2024_log").where).read_text(encoding="utf-8")
+    for old, new, why in (("initcwnd = 10\n", "initcwnd = 20\n", "published: panel"),
+                          ("1000000, 2000000,", "2000000,", "published: bucket")):
+        (tmp_path / "log.toml").write_text(text.replace(old, new, 1).replace(
+            "baseline_initcwnd = 10", f"baseline_{new.strip()}" if "initcwnd" in new else
+            "baseline_initcwnd = 10"), encoding="utf-8")
+        with pytest.raises(UsageError, match=why):
+            registry.study_of(scenario_file.find(str(tmp_path / "log.toml")), Overrides({}), 1)

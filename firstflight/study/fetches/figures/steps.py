@@ -6,8 +6,9 @@ import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
+from firstflight.base.quantity import in_words
 from firstflight.base.words import plain, format_brief
 from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart,
                                          SquareMap)
@@ -23,6 +24,7 @@ from firstflight.study.fetches.record import Record, quantity
 from firstflight.study.fetches.scenario.scenario import Claim, Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.transfers import computed, is_computable
+from firstflight.study.scenario import published
 from firstflight.study.scenario.grammar import as_read, claims_on
 
 
@@ -64,6 +66,9 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
 
 
 CURVE_POINTS = 160  # of the model's curve, across the figure
+DECADES = 2  # values over as many are drawn on a logarithmic axis
+# What grows with the size, or falls with the queue; other metrics are counted, or wait for a flight.
+GRADUAL = ("total_ms", "latency_ms", "goodput_kbps")
 STEP_PART = 0.1  # a rise of more than this share of the curve's height is a step
 ONE_ROUND_TRIP = "handshake_round_trips"
 # The metrics that the model predicts.
@@ -81,7 +86,7 @@ class CellMeans:
     of: the quantity that distinguishes the lines, initcwnd or the figure's `down`. requested: one
     trial of each cell. labels: of values, from the scenario's axes. is_modelled: whether each
     record that counts has a time of the model. scenario_lines: all values of `of` in the scenario.
-    records: those of the figure.
+    records: those of the figure. published: levels, as means.
     """
 
     by: str
@@ -94,6 +99,7 @@ class CellMeans:
     is_modelled: bool
     scenario_lines: tuple[object, ...]
     records: Sequence[Record]
+    published: Mapping[tuple[Any, Any], float]
 
     def look(self, line: object) -> int:
         """The index of a line's colour: that of its value in the scenario, the same in all figures.
@@ -164,6 +170,7 @@ def _cell_means(analysis: Analysis, figure: Figure) -> CellMeans:
     chosen, _ = by_cell(scenario, figure, windows, records)
     if all(record.was_skipped for record in chosen):
         raise NoBars(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
+    levels = published.levels(figure.published) if figure.published else {}
     measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
     cells = measured.by(figure.by, line_of)
     lines = tuple(measured.values(line_of))
@@ -177,7 +184,9 @@ def _cell_means(analysis: Analysis, figure: Figure) -> CellMeans:
          if (mean := cell.mean(figure.metric)) is not None},
         {(x, line): cell.records[0].trial for (x, line), cell in cells.items()}, labels,
         all(record.model_ms is not None for record in chosen if record.counts),
-        tuple(in_order(dict.fromkeys((*known, *lines)))), chosen)
+        tuple(in_order(dict.fromkeys((*known, *lines)))), chosen, {
+            (x, line): level for x in measured.values(figure.by) for line in lines
+            if (level := levels.get((plain(line), plain(x)))) is not None})
 
 
 def in_order(values: Collection[Any]) -> Collection[Any]:
@@ -188,11 +197,15 @@ def in_order(values: Collection[Any]) -> Collection[Any]:
 def _table(figure: Figure, values: CellMeans) -> Table:
     """A row for each value of `by`, a column for each line."""
     by, metric = quantity(figure.by), quantity(figure.metric)
+    known = dict.fromkeys(line for _, line in values.published)
     columns = (Column(by.head, by.unit, is_text=bool(values.labels)), *(
-        Column(values.named(line), metric.unit, metric.head) for line in values.lines))
+        Column(values.named(line), metric.unit, metric.head) for line in values.lines), *(
+        Column(values.named(line), metric.unit, "published") for line in known))
     return Table(figure.title, columns, tuple(
         (values.label(x), *(None if (value := values.means.get((x, line))) is None else
-                            Rounded(value, values.decimals) for line in values.lines))
+                            Rounded(value, values.decimals) for line in values.lines),
+         *(None if (level := values.published.get((x, line))) is None else
+           Rounded(level, values.decimals) for line in known))
         for x in values.across))
 
 
@@ -223,18 +236,37 @@ def _smallest_windows(values: CellMeans) -> str:
 
 # Lines -------------------------------------------------------------------------------
 
+def _style(figure: Figure, curves: Sequence[Line]) -> tuple[Literal["points", "steps", "line"], str]:
+    """How measured points are joined, and a note on that."""
+    if curves:
+        return "points", "Points: measured. Lines: the model, computed at sizes between them too."
+    if figure.metric in GRADUAL and figure.by != "chain_bytes":
+        return "line", "Measured at the points."
+    return "steps", "Measured at the points; a step lies anywhere between two of them."
+
+
+def _is_log(across: Sequence[float]) -> bool:
+    return min(across) > 0 and max(across) >= 10 ** DECADES * min(across)
+
+
 def _lines(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> LineChart:
-    lines = []
+    lines, (style, foot) = [], _style(figure, curves)
     for line in values.lines:
         points = [(float(x), values.means[x, line]) for x in values.across
                   if (x, line) in values.means]
         xs, ys = zip(*points) if points else ((), ())
         lines.append(Line(values.named(line), xs, ys, look=values.look(line),
-                          style="points" if curves else "steps", window=values.window(line)))
-    plot = Plot(quantity(figure.by).axis, quantity(figure.metric).axis, (*lines, *curves),
-                y_ends=_ends([value for line in (*lines, *curves) for value in line.y]))
-    foot = ("Points: measured. Lines: the model, computed at sizes between them too." if curves else
-            "Measured at the points; a step lies anywhere between two of them.")
+                          style=style, window=values.window(line)))
+    lines += curves
+    if values.published:  # above the curves
+        xs, ys = zip(*((float(x), level) for (x, _), level in values.published.items()))
+        lines.append(Line("published", xs, ys, style="published"))
+    by, is_log = quantity(figure.by), _is_log(values.across)
+    plot = Plot(by.axis, quantity(figure.metric).axis, tuple(lines),
+                ticks=tuple((float(x), in_words(x, by.unit)) for x in values.across
+                            ) if is_log else (),
+                x_scale="log" if is_log else "linear",
+                y_ends=_ends([value for line in lines for value in line.y]))
     return LineChart(figure.title, heading(values.records), foot, columns=((plot,),), legend=True,
                      palette="ordered", plot_inches=3.6)
 
@@ -254,8 +286,13 @@ def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> li
     if figure.metric not in PREDICTED or figure.by not in ("chain_bytes", "response_bytes") or not (
             values.is_modelled and all(map(is_computable, values.requested.values()))):
         return []
-    step = max(1, math.ceil((max(values.across) - min(values.across)) / CURVE_POINTS))
-    xs = sorted({*values.across, *range(min(values.across), max(values.across), step)})
+    least, most = min(values.across), max(values.across)
+    if _is_log(values.across):
+        between = {round(least * (most / least) ** (place / CURVE_POINTS))
+                   for place in range(CURVE_POINTS)}
+    else:
+        between = {*range(least, most, max(1, math.ceil((most - least) / CURVE_POINTS)))}
+    xs = sorted({*values.across, *between})
     predicted, curves = PREDICTED[figure.metric], []
     for line in values.lines:
         trial = next(trial for (_, value), trial in values.requested.items() if value == line)

@@ -162,6 +162,10 @@ def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
            scenario.sweep(figure.sweep).counted(figure.by)):
         raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
     _check_points(scenario, figure, where)
+    if figure.published:
+        sweep = scenario.sweep(figure.sweep)
+        lines = sweep.initcwnd if not figure.down else [line for line, in sweep.counted(figure.down)]
+        _check_levels(figure, map(plain, lines), [plain(x) for x, in sweep.counted(figure.by)], where)
 
 
 def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -173,15 +177,19 @@ def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
     if max(sweep.counted(figure.by, *KERNEL).values()) > 1:
         raise UsageError(f"{where}: several cells have one {figure.by} and kernel: ask for one of"
                          " them")
-    if not figure.published:
-        return
-    known = read_published(f"{where}: published", lambda: published.levels(figure.published))
-    panels = {panel_of(metric, value) for value, in sweep.counted(figure.by)
-              for metric in (figure.metric, LOST)}
+    if figure.published:
+        _check_levels(figure, (panel_of(metric, value) for value, in sweep.counted(figure.by)
+                               for metric in (figure.metric, LOST)),
+                      [kernel_words(cell) for cell in sweep.cells], where)
+
+
+def _check_levels(figure: Figure, panels: Iterable[str], buckets: Sequence[str], where: str) -> None:
+    """Check that all that is published has a place in the figure. Raises UsageError."""
+    known, named = read_published(f"{where}: published",
+                                  lambda: published.levels(figure.published)), sorted({*panels})
     for panel, bucket in known:
-        schema.one_of(panel, sorted(panels), f"{where}: published: panel")
-        schema.one_of(bucket, [kernel_words(cell) for cell in sweep.cells],
-                      f"{where}: published: bucket")
+        schema.one_of(panel, named, f"{where}: published: panel")
+        schema.one_of(bucket, buckets, f"{where}: published: bucket")
 
 
 def panel_of(metric: str, value: Value) -> str:
@@ -293,7 +301,7 @@ FIGURES: dict[str, FigureKind] = {
     "window_map": FigureKind(_check_window_map, "grid.sufficient_windows", has_down=True,
                              is_answer=True),
     "packets": FigureKind(lambda *_: None, "timelines.packets", by=""),
-    "steps": FigureKind(_check_numbers, "steps.steps", OF_TRIALS, has_down=True),
+    "steps": FigureKind(_check_numbers, "steps.steps", OF_TRIALS, has_down=True, has_levels=True),
     "levels": FigureKind(_check_points, "steps.levels", OF_TRIALS, has_down=True),
     "kernels": FigureKind(_check_kernels, "kernel_bars.kernels", has_levels=True),
     "percentiles": FigureKind(None, "bars.bars", OF_BARS, "percentile", is_of_pairs=True)}
