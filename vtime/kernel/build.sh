@@ -332,7 +332,11 @@ prepare_cache() {
     rm -rf "$work/tmp"
     { mkdir -p "$work/source" "$work/objects" "$work/kernel" "$work/tmp" &&
         printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe" && : >"$log"; } 2>/dev/null || no_room
-    # Asked now, not after two minutes of compiling.
+    check_noexec
+}
+
+# Asked before anything is compiled, which takes minutes.
+check_noexec() {
     "$work/probe" 2>/dev/null ||
         die 4 "$root is mounted noexec; set XDG_CACHE_HOME to a folder that is not"
 }

@@ -233,7 +233,7 @@ compiler() { gcc --version 2>/dev/null | head -n 1; }
 
 failure_line() {
     tail -n +"$(( began_at + 1 ))" "$log" |
-        grep -m 1 -E 'error:|undefined reference|Error [0-9]|No space left|Killed' | sed "s|$work/tree/||; s|^\(\.\./\)*tree/||" |
+        grep -m 1 -E 'error:|ERROR:|undefined reference|Error [0-9]|No space left|Killed' | sed "s|$work/tree/||; s|^\(\.\./\)*tree/||" |
         grep . || echo "no error message"
 }
 

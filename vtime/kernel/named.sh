@@ -213,6 +213,7 @@ begin_tree() {
     rm -rf "$work/tmp" "$work/kernel" "$work/changed"
     { mkdir -p "$work/tree" "$work/objects" "$work/kernel" "$work/tmp" "$work/changed/tree" &&
         printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe"; } 2>/dev/null || no_room
+    check_noexec
     # cc.sh is in the command of each object, and in the key.
     if ! cmp -s "$here/cc.sh" "$work/cc.sh" || ! cmp -s "$here/headers.h" "$work/headers.h"; then
         rm -rf "$work/objects" "$work/headers.h.gch"
