@@ -67,7 +67,7 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
 
 CURVE_POINTS = 160  # of the model's curve, across the figure
 DECADES = 2  # values over as many are drawn on a logarithmic axis
-# What grows with the size, or falls with the queue; other metrics are counted, or wait for a flight.
+# Metrics that change gradually with a size or a queue; others are counts, or wait for a flight.
 GRADUAL = ("total_ms", "latency_ms", "goodput_kbps")
 STEP_PART = 0.1  # a rise of more than this share of the curve's height is a step
 ONE_ROUND_TRIP = "handshake_round_trips"
@@ -236,7 +236,8 @@ def _smallest_windows(values: CellMeans) -> str:
 
 # Lines -------------------------------------------------------------------------------
 
-def _style(figure: Figure, curves: Sequence[Line]) -> tuple[Literal["points", "steps", "line"], str]:
+def _style(figure: Figure, curves: Sequence[Line]
+           ) -> tuple[Literal["points", "steps", "line"], str]:
     """How measured points are joined, and a note on that."""
     if curves:
         return "points", "Points: measured. Lines: the model, computed at sizes between them too."

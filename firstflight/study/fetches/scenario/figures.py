@@ -164,8 +164,10 @@ def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
     _check_points(scenario, figure, where)
     if figure.published:
         sweep = scenario.sweep(figure.sweep)
-        lines = sweep.initcwnd if not figure.down else [line for line, in sweep.counted(figure.down)]
-        _check_levels(figure, map(plain, lines), [plain(x) for x, in sweep.counted(figure.by)], where)
+        lines: Iterable[Value] = sweep.initcwnd if not figure.down else [
+            line for line, in sweep.counted(figure.down)]
+        _check_levels(figure, map(plain, lines), [plain(x) for x, in sweep.counted(figure.by)],
+                      where)
 
 
 def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -183,7 +185,8 @@ def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
                       [kernel_words(cell) for cell in sweep.cells], where)
 
 
-def _check_levels(figure: Figure, panels: Iterable[str], buckets: Sequence[str], where: str) -> None:
+def _check_levels(figure: Figure, panels: Iterable[str], buckets: Sequence[str], where: str
+                  ) -> None:
     """Check that all that is published has a place in the figure. Raises UsageError."""
     known, named = read_published(f"{where}: published",
                                   lambda: published.levels(figure.published)), sorted({*panels})
