@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from firstflight.net.netem import NetemOptions, read_options
@@ -153,7 +154,7 @@ class Netem:
         return replace(delay, burst_ends_percent=ends,
                        burst_begins_percent=percent * ends / (100 - percent))
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[NetemParameter, ...]:
         """All parameters except the seed."""
         delay_us, jitter_us = round(self.delay_ms * 1000), round(self.jitter_ms * 1000)
@@ -177,7 +178,7 @@ class Netem:
             NetemParameter("burst_ends_percent", ends, f"{ends:g}%", "burst_ends",
                            probability(ends), _PERCENT, random=True))
 
-    @property
+    @cached_property
     def random(self) -> bool:
         return any(parameter.random and parameter.value for parameter in self.parameters)
 
@@ -195,23 +196,19 @@ class Netem:
 
     def differences(self, options: bytes) -> Iterator[str]:
         """Where a kernel's report differs from the request, in a few words each."""
-        reported = numbers_of(options)
-        for parameter in self.parameters:
-            if reported[parameter.name] != parameter.number:
-                yield (f"{parameter.name} {round(reported[parameter.name] * parameter.units, 3):g},"
-                       f" requested {parameter.value:g}")
         held = read_options(options)
-        set_here = {parameter.option for parameter in self.parameters}
-        for name in NetemOptions._fields:
-            if name not in (*set_here, *_DERIVED) and (value := getattr(held, name)):
+        for parameter in self.parameters:
+            if (reported := getattr(held, parameter.option)) != parameter.number:
+                yield (f"{parameter.name} {round(reported * parameter.units, 3):g},"
+                       f" requested {parameter.value:g}")
+        for name in _UNUSED:
+            if value := getattr(held, name):
                 yield f"netem {name} {value}, requested none"
         # Kernels before 6.6 have no seed, and report none.
         if self.random and held.seed not in (0, self.seed):
             yield f"seed {held.seed}, requested {self.seed}"
 
 
-def numbers_of(options: bytes) -> dict[str, int]:
-    """Each parameter's value in the kernel's unit, by field. Raises ValueError if it is no netem.
-    """
-    held = read_options(options)
-    return {parameter.name: getattr(held, parameter.option) for parameter in Netem().parameters}
+# Options that Netem has no field for: a kernel has to report none of them.
+_UNUSED = tuple(name for name in NetemOptions._fields if name not in (
+    *_DERIVED, *(parameter.option for parameter in Netem().parameters)))

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from firstflight.net import netlink, qdiscs
-from firstflight.net.link import Link, Netem, Path, numbers_of
+from firstflight.net.link import Link, Netem, Path
+from firstflight.net.netem import read_options
 from firstflight.net.netlink import attribute, attributes
 from firstflight.net.qdiscs import InstalledQdisc
 from firstflight.net.tc import normal_distribution
@@ -24,6 +25,12 @@ from firstflight.testbed.network.ports import HtbShaper, Port, Queue
 from firstflight.testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellLinks,
                                                  bottleneck_queue, dropped, dropped_between,
                                                  server_interface, star_ports)
+
+
+def numbers_of(options: bytes) -> dict[str, int]:
+    """Each parameter's value in the kernel's unit, by field."""
+    held = read_options(options)
+    return {parameter.name: getattr(held, parameter.option) for parameter in Netem().parameters}
 
 
 # For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
