@@ -140,8 +140,9 @@ class UmlEngine:
             while guests or waiting:
                 while waiting and len(guests) < self.jobs:
                     batch = waiting.popleft()
-                    guests.append(self._take_idle(batch, sysctls)
-                                  or self._start(folder, self._free(guests), batch, sysctls))
+                    purpose = guest_for(batch, sysctls)
+                    guests.append(self._take_idle(purpose, batch)
+                                  or self._start(folder, self._free(guests), batch, purpose))
                 for guest in list(guests):
                     try:
                         yield from guest.poll()
@@ -155,7 +156,8 @@ class UmlEngine:
                         if not isinstance(error, WorkerLost):
                             yield ObservedTrial(rest.pop(0)["id"], {"error": str(error)})
                         if rest:
-                            guests.append(self._start(folder, self._free(guests), rest, sysctls))
+                            guests.append(self._start(folder, self._free(guests), rest,
+                                                      guest_for(rest, sysctls)))
                         guest.waiting.clear()
                         guests.remove(guest)
                         guest.stop()
@@ -168,11 +170,10 @@ class UmlEngine:
             for guest in guests:
                 guest.stop()
 
-    def _take_idle(self, trials: list[Job], sysctls: dict[str, str]) -> WorkerProcess | None:
+    def _take_idle(self, purpose: GuestFor, trials: list[Job]) -> WorkerProcess | None:
         """A guest that waits for such trials, and now has these; None if there is none."""
-        wanted = guest_for(trials, sysctls)
         for kept in self.idle:
-            if kept[0] == wanted:
+            if kept[0] == purpose:
                 self.idle.remove(kept)
                 try:
                     kept[1].give(trials)
@@ -261,9 +262,8 @@ class UmlEngine:
         return min(processors(self.first), key=taken.__getitem__)
 
     def _start(self, folder: Path, processor: int, trials: list[Job],
-               sysctls: dict[str, str]) -> WorkerProcess:
+               purpose: GuestFor) -> WorkerProcess:
         """Boot a guest, whose own folder is in `folder`. Raises EngineCannot."""
-        purpose = guest_for(trials, sysctls)
         place = purpose.place
         kernel = self.kernels[place.kernel]
         if not kernel.exists():
@@ -273,7 +273,8 @@ class UmlEngine:
                    *guest_command(kernel, self.roots[place.system], purpose.readable,
                                   more=place.module_parameters, places=self.places)]
         is_kept = self.keeps_guests and not any(trial.get("alone") for trial in trials)
-        job = JobFolder(folder / f"guest{self.started}", trials, sysctls, ALIGN_S, waits=is_kept,
+        job = JobFolder(folder / f"guest{self.started}", trials, dict(purpose.sysctls), ALIGN_S,
+                        waits=is_kept,
                         fork_server=fork_server.library() if purpose.forks else None)
         self.started += 1
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
@@ -300,7 +301,7 @@ def guest_for(trials: Sequence[Job], sysctls: Mapping[str, str]) -> GuestFor:
     """What the guest of a batch is started with. Raises EngineCannot as readable_by does."""
     return GuestFor(place_of(trials[0]), trials[0]["kind"],
                     any(trial.get("client") == "curl" for trial in trials),
-                    tuple(readable_by(trials)), tuple(sorted(sysctls.items())))
+                    tuple(readable_by(trials)), tuple(sysctls.items()))
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:

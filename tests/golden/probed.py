@@ -6,27 +6,14 @@ A flight begins at 80 ms, and its first segment is sent again at 330 ms.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 from firstflight.net.headers import ACK, SYN
 from firstflight.probe import verdict
+from firstflight.probe.tap import Packet
 
 FIRST, MSS = 0xFFFFFF00, 1448  # the numbers pass their circle within the flight
 RTT_MS = 40.0
-
-
-class Packet(NamedTuple):
-    """As firstflight.probe.tap has it."""
-
-    time_ns: int
-    to_client: bool
-    seq: int
-    ack: int
-    flags: int
-    window: int
-    payload_bytes: int
-    segment_bytes: int
-    stamp: int | None
 
 
 def data(at_ms: float, start: int, size: int = MSS, merged: int = 0, stamp: bool = True,
