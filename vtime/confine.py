@@ -24,6 +24,7 @@ import ctypes
 import os
 import struct
 import sys
+from collections.abc import Container, Iterable, Sequence
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 READABLE = ("/proc/cpuinfo",
@@ -42,7 +43,7 @@ _TRUNCATE = 1 << 14
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: _TRUNCATE, 5: 1 << 15}
 _TCP, _TCP_ABI = 3, 4  # bind and connect
 _SCOPES, _SCOPES_ABI = 3, 6  # signals and abstract sockets of others
-_READ = _EXECUTE | _READ_FILE | _READ_DIR
+READ = _EXECUTE | _READ_FILE | _READ_DIR
 # It may create no links, sockets, pipes or devices, so that the folder has files and folders only.
 _WRITE = (_WRITE_FILE | _READ_FILE | _READ_DIR | _TRUNCATE | _REMOVE_DIR | _REMOVE_FILE
           | _MAKE_DIR | _MAKE_REGULAR)
@@ -87,6 +88,9 @@ _CLONE3, _NEWER = 435, 470
 # Others are allowed with some arguments.
 _ALL = 0xFFFFFFFF
 _CREATES = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
+# O_TRUNC empties a file that is opened for reading, too, and Landlock forbids that from ABI 3 on
+# only. Reading, writing, both, and O_TRUNC where the file is opened for writing.
+_OPENS, _OPENING = 0o1003, (0, 1, 2, 0o1001, 0o1002)
 _SET_ID = 0o6000  # a file that runs with its owner's rights; no umask takes these off
 _STREAM = 1  # a pair's messages have no address then, as datagrams may
 _CLOEXEC_NONBLOCK = 0o2004000
@@ -115,8 +119,11 @@ def _with_arguments(own: int) -> list[tuple[int, list[_Condition]]]:
     own: the number of the process that becomes the guest's kernel.
     """
     return [
-        (257, [(_THIRD, _CREATES, (0,))]), (257, [(_FOURTH, _SET_ID, (0,))]),  # openat
-        (2, [(_SECOND, _CREATES, (0,))]), (2, [(_THIRD, _SET_ID, (0,))]),  # open
+        # openat, open
+        (257, [(_THIRD, _CREATES, (0,)), (_THIRD, _OPENS, _OPENING)]),
+        (257, [(_FOURTH, _SET_ID, (0,)), (_THIRD, _OPENS, _OPENING)]),
+        (2, [(_SECOND, _CREATES, (0,)), (_SECOND, _OPENS, _OPENING)]),
+        (2, [(_THIRD, _SET_ID, (0,)), (_SECOND, _OPENS, _OPENING)]),
         (72, [(_SECOND, _ALL, _OF_DESCRIPTORS)]),  # fcntl
         (72, [(_SECOND, _ALL, (_F_SETOWN,)), (_THIRD, _ALL, (own,))]),
         (56, [(_FIRST, _ALL & ~_CLONING, (0,))]),  # clone
@@ -158,17 +165,14 @@ def confine(kernel: str, folder: str, *readable: str) -> None:
     readable: other paths that it may read. Raises OSError; the process must then end.
     """
     version = abi()
-    handled = sum(rights for since, rights in _FILE_RIGHTS.items() if since <= version)
-    rules = _ruleset(version, handled)
-    for path in (*READABLE, kernel, *readable, *_project()):
-        _allow(rules, path, handled & _READ)
-    _allow(rules, PROJECT, _READ_DIR)  # Python lists it to find what it imports
-    for path in (folder, *WRITABLE):
-        _allow(rules, path, handled & _WRITE)
+    rights = [(path, READ) for path in (*READABLE, kernel, *readable, *_project())]
+    rights.append((PROJECT, _READ_DIR))  # Python lists it to find what it imports
+    rights += [(path, _WRITE) for path in (folder, *WRITABLE)]
+    rules = make_ruleset(version, rights)
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _error("no_new_privs")
-    _drop_capabilities()
-    _call(_LANDLOCK_RESTRICT, rules, 0)
+    drop_capabilities(_KEPT_CAPABILITIES)
+    restrict(rules)
     refuse(version)
 
 
@@ -177,16 +181,23 @@ def _project() -> list[str]:
             if name not in NOT_OF_THE_PROJECT and not name.startswith(".")]
 
 
-def _ruleset(version: int, handled: int) -> int:
-    """A ruleset that forbids all that Landlock can forbid (landlock_create_ruleset(2))."""
+def make_ruleset(version: int, rights: Iterable[tuple[str, int]]) -> int:
+    """A ruleset that forbids all that this version of Landlock can forbid, but these rights.
+
+    rights: each with the path below which it is allowed; a path that does not exist needs no rule.
+    See landlock_create_ruleset(2). Raises OSError.
+    """
+    handled = sum(these for since, these in _FILE_RIGHTS.items() if since <= version)
     attributes = struct.pack("=Q", handled)
     attributes += struct.pack("=Q", _TCP) if version >= _TCP_ABI else b""
     attributes += struct.pack("=Q", _SCOPES) if version >= _SCOPES_ABI else b""
-    return _call(_LANDLOCK_CREATE, attributes, len(attributes), 0)
+    rules = _call(_LANDLOCK_CREATE, attributes, len(attributes), 0)
+    for path, allowed in rights:
+        _allow(rules, path, handled & allowed)
+    return rules
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
-    """Allow rights below a path; a path that does not exist needs no rule."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -196,15 +207,20 @@ def _allow(rules: int, path: str, rights: int) -> None:
     os.close(place)
 
 
-def _drop_capabilities() -> None:
-    """Take most of its capabilities from root's process; other users have none.
+def restrict(rules: int) -> None:
+    """Enforce a ruleset on this process, for good; no_new_privs has to be set. Raises OSError."""
+    _call(_LANDLOCK_RESTRICT, rules, 0)
+
+
+def drop_capabilities(kept: Container[int]) -> None:
+    """Take all capabilities but these from root's process; other users have none.
 
     The bounding set is reduced. If only the permitted set were, it would seem to grow with every
     execve, which resets the personality that the guest's kernel sets before it executes itself
     (PER_CLEAR_ON_SETID in security/commoncap.c).
     """
     for capability in range(64):
-        if capability not in _KEPT_CAPABILITIES:
+        if capability not in kept:
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
@@ -217,22 +233,33 @@ def refuse(version: int) -> None:
                  _with_arguments(os.getpid())))
 
 
-def program(allowed: list[int], lines: list[tuple[int, list[_Condition]]]) -> list[_Step]:
+def program(allowed: Sequence[int], lines: Sequence[tuple[int, list[_Condition]]],
+            refused: Sequence[int] = ()) -> list[_Step]:
     """A filter that allows these calls and lines, and refuses the rest.
+
+    refused: where there are any, these alone are refused, and the rest is allowed.
 
     It checks the lower half of an argument only: the kernel uses no more, or reports an error for
     the other half.
     """
     steps = [*_among(_MACHINE, _ALL, (_X86_64,), 2),
              (_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32_BIT), (_GIVE, 0, 0, _REFUSE)]
-    for conditions in ([(_NUMBER, _ALL, tuple(allowed))],
-                       *([(_NUMBER, _ALL, (number,)), *more] for number, more in lines)):
-        line: list[_Step] = [(_GIVE, 0, 0, _ALLOW)]
-        for where, mask, values in reversed(conditions):
-            line = [*_among(where, mask, values, len(line)), *line]
-        steps += line
+    if allowed:
+        steps += _line([(_NUMBER, _ALL, tuple(allowed))], _ALLOW)
+    for number, conditions in lines:
+        steps += _line([(_NUMBER, _ALL, (number,)), *conditions], _ALLOW)
+    if refused:
+        steps += _line([(_NUMBER, _ALL, tuple(refused))], _REFUSE)
     return [*steps, (_LOAD, 0, 0, _NUMBER), (_EQUAL, 1, 0, _CLONE3), (_AT_LEAST, 0, 1, _NEWER),
-            (_GIVE, 0, 0, _UNKNOWN), (_GIVE, 0, 0, _REFUSE)]
+            (_GIVE, 0, 0, _UNKNOWN), (_GIVE, 0, 0, _ALLOW if refused else _REFUSE)]
+
+
+def _line(conditions: Sequence[_Condition], answer: int) -> list[_Step]:
+    """Steps that give this answer where all conditions hold, and else go on."""
+    steps: list[_Step] = [(_GIVE, 0, 0, answer)]
+    for where, mask, values in reversed(conditions):
+        steps = [*_among(where, mask, values, len(steps)), *steps]
+    return steps
 
 
 def _among(where: int, mask: int, values: tuple[int, ...], skipped: int) -> list[_Step]:
