@@ -41,6 +41,22 @@ def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
     return shown if len(shown) <= most else f"{shown[:most]}…"
 
 
+def text_of(content: bytes) -> str:
+    """The text of a file, without a mark of its order of bytes. Raises ValueError: what is wrong.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(no_text(content[error.start], f" in line {line}")) from None
+
+
+def no_text(byte: int, place: str = "") -> str:
+    """What is wrong with a file that has this byte where UTF-8 has no such one."""
+    return (f"is not UTF-8 text: it has the byte 0x{byte:02x}{place}; if it is a text, save it as"
+            " UTF-8")
+
+
 # Schemas -----------------------------------------------------------------------------
 
 def number(value: object, where: str) -> float:

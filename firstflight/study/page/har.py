@@ -6,8 +6,6 @@ URL or header. The file may come from anywhere, so any value may be missing or o
 
 from __future__ import annotations
 
-import gc
-import json
 import math
 import re
 from collections import Counter
@@ -18,6 +16,8 @@ from urllib.parse import urljoin, urlsplit
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words
+from firstflight.study.page import har_file
+from firstflight.study.page.har_file import NAMER, table, tables
 from firstflight.study.page.objects import MOST_HOSTS, PageObject
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
@@ -26,9 +26,7 @@ _WITHOUT_SIZE, _CACHED, _FAILED, _INLINE, _SOCKET, _OTHER = (
     " blob:)", "of a WebSocket", "of another page or kind")
 _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
 _SWITCHED, _NOT_MODIFIED = 101, 304  # status codes
-_PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
 _HTTP = re.compile(r"(?:http/|h)([123])(?:[.-]\w{1,5})?", re.IGNORECASE)
-MOST_ENTRIES = 100_000  # a page that was saved for hours has some thousands
 NO_SIZES = ("no entry of it has a size (response.bodySize, content.size): the network panels of"
             " Chrome, Edge and Firefox save them")
 
@@ -73,16 +71,11 @@ class _Entry:
 
 def read(content: bytes, where: str) -> SavedPage:
     """Read the page of a HAR. where: its name in messages. Raises UsageError in one line."""
-    log = _table(_parsed(content, where), "log")
-    raw = log.get("entries")
-    if not isinstance(raw, list):
-        raise UsageError(f"{where}: is not a HAR file: it has no log.entries")
-    if len(raw) > MOST_ENTRIES:
-        raise UsageError(f"{where}: has {len(raw)} entries; at most {MOST_ENTRIES} are read")
-    page: Mapping[str, object] = next(iter(_tables(log.get("pages"))), {})
+    log = har_file.read(content, where)
+    page: Mapping[str, object] = next(iter(tables(log.get("pages"))), {})
     excluded: Counter[str] = Counter()
-    is_firefox = _table(log, "creator").get("name") == "Firefox"
-    entries = [entry for item in raw
+    is_firefox = table(log, "creator").get("name") == "Firefox"
+    entries = [entry for item in log["entries"]
                if (entry := _entry(item, page.get("id"), excluded, is_firefox)) is not None]
     if not entries:
         why = NO_SIZES if excluded[_WITHOUT_SIZE] else "it has no entry that was fetched"
@@ -168,7 +161,7 @@ def _note(excluded: Mapping[str, int]) -> str:
 def _entry(item: object, page_id: object, excluded: Counter[str], is_firefox: bool
            ) -> _Entry | None:
     """Read an entry. None for what is no object of the page; its reason is counted in excluded."""
-    request, response = _table(item, "request"), _table(item, "response")
+    request, response = table(item, "request"), table(item, "response")
     if is_firefox and _number(response.get("bodySize")) > 0:  # it counts the headers as well
         response = {**response, "_transferSize": response["bodySize"], "bodySize": -1}
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
@@ -180,9 +173,9 @@ def _entry(item: object, page_id: object, excluded: Counter[str], is_firefox: bo
     size, status = _size(response), _number(response.get("status"))
     start_ms = _time_ms(entry.get("startedDateTime"))
     took_ms = max(0.0, _number(entry.get("time"), 0.0))
-    receive_ms = min(max(0.0, _number(_table(entry, "timings").get("receive"), 0.0)), took_ms)
+    receive_ms = min(max(0.0, _number(table(entry, "timings").get("receive"), 0.0)), took_ms)
     is_redirect = 300 <= status < 400 and status != _NOT_MODIFIED
-    return _Entry(_plain(url), _namer(entry, request), _origin(url), max(1, size), start_ms,
+    return _Entry(_plain(url), _plain(str(entry.get(NAMER))), _origin(url), max(1, size), start_ms,
                   start_ms + took_ms - receive_ms, start_ms + took_ms, is_redirect,
                   _target(url, response) if is_redirect else "", _name(entry.get("_connectionId")),
                   _version(request, response))
@@ -201,7 +194,7 @@ def _why_excluded(entry: Mapping[str, object], response: Mapping[str, object], u
         return _SOCKET
     if not 100 <= status < 600 or response.get("_error") and came <= 0:
         return _FAILED
-    has_content = _number(_table(response, "content").get("size")) > 0
+    has_content = _number(table(response, "content").get("size")) > 0
     if entry.get("_fromCache") or response.get("_fetchedViaServiceWorker") or came == 0 or (
             came < 0 and status != _NOT_MODIFIED and has_content
             and _number(response.get("bodySize")) == 0):
@@ -239,7 +232,7 @@ def _size(response: Mapping[str, object]) -> int:
     unknown size. The body is then taken to be at most as long as its content: a compression that
     saves nothing adds only a few bytes.
     """
-    content = _table(response, "content")
+    content = table(response, "content")
     body, size = _number(response.get("bodySize")), _number(content.get("size"))
     if body >= 0:
         return int(body)
@@ -249,19 +242,6 @@ def _size(response: Mapping[str, object]) -> int:
         return int(came if size < 0 else min(came, size))
     return -1 if size < 0 else int(max(0.0, size - max(0.0, _number(content.get("compression"),
                                                                     0.0))))
-
-
-def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> str:
-    """The URL of the object that named this one: Chrome's initiator, or the request's Referer."""
-    initiator = _table(entry, "_initiator")
-    stack, frames = _table(initiator, "stack"), list[Mapping[str, object]]()
-    for _ in range(_PARENTS):  # from a promise or a timer to what started it
-        frames += _tables(stack.get("callFrames"))[:1]
-        stack = _table(stack, "parent")
-    urls = [initiator.get("url"), *(frame.get("url") for frame in frames),
-            *(header.get("value") for header in _tables(request.get("headers"))
-              if str(header.get("name")).lower() == "referer")]
-    return next((_plain(url) for url in urls if isinstance(url, str) and url), "")
 
 
 def _plain(url: str) -> str:
@@ -280,7 +260,7 @@ def _origin(url: str) -> str:
 
 def _screen_ms(page: Mapping[str, object], entries: Sequence[_Entry]) -> float:
     """The time of onContentLoad in ms since the epoch; -inf for unknown."""
-    after_ms = _number(_table(page, "pageTimings").get("onContentLoad"))
+    after_ms = _number(table(page, "pageTimings").get("onContentLoad"))
     if after_ms <= 0:
         return -math.inf
     begun_ms = _time_ms(page.get("startedDateTime"))
@@ -288,37 +268,6 @@ def _screen_ms(page: Mapping[str, object], entries: Sequence[_Entry]) -> float:
 
 
 # Values of any type ----------------------------------------------------------------------
-
-def _parsed(content: bytes, where: str) -> object:
-    """Parse the JSON of a HAR. Raises UsageError.
-
-    Without looking for garbage meanwhile: all that is made stays, and looking took most of the time
-    for 60 MB of empty lists.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        # Numbers of thousands of digits: as a float infinite, as an int an error.
-        return json.loads(content.decode("utf-8-sig"), parse_int=float)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{where}: is not UTF-8 text: {error}") from error
-    except RecursionError:
-        raise UsageError(f"{where}: has tables or lists that are nested too deeply") from None
-    except ValueError as error:
-        raise UsageError(f"{where}: is not whole JSON, or cut off: {error}") from error
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _table(value: object, name: str) -> Mapping[str, object]:
-    inner = value.get(name) if isinstance(value, dict) else None
-    return inner if isinstance(inner, dict) else {}
-
-
-def _tables(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
 
 def _number(value: object, absent: float = -1.0) -> float:
     """A finite number below 10¹² in size; `absent` for everything else."""

@@ -79,7 +79,7 @@ def fault_of(objects: Sequence[PageObject]) -> str:
     if not objects:
         return "a page has at least one object, its document"
     if len(objects) > MOST_OBJECTS:
-        return f"a page of {len(objects):,} objects; at most {MOST_OBJECTS:,} fit"
+        return too_many(len(objects))
     total = sum(each.size_bytes for each in objects)
     if total > MOST_BYTES:
         return (f"a page of {total:,} bytes; at most {MOST_BYTES:,} fit, whose packets are all"
@@ -98,6 +98,11 @@ def fault_of(objects: Sequence[PageObject]) -> str:
         if each.host >= MOST_HOSTS:
             return f"object {number}: host = {each.host}: hosts have numbers below {MOST_HOSTS}"
     return ""
+
+
+def too_many(count: int) -> str:
+    """What is wrong with a page of so many objects, or of more."""
+    return f"a page of {count:,} objects; at most {MOST_OBJECTS:,} fit"
 
 
 def with_spread(page: Sequence[PageObject], spread_ms: float, seed: int) -> tuple[PageObject, ...]:

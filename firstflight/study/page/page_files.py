@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from firstflight.base import files
+from firstflight.base import inflated, untrusted
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import parsed
 from firstflight.study.page import har
 from firstflight.study.page.har import SavedPage
-from firstflight.study.page.objects import PageObject, fault_of
+from firstflight.study.page.objects import MOST_OBJECTS, PageObject, fault_of
 from firstflight.study.page.scenario import listed
 
-MOST_BYTES = 64 << 20  # of a file; a HAR that has the contents may be that large
+MOST_BYTES = 64 << 20  # of a HAR; one that has the contents may be that large
+MOST_LIST_BYTES = 1 << 20  # of a TOML file; a page's thousand objects have a tenth of it
+MOST_SPACE = 1000  # before a HAR's first bracket
+LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
 
 
 def read(path: Path) -> SavedPage:
-    """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError."""
+    """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError.
+
+    It may be compressed by gzip.
+    """
     where = f"--page: {path}"
     try:
-        content = files.content(path, MOST_BYTES)
+        content = inflated.content(path, MOST_BYTES)
     except OSError as error:
         more = "; save it without its contents" if "more than" in str(error.strerror) else ""
         raise UsageError(f"{where}: cannot be read: {error.strerror}{more}") from error
-    begins = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if path.suffix == ".toml" or path.suffix != ".har" and begins != b"{":
+    kind = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
+    begins = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if kind == LIST or kind != HAR and begins != b"{":
         return SavedPage(from_toml(content, where))
     page = har.read(content, where)
     if fault := fault_of(page.objects):
@@ -35,10 +42,13 @@ def read(path: Path) -> SavedPage:
 
 def from_toml(content: bytes, where: str) -> tuple[PageObject, ...]:
     """Read the [[object]]s of a TOML file. Raises UsageError."""
+    if len(content) > MOST_LIST_BYTES:
+        raise UsageError(f"{where}: a list of more than {MOST_LIST_BYTES >> 20} MB; a page has at"
+                         f" most {MOST_OBJECTS:,} [[object]]s")
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{where}: is not UTF-8 text: {error}") from error
+        text = untrusted.text_of(content)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
     raw = parsed("page", text, where).raw
     schema.known_keys(raw, ("object",), where)
     return listed(raw, where)

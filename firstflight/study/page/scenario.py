@@ -62,13 +62,18 @@ def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
     By default an object is named by the document, at its last byte.
     """
     found: list[PageObject] = []
-    for number, table in enumerate(schema.as_tables(raw, "object", where), start=1):
+    tables = schema.as_tables(raw, "object", where)
+    if len(tables) > objects.MOST_OBJECTS:
+        raise UsageError(f"{where}: {objects.too_many(len(tables))}")
+    for number, table in enumerate(tables, start=1):
         each = schema.read(ListedObject, table, f"{where}: [[object]] {number}")
         named_by = (each.named_by if each.named_by is not None else 1) if found else (
             each.named_by or 0)
         at_byte = each.at_byte
         if at_byte is None:
             at_byte = found[named_by - 1].size_bytes if 0 < named_by <= len(found) else 0
+        if (count := len(found) + each.count) > objects.MOST_OBJECTS:
+            raise UsageError(f"{where}: {objects.too_many(count)}")
         step = ((each.until_byte or 0) - at_byte) / max(each.count - 1, 1)
         found += [PageObject(each.size_bytes, named_by, at_byte + round(place * step),
                              each.parse_ms, each.think_ms, each.host, each.is_early)

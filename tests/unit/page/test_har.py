@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies
 
 from firstflight.base.errors import UsageError
 from firstflight.runs.kinds import Overrides
-from firstflight.study.page import har, page_files, question
+from firstflight.study.page import har, har_file, page_files, question
 from firstflight.study.page.objects import PageObject
 from tests.unit.page import saved
 
@@ -141,8 +142,8 @@ def test_redirects_before_the_document_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("entries", "end", "why"), [
-    (har.MOST_ENTRIES + 1, b"]}}", f"has {har.MOST_ENTRIES + 1} entries"),
-    (har.MOST_ENTRIES, b"]}}", "no entry that was"), (1, b"", "cut off")])
+    (har_file.MOST_ENTRIES + 1, b"]}}", "has more than 20,000 entries"),
+    (har_file.MOST_ENTRIES, b"]}}", "no entry that was"), (1, b"", "cut off")])
 def test_a_file_of_many_entries_is_refused_at_once(entries: int, end: bytes, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         har.read(b'{"log":{"entries":[' + b",".join([b"[]"] * entries) + end, "page.har")
@@ -206,3 +207,10 @@ def test_any_value_anywhere_is_a_page_or_one_line(place: tuple[Any, ...], value:
         assert "\n" not in str(error)
     else:
         assert page.objects[0].named_by == 0 and not page_files.fault_of(page.objects)
+
+
+@pytest.mark.parametrize("name", ["page.har.gz", "page.gz", "page.har"])
+def test_a_compressed_har_is_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(saved.har()))
+    assert page_files.read(path).objects == OBJECTS

@@ -1,0 +1,104 @@
+"""Reads files that may be compressed by gzip; what they hold is counted while it is read."""
+
+from __future__ import annotations
+
+import errno
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from firstflight.base import files
+
+PIECE_BYTES = 1 << 16
+MOST_MEMBERS = 100_000  # gzip files may follow each other in one; bgzip makes one of 64 kB each
+_GZIP = b"\x1f\x8b"
+_GZIP_BITS = 31  # zlib's word for gzip's format with any window
+# What other compressed files begin with, and the command that unpacks them.
+_OTHERS = {b"\xfd7zXZ\0": ("xz", "unxz"), b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
+           b"BZh": ("bzip2", "bunzip2"), b"PK\x03\x04": ("zip", "unzip")}
+
+
+def content(path: Path, most_bytes: int) -> bytes:
+    """The content of a file, inflated. Raises OSError, also if it is too large."""
+    with opened(path, most_bytes) as file:
+        return file.read()
+
+
+def opened(path: Path, most_bytes: int) -> BinaryIO:
+    """A file open for reading, inflated where it is compressed by gzip.
+
+    Raises OSError if it is no regular file, or compressed otherwise; so does reading if it is
+    damaged or has more than most_bytes.
+    """
+    file = files.opened(path)
+    try:
+        begins = file.read(max(map(len, _OTHERS)))
+        file.seek(0)
+        for magic, (name, command) in _OTHERS.items():
+            if begins.startswith(magic):
+                raise OSError(errno.EINVAL, f"it is compressed by {name}: unpack it first"
+                                            f" ({command}), or compress it by gzip")
+    except OSError:
+        file.close()
+        raise
+    pieces = _inflated(file) if begins.startswith(_GZIP) else iter(lambda: file.read(PIECE_BYTES),
+                                                                   b"")
+    return io.BufferedReader(_Pieces(file, pieces, most_bytes))
+
+
+def inflate(compressed: bytes, most_bytes: int) -> bytes:
+    """The content of a gzip file. Raises OSError if it is damaged or has more than most_bytes."""
+    file = io.BytesIO(compressed)
+    return io.BufferedReader(_Pieces(file, _inflated(file), most_bytes)).read()
+
+
+class _Pieces(io.RawIOBase):
+    """A file whose content comes in pieces, most_bytes at most."""
+
+    def __init__(self, file: BinaryIO, pieces: Iterator[bytes], most_bytes: int) -> None:
+        self.file, self.pieces, self.most_bytes = file, pieces, most_bytes
+        self.piece, self.count = b"", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        while not self.piece and (piece := next(self.pieces, None)) is not None:
+            self.piece = piece
+        count = min(len(buffer), len(self.piece))
+        buffer[:count], self.piece = self.piece[:count], self.piece[count:]
+        self.count += count
+        if self.count > self.most_bytes:
+            raise OSError(errno.EFBIG, f"it has more than {self.most_bytes >> 20} MB")
+        return count
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+def _inflated(file: BinaryIO) -> Iterator[bytes]:
+    """The inflated content in pieces. Raises OSError where it is damaged."""
+    inflater, members = zlib.decompressobj(_GZIP_BITS), 1
+    rest, piece = b"", b""
+    try:
+        # A full piece may leave bytes behind that only the next call gives.
+        while (compressed := rest or file.read(PIECE_BYTES)) or len(piece) == PIECE_BYTES:
+            if inflater.eof:
+                compressed = compressed.lstrip(b"\0")  # a file may be filled up with zeros
+                if not compressed:
+                    rest, piece = b"", b""
+                    continue
+                inflater, members = zlib.decompressobj(_GZIP_BITS), members + 1
+            if members > MOST_MEMBERS:
+                raise OSError(errno.EFBIG, f"it is more than {MOST_MEMBERS:,} gzip files in a row:"
+                                           " unpack it, and compress it as one")
+            piece = inflater.decompress(compressed, PIECE_BYTES)
+            rest = inflater.unconsumed_tail or inflater.unused_data
+            yield piece
+    except zlib.error:
+        raise OSError(errno.EINVAL, "it is a damaged gzip file: make it again") from None
+    if not inflater.eof:
+        raise OSError(errno.EINVAL, "it is a gzip file that is cut off: copy it again")

@@ -1,0 +1,85 @@
+"""Reads the file of a HAR, in bounded memory and time: of each entry only what a page needs.
+
+The file may come from anywhere, so any value may be missing or of another type. What is kept of an
+entry is a copy, in tables of the same names, of values that stand below (numbers, truth values and
+texts; others count as missing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from firstflight.base import large_json
+from firstflight.base.errors import UsageError
+
+MOST_ENTRIES = 20_000  # a page that was saved for hours has some thousands
+BESIDE = ("creator", "browser", "pages")  # keys of the log that are kept whole
+OF_ENTRY = ("startedDateTime", "time", "pageref", "_fromCache", "_connectionId")
+OF_REQUEST = ("url", "httpVersion")
+OF_RESPONSE = ("status", "httpVersion", "redirectURL", "bodySize", "headersSize", "_transferSize",
+               "_error", "_fetchedViaServiceWorker")
+OF_CONTENT = ("size", "compression")
+OF_TIMINGS = ("receive",)
+NAMER = "namer"  # the key of a kept entry with the URL of what named it
+_PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
+_MOST_FOREIGN = 200  # characters of a text that is not ASCII, as URLs and numbers are
+
+
+def read(content: bytes, where: str) -> Mapping[str, Any]:
+    """The log of a HAR with its entries, a list. where: its name in messages. Raises UsageError."""
+    try:
+        found = large_json.read(content, ("log", "entries"), _kept, MOST_ENTRIES, BESIDE)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
+    if found is None:
+        raise UsageError(f"{where}: is not a HAR file: it has no log.entries")
+    return {**found.beside, "entries": found.items}
+
+
+def _kept(item: object) -> dict[str, object]:
+    entry: Mapping[str, object] = item if isinstance(item, dict) else {}
+    request, response = table(entry, "request"), table(entry, "response")
+    kept = _values(entry, OF_ENTRY)
+    kept["request"] = _values(request, OF_REQUEST)
+    kept["response"] = of_response = _values(response, OF_RESPONSE)
+    of_response["content"] = _values(table(response, "content"), OF_CONTENT)
+    kept["timings"] = _values(table(entry, "timings"), OF_TIMINGS)
+    kept[NAMER] = _namer(entry, request)
+    return kept
+
+
+def _values(of: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
+    return {name: _shortened(value) for name in names
+            if isinstance(value := of.get(name), (bool, int, float, str))}
+
+
+def _shortened(value: object) -> object:
+    return value[:_MOST_FOREIGN] if isinstance(value, str) and not value.isascii() else value
+
+
+def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> object:
+    """The URL of the object that named this one, "" for unknown.
+
+    It is Chrome's initiator, or the request's Referer.
+    """
+    initiator = table(entry, "_initiator")
+    stack, frames = table(initiator, "stack"), list[Mapping[str, object]]()
+    for _ in range(_PARENTS):  # from a promise or a timer to what started it
+        frames += tables(stack.get("callFrames"))[:1]
+        stack = table(stack, "parent")
+    urls = [initiator.get("url"), *(frame.get("url") for frame in frames),
+            *(header.get("value") for header in tables(request.get("headers"))
+              if str(header.get("name")).lower() == "referer")]
+    return next((_shortened(url) for url in urls if isinstance(url, str) and url), "")
+
+
+def table(value: object, name: str) -> Mapping[str, object]:
+    """The table of this name in a table, {} where there is none."""
+    inner = value.get(name) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def tables(value: object) -> list[Mapping[str, object]]:
+    """The tables of a list, [] where it is none."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
