@@ -22,7 +22,7 @@ readonly TO_CLUSTER=(python3-distributed openssl)    # for run.sh --cluster, and
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # for run.sh --server nginx: the program, not the service
 readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # for users' Mininet scripts
-readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
+readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" "${TO_PQ[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 

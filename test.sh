@@ -3,6 +3,7 @@
 #   ./test.sh                    everything
 #   ./test.sh -k verdict         flags go to pytest
 #   ./test.sh --with-pq          also tests that need Debian 13's programs, which it fetches (install.sh)
+#   ./test.sh --try-pq           the same, and where they cannot be had their tests are skipped
 [ -n "${BASH_VERSION-}" ] || exec /bin/bash "$0" "$@"  # as sh test.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -13,9 +14,11 @@ if [[ ${1-} == --help || ${1-} == -h ]]; then
     sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"
     exit
 fi
-with_pq=()
-[[ ${1-} != --with-pq ]] || { with_pq=(--with-pq); shift; }
-./install.sh --test "${with_pq[@]}"
+with_pq=() try_pq=''
+case ${1-} in
+--with-pq) with_pq=(--with-pq); shift ;;
+--try-pq) with_pq=(--with-pq) try_pq=yes; shift ;;
+esac
 
 # Tests wait for guests and servers, so twice as many run at once as there are processors. Starting
 # workers does not pay off for a few tests, since each worker imports the project.
@@ -41,6 +44,35 @@ check() {   # NAME COMMAND...
     "${@:2}" >"$said/$1" 2>&1 &
     checks[$1]=$!
 }
+
+# Wait for a check. Its status counts if nothing failed before it.
+finish() {  # NAME
+    local failed=0
+    wait "${checks[$1]}" || failed=$?
+    unset "checks[$1]"
+    [[ $1 != install ]] || (( ! failed )) || ! is_enough || failed=0
+    (( status )) || status=$failed
+    return "$failed"
+}
+
+run_pytest() {
+    /usr/bin/python3 -m pytest "${side_by_side[@]}" "$@" || (( status )) || status=$?
+}
+
+# Whether only Debian 13's programs could not be had, and need not be.
+is_enough() { [[ -n $try_pq ]] && ./install.sh --test --check 2>/dev/null; }
+
+# Kernels take minutes. Where all tests run, those that start no guest begin while kernels are built.
+live=''
+if (( $# == 0 )) && ! ./install.sh --test "${with_pq[@]}" --check 2>/dev/null; then
+    ./install.sh --test --no-kernel
+    echo "== what guests need is built beside the tests that start none" >&2
+    check install ./install.sh --test "${with_pq[@]}"
+    live=tests/live
+    set -- tests/unit tests/golden tests/programs
+else
+    ./install.sh --test "${with_pq[@]}" || { status=$?; is_enough || exit "$status"; }
+fi
 check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh vtime/kernel/*.sh vtime/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
 check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks docs firstflight paper tests vtime vtime/command/packetdrill
 version=$(/usr/bin/python3 -m mypy --version)
@@ -53,13 +85,24 @@ fi
 
 echo "== pytest" >&2
 status=0
-/usr/bin/python3 -m pytest "${side_by_side[@]}" "$@" || status=$?
+run_pytest "$@"
+not_built=''
+if [[ -n $live ]]; then
+    if finish install; then
+        echo "== pytest $live" >&2
+        run_pytest "$live"
+    else
+        not_built=yes
+    fi
+fi
 for name in "${!checks[@]}"; do
-    failed=0
-    wait "${checks[$name]}" || failed=$?
-    unset "checks[$name]"
-    echo "== $name$( (( ! failed )) || echo ": failed")" >&2
+    word=''
+    finish "$name" || word=': failed'
+    echo "== $name$word" >&2
     cat "$said/$name"
-    (( status )) || status=$failed
 done
+if [[ -n $not_built ]]; then
+    echo "== install: failed" >&2
+    tail -n 2 "$said/install" >&2   # what failed, and what to do; before it stands its progress
+fi
 exit "$status"

@@ -1,0 +1,94 @@
+"""./test.sh where kernels are missing: which tests begin beside the build, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.programs.installing import stubs
+from tests.running import run_program
+
+# In place of install.sh: what is there says --check; a build waits until a fast test has run.
+INSTALL = """#!/bin/bash
+echo "$*" >>asked
+case " $* " in
+*" --check "*) [[ -e kernels && ( " $* " != *" --with-pq "* || -e newer ) ]] ;;
+*" --no-kernel "*) ;;
+*)  until [[ -e fast ]]; do sleep 0.05; done
+    echo "progress" >&2
+    BUILD ;;
+esac
+"""
+FAST = """
+from pathlib import Path
+def test_fast():
+    assert not Path("kernels").exists()
+    Path("fast").touch()
+"""
+LIVE = """
+from pathlib import Path
+KERNELS = Path("kernels").exists()
+def test_live():
+    assert KERNELS
+    Path("live").touch()
+"""
+BUILT, NOT_BUILT = "touch kernels newer", "echo 'install: no guest kernel' >&2; exit 4"
+
+
+@pytest.fixture(name="place")
+def _place(tmp_path: Path) -> Path:
+    """A project with two tests; the programs that look at the whole of it find nothing."""
+    place = tmp_path / "place"
+    for room, text in (("unit", FAST), ("golden", ""), ("programs", ""), ("live", LIVE)):
+        (place / "tests" / room).mkdir(parents=True)
+        (place / "tests" / room / f"test_{room}.py").write_text(text)
+    shutil.copy(PROJECT / "test.sh", place)
+    stubs(place / "bin", nproc="echo 0", shellcheck=":")
+    for module in ("mypy", "pyflakes"):
+        (place / f"{module}.py").touch()
+    return place
+
+
+def run_tests(place: Path, build: str, *words: str) -> tuple[int, str]:
+    """The status of ./test.sh and what it says, where the kernels are built so."""
+    (place / "install.sh").write_text(INSTALL.replace("BUILD", build))
+    (place / "install.sh").chmod(0o755)
+    done = run_program([place / "test.sh", *words],
+                       env={**os.environ, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"})
+    return done.returncode, done.stderr
+
+
+def test_what_starts_no_guest_is_tested_beside_the_build(place: Path) -> None:
+    status, said = run_tests(place, BUILT)
+    assert status == 0 and (place / "live").exists(), said
+    assert "== pytest tests/live" in said and "progress" not in said.splitlines()[-1]
+
+
+def test_where_nothing_is_missing_nothing_waits(place: Path) -> None:
+    for name in ("kernels", "newer"):
+        (place / name).touch()
+    (place / "tests" / "unit" / "test_unit.py").write_text(FAST.replace("not ", ""))
+    (place / "fast").touch()
+    status, said = run_tests(place, BUILT, "--with-pq")
+    assert status == 0 and (place / "live").exists() and "tests/live" not in said, said
+
+
+def test_a_build_that_fails_is_the_last_line(place: Path) -> None:
+    status, said = run_tests(place, NOT_BUILT)
+    assert status == 4 and said.splitlines()[-1] == "install: no guest kernel", said
+    assert (place / "fast").exists() and not (place / "live").exists()
+
+
+@pytest.mark.parametrize(("flag", "status"), [("--with-pq", 1), ("--try-pq", 0)])
+def test_only_what_is_tried_may_be_missing(place: Path, flag: str, status: int) -> None:
+    """Debian 13's programs alone; kernels may not."""
+    assert run_tests(place, "touch kernels; exit 1", flag)[0] == status
+    assert (place / "live").exists() == (not status)
+    assert "--test --with-pq" in (place / "asked").read_text().splitlines()
+    for name in ("kernels", "fast"):
+        (place / name).unlink()
+    assert run_tests(place, NOT_BUILT, flag)[0] == 4
