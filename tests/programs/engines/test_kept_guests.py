@@ -89,6 +89,8 @@ def test_a_link_in_the_place_of_more_trials_is_not_followed(
     outside.write_text("mine")
     with engine.keeping_guests():
         assert who_answered(engine, tmp_path / "a", "t") == {"guest0"}
+        ((_, guest),) = engine.idle
+        guest.trial_deadline_s = 1.0  # it may read the link as trials, and wait for those after it
         (seen,) = engine.run([{**TRIAL, "id": "u"}], {}, tmp_path / "b")
     assert seen.trial_id == "u"  # whatever that guest makes of it
     assert outside.read_text() == "mine"
