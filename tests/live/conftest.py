@@ -8,10 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,9 @@ from firstflight.runs import runs
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.testbed import engine
 from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.messages import Job, ObservedTrial
 from tests.conftest import PROJECT
 from vtime.uml import find_kernel
 
@@ -36,17 +40,55 @@ def kernel() -> Path:
     return found
 
 
+class Sharing(UmlEngine):
+    """An engine that takes the guests of other tests, and leaves its own to them.
+
+    For trials that need the same of a guest (guests.GuestFor); a guest takes a second to start.
+    That a kept guest measures as a new one: test_fetches.py.
+    """
+
+    kept: UmlEngine  # has the guests that wait, and what they are for
+    folder: Path  # of guests: what a run makes goes with it
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.keeps_guests = True
+        for name in ("idle", "bound", "named", "purposes"):
+            setattr(self, name, getattr(self.kept, name))
+
+    def keeping_guests(self) -> AbstractContextManager[None]:
+        """They are kept anyway."""
+        return nullcontext()
+
+    def run(self, trials: list[Job], sysctls: dict[str, str],
+            folder: Path) -> Iterator[ObservedTrial]:
+        return super().run(trials, sysctls, Path(mkdtemp(dir=self.folder)))
+
+
+@pytest.fixture(scope="session")
+def sharing(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Sharing]]:
+    Sharing.kept, Sharing.folder = UmlEngine(kernel, 1), tmp_path_factory.mktemp("guests")
+    with Sharing.kept.keeping_guests():
+        yield Sharing
+
+
+@pytest.fixture(scope="session")
+def shared(sharing: type[Sharing], kernel: Path) -> UmlEngine:
+    """For tests that change nothing but trials."""
+    return sharing(kernel, 1)
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
 @pytest.fixture
-def drive(results: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+def drive(results: Path, sharing: type[Sharing], monkeypatch: pytest.MonkeyPatch) -> Driver:
     """The driver with flags, its results and figures in a folder of the test's own.
 
-    It runs in this process, which has imported all of it by then, and with one guest, since each
-    takes a second to start; `command` is for tests that need run.sh itself, or several.
+    It runs in this process, which has imported all of it by then, and with a guest that tests
+    share; `command` is for tests that need run.sh itself, or several guests.
     """
     def run(*flags: str) -> subprocess.CompletedProcess[str]:
         words = command(results, "--jobs", "1", *flags)
@@ -55,6 +97,7 @@ def drive(results: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> Drive
         with (redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
               monkeypatch.context() as patch, pytest.raises(SystemExit) as ended):
             patch.setattr(sys, "argv", words)
+            patch.setattr(engine, "UmlEngine", sharing)
             run_main("run.sh", experiment.main)
         for number, handler in zip(heeded, handlers):
             signal.signal(number, handler)  # which it leaves ignored
@@ -97,11 +140,11 @@ def processes_with(word: str) -> list[int]:
     return found
 
 
-def measured(kernel: Path, folder: Path, trials: Sequence[Trial], sysctls: Mapping[str, str] = {},
-             guests: int = 1) -> dict[Trial, Record]:
+def measured(by: UmlEngine, folder: Path, trials: Sequence[Trial],
+             sysctls: Mapping[str, str] = {}) -> dict[Trial, Record]:
     """The record of each trial, without when it was measured; one guest takes them in order."""
     by_id = {trial.id: trial for trial in trials}
-    seen = UmlEngine(kernel, guests).run([trial.job() for trial in trials], dict(sysctls), folder)
+    seen = by.run([trial.job() for trial in trials], dict(sysctls), folder)
     return {by_id[each.trial_id]: replace(judge_fetch(
         by_id[each.trial_id], each.content, each.client_pcap, each.server_pcap, exact=True,
         sysctls=sysctls), measured_at="") for each in seen}

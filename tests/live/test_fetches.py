@@ -36,7 +36,7 @@ TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000
 
 def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
     requested = KIND.study_of(question.scenario("own", Overrides(lists, repeat=1)), NOTHING, 1)
-    return measured(kernel, folder, requested.trials, requested.head.sysctls)
+    return measured(UmlEngine(kernel, 1), folder, requested.trials, requested.head.sysctls)
 
 
 def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
@@ -141,16 +141,16 @@ def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path)
 def test_a_pause_is_as_long_after_another_trial(kernel: Path, tmp_path: Path) -> None:
     """To the nanosecond: 58.3 s into it the kernel forgets the connection before (TIME_WAIT)."""
     pause = replace(TRIAL, rtt_ms=10, burst_bytes=3000, gap_ms=58_900)
-    (alone,) = measured(kernel, tmp_path / "alone", [pause]).values()
-    assert measured(kernel, tmp_path / "after", [TRIAL, pause])[pause] == alone
+    (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [pause]).values()
+    assert measured(UmlEngine(kernel, 1), tmp_path / "after", [TRIAL, pause])[pause] == alone
 
 
 def test_a_fetch_that_failed_leaves_nothing_to_the_next(kernel: Path, tmp_path: Path) -> None:
     """Its client tries a second connection, of which the server also reports."""
     nothing_passes = replace(TRIAL, rtt_ms=268.6, qdisc="cake", queue_packets=1, kept=1)
     after = replace(TRIAL, response_bytes=14_580)
-    (alone,) = measured(kernel, tmp_path / "alone", [after]).values()
-    records = measured(kernel, tmp_path / "after", [nothing_passes, TRIAL, after])
+    (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [after]).values()
+    records = measured(UmlEngine(kernel, 1), tmp_path / "after", [nothing_passes, TRIAL, after])
     assert records[nothing_passes].error.startswith("the response before: curl 28")
     assert records[TRIAL].verdict == alone.verdict == PASS and records[after] == alone
 
@@ -199,11 +199,11 @@ PLAIN = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=8000, uplink_kbps=8000
 STAGED = replace(PLAIN, burst_bytes=3 * 1448 - 60, gap_ms=250)
 
 
-def test_a_gap_longer_than_the_rtt_hides_the_window(kernel: Path, tmp_path: Path) -> None:
+def test_a_gap_longer_than_the_rtt_hides_the_window(shared: UmlEngine, tmp_path: Path) -> None:
     """The paper's section 4.1: the burst is acknowledged while the back-end works."""
     near = [replace(STAGED, initcwnd=window) for window in (3, 10)]
     far = [replace(STAGED, rtt_ms=400, initcwnd=window) for window in (3, 10)]
-    records = measured(kernel, tmp_path, [*near, *far], SYSCTLS)
+    records = measured(shared, tmp_path, [*near, *far], SYSCTLS)
     assert [record.verdict for record in records.values()] == [PASS] * 4
     latency = [records[trial].latency_ms for trial in (*near, *far)]
     assert all(value is not None for value in latency)
@@ -211,10 +211,10 @@ def test_a_gap_longer_than_the_rtt_hides_the_window(kernel: Path, tmp_path: Path
     assert latency[2] - latency[3] > 150  # at 400 ms it has not
 
 
-def test_a_kept_connection_hides_the_window(kernel: Path, tmp_path: Path) -> None:
+def test_a_kept_connection_hides_the_window(shared: UmlEngine, tmp_path: Path) -> None:
     trials = [replace(PLAIN, initcwnd=window, earlier_bytes=earlier)
               for earlier in (0, 30_000) for window in (3, 10)]
-    records = measured(kernel, tmp_path, trials, SYSCTLS)
+    records = measured(shared, tmp_path, trials, SYSCTLS)
     assert {record.verdict for record in records.values()} == {PASS}
     new, kept = ([records[trial].latency_ms or 0 for trial in trials[start:start + 2]]
                  for start in (0, 2))
@@ -222,14 +222,15 @@ def test_a_kept_connection_hides_the_window(kernel: Path, tmp_path: Path) -> Non
     assert abs(kept[0] - kept[1]) < 2
 
 
-def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path) -> None:
+def test_random_loss_repeats_whatever_ran_before(kernel: Path, shared: UmlEngine,
+                                                 tmp_path: Path) -> None:
     """Also where FINs are lost, so that a connection would live on into the next trial."""
     trials = [replace(PLAIN, response_bytes=response_bytes, loss_percent=loss_percent, seed=seed,
                       repeat=seed, initcwnd=window)
               for response_bytes, loss_percent in ((40_000, 5), (1000, 20))
               for seed in range(1, 9) for window in (3, 10)]
-    first = measured(kernel, tmp_path / "first", trials, SYSCTLS)
-    again = measured(kernel, tmp_path / "again", trials[::-1], SYSCTLS, guests=2)
+    first = measured(shared, tmp_path / "first", trials, SYSCTLS)
+    again = measured(UmlEngine(kernel, 2), tmp_path / "again", trials[::-1], SYSCTLS)
     assert {record.verdict for record in first.values()} == {PASS}
     for few in (trials[:16], trials[16:]):
         assert sum(first[trial].retransmissions or 0 for trial in few) > 0
@@ -241,11 +242,11 @@ def test_random_loss_repeats_whatever_ran_before(kernel: Path, tmp_path: Path) -
         assert abs((other.total_ms or 0) - (record.total_ms or 0)) < 0.0025
 
 
-def test_a_small_population_passes_its_verdicts(kernel: Path, tmp_path: Path) -> None:
+def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Path) -> None:
     """One in 66 responses, under every window, with every mechanism."""
     trials = [trial for trial in whole("dukkipati2010").trials
               if trial.part == "avgdc" and trial.sample % 66 == 0]
-    records = measured(kernel, tmp_path, trials, SYSCTLS, guests=2)
+    records = measured(shared, tmp_path, trials, SYSCTLS)
     assert len(records) == len(trials) == 164
     failed = [record.verdict_reason for record in records.values() if record.verdict != PASS]
     assert not failed, failed

@@ -14,6 +14,7 @@ from firstflight.runs.results.records import PASS
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
 from firstflight.study.questions import question
+from firstflight.testbed.guests import UmlEngine
 from tests.live.conftest import PROJECT, Driver, measured, rows, unwrapped
 from tests.running import run_program
 
@@ -22,13 +23,13 @@ QUESTIONS = ("--qdisc fifo,fq,fq_codel,cake,fifo --cc cubic,bbr --queue 20", "--
              "--kept 0,1,3 --think 0,100", "--kept 2 --idle 0,2000", "--jitter 2 --repeat 3")
 
 
-def test_questions_are_measured_and_verified(kernel: Path, tmp_path: Path) -> None:
+def test_questions_are_measured_and_verified(shared: UmlEngine, tmp_path: Path) -> None:
     trials: dict[Trial, None] = {}
     for words in QUESTIONS:
         typed = flags.parse(["--rtt", "50", "--bw", "5000", "--size", "60000", *words.split()])
         scenario = question.scenario("own", overrides.overrides_of(typed))
         trials |= dict.fromkeys(KIND.study_of(scenario, NOTHING, 1).trials)
-    records = measured(kernel, tmp_path / "guest", [*trials])
+    records = measured(shared, tmp_path / "guest", [*trials])
     assert len(records) > 60
     assert {record.verdict for record in records.values()} == {PASS}, records
 

@@ -148,15 +148,16 @@ def test_the_driver_measures_a_har_and_resumes(
 
 # Traces in the guest ------------------------------------------------------------------
 
-def of_traces(kernel: Path, folder: Path, trials: list[TraceTrial]) -> dict[str, TraceRecord]:
+def of_traces(by: UmlEngine, folder: Path, trials: list[TraceTrial]) -> dict[str, TraceRecord]:
     by_id = {trial.id: trial for trial in trials}
-    seen = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, folder)
+    seen = by.run([trial.job() for trial in trials], {}, folder)
     return {each.trial_id: judge_trace(by_id[each.trial_id], each, exact=True) for each in seen}
 
 
 @pytest.fixture(scope="module")
-def packetdrill(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceRecord]:
-    return of_traces(kernel, tmp_path_factory.mktemp("guest") / "run",
+def packetdrill(shared: UmlEngine,
+                tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceRecord]:
+    return of_traces(shared, tmp_path_factory.mktemp("guest") / "run",
                     list(stored_trace.packetdrill().trials))
 
 
@@ -185,22 +186,23 @@ def test_a_congestion_control_that_the_kernel_lacks_is_skipped(
     assert record.verdict_reason.startswith("this kernel has no congestion control nosuch")
 
 
-def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(kernel: Path, tmp_path: Path) -> None:
+def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(shared: UmlEngine,
+                                                           tmp_path: Path) -> None:
     trial = stored_trace.trial("idle-linux-iw10")
     # 36 segments; RTO 100 ms + the least; idle for 2.1 s.
     trials = [replace(trial, trace=f"least{rto_min_ms}", rto_min_ms=rto_min_ms)
               for rto_min_ms in (700, 1000, 2500)]
-    records = of_traces(kernel, tmp_path / "run", trials)
+    records = of_traces(shared, tmp_path / "run", trials)
     windows = {name: record.restart_windows for name, record in records.items()}
     assert windows == {"least700-linux-iw10": "10", "least1000-linux-iw10": "18",
                        "least2500-linux-iw10": ""}
     assert all(record.verdict == PASS for record in records.values())
 
 
-def test_losses_and_recovery_leave_the_rules_standing(kernel: Path, tmp_path: Path) -> None:
+def test_losses_and_recovery_leave_the_rules_standing(shared: UmlEngine, tmp_path: Path) -> None:
     trials = [trial for trial in expand(read_scenario(scenario_file.find("handley1999_modem5")))
               if trial.tcp in ("unmodified_1999", "cwv_1999")]
-    records = of_traces(kernel, tmp_path / "run", trials)
+    records = of_traces(shared, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records
     unmodified, validated = (records[f"ssh-{name}_1999-iw1"] for name in ("unmodified", "cwv"))
     assert (unmodified.timeouts or 0) > (validated.timeouts or 0) == 0
