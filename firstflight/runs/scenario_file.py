@@ -62,9 +62,9 @@ class ScenarioFile:
         return first.lstrip("# ")
 
     def sampled(self, one_in: int) -> ScenarioFile:
-        """A scenario with one in `one_in` cells, evenly spread; its kind reads the key one_in."""
+        """A scenario with one in `one_in` cells or clients; its kind reads the key one_in."""
         first, _, rest = self.text.partition("\n")
-        return ScenarioFile(f"{self.name}_1in{one_in}", f"{first}\n\none_in = {one_in}\n{rest}",
+        return ScenarioFile(self.name + sample_suffix(one_in), f"{first}\n\none_in = {one_in}\n{rest}",
                             {**self.raw, "one_in": one_in}, f"{self.where}, one in {one_in}")
 
     def head(self) -> Head:
@@ -79,6 +79,11 @@ class ScenarioFile:
         """The [[sentence]]s; none for a sample of the cells, which cannot test them."""
         read = sentences.read(self.raw, self.where)
         return () if "one_in" in self.raw else read
+
+
+def sample_suffix(one_in: int) -> str:
+    """What the name of a scenario ends in where one in `one_in` of it is measured."""
+    return f"_1in{one_in}"
 
 
 @dataclass(frozen=True)

@@ -129,5 +129,4 @@ REFUSALS = [
         ("zhao2019 --sample full", "--sample: it has no large sample"),
         ("marrama2012 --sample 1/4",
          "scenarios/marrama2012.toml, one in 4: one_in: sweep 'windows' has pairs"),
-        ("dukkipati2010 --sample 1/4", "one_in: it needs a grid"),
         ("ietf78_load --sample 1/4", "unknown key 'one_in'"))]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
-from firstflight.runs.scenario_file import HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count
+from firstflight.runs.scenario_file import (HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count,
+                                            sample_suffix)
 from firstflight.study.fetches.scenario import causes, population
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import (Axis, Claim, Defect, Figure, Raw, Scenario,
@@ -29,28 +30,30 @@ def read_scenario(file: ScenarioFile) -> Scenario:
     raw = causes.merged(file.raw, where)
     defaults = grammar.read_defaults(Sweep, raw, where, without=_OF_ONE_SWEEP)
     figures = tuple(grammar.read_figures(Figure, raw, where).values())
-    sweeps = _sweeps(raw, defaults, where)
+    one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
+    sweeps = _sweeps(raw, defaults, one_in, where)
     scenario = Scenario(
         head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
         figures=figures, claims=tuple(grammar.read_claims(Claim, raw, figures, where).values()),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
-        users=_users(raw, defaults, where), drawn=_populations(file.name, raw, defaults, where),
+        users=_users(raw, defaults, where),
+        drawn=_populations(file.name, raw, defaults, one_in, where),
         raw=_raw(raw, where), as_published=causes.read_causes(raw, sweeps, where))
     _check(scenario, where)
     return scenario
 
 
-def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object],
+def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object], one_in: int,
             where: str) -> tuple[Sweep, ...]:
-    """The sweeps; with the key one_in they are coarser grids, of one in `one_in` networks."""
+    """The sweeps: grids of one in `one_in` of their networks."""
     own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
            if OWN_SERVER in raw else None)
     sweeps: tuple[Sweep, ...] = schema.read_tables(
         Sweep, raw, "sweep", where, defaults=defaults, own_server=own.text if own else "")
-    one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
-    if one_in > 1 and not sweeps:
-        raise UsageError(f"{where}: one_in: it needs a grid of networks, and there is none")
+    if one_in > 1 and not sweeps and "population" not in raw:
+        raise UsageError(f"{where}: one_in: it needs a grid of networks, or clients of a"
+                         " [[population]], and there are none")
     if one_in > 1:
         sweeps = tuple(sweep.coarse(one_in, f"{where}: one_in: sweep {sweep.name!r}")
                        for sweep in sweeps)
@@ -66,14 +69,18 @@ def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
                        template=_template(defaults, where))
 
 
-def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object], where: str
-                 ) -> Populations | None:
-    """The [[population]]s with their [[step]]s; name: of the scenario."""
+def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object],
+                 one_in: int, where: str) -> Populations | None:
+    """The [[population]]s with their [[step]]s, of one in `one_in` clients.
+
+    name: of the scenario. A sample of it has the rows of the whole one (ScenarioFile.sampled).
+    """
     populations = schema.read_tables(population.Population, raw, "population", where)
     steps = schema.read_tables(population.Cause, raw, "step", where)
     if not populations:
         return None
-    return Populations(name, populations, steps, _template(defaults, where))
+    return Populations(name, populations, steps, _template(defaults, where),
+                       table=name.removesuffix(sample_suffix(one_in)), one_in=one_in)
 
 
 def _template(defaults: Mapping[str, object], where: str) -> Template:

@@ -150,7 +150,7 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
     if like_the_papers:
         people = Population(scenario.sweeps[0].name, "", (3, 10))
         scenario = replace(scenario, drawn=Populations(
-            name, (people,), (), stored_fetches.stored(name)[0].trial))
+            name, (people,), (), stored_fetches.stored(name)[0].trial, table=name))
     made = chart(scenario, judge_bars(stored_fetches.bar_figures(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made

@@ -285,7 +285,7 @@ ROW = dict(zip(rows.COLUMNS, ("some", 100, 900, 0.5, 0.4, 0.3, 150, 1800, 27, 4,
 
 
 def trials(folder: Path, *drawn: dict[str, object], overrides: Overrides = NOTHING, seed: int = 1,
-           population: str = "") -> Sequence[Trial]:
+           population: str = "", one_in: int = 1) -> Sequence[Trial]:
     """Those of a table. Its population is explained in two steps."""
     if drawn:
         rows.write(rows.path_of("own"), rows.COLUMNS, (row.values() for row in drawn))
@@ -315,7 +315,8 @@ name = "all"
 title = "all"
 adds = ["earlier_bytes", "burst_bytes", "gap_ms", "weight", "baseline_weight"]
 """
-    return KIND.study(scenario_file.parsed("own", text), overrides, seed).trials
+    file = scenario_file.parsed("own", text)
+    return KIND.study(file.sampled(one_in) if one_in > 1 else file, overrides, seed).trials
 
 
 @pytest.fixture
@@ -372,6 +373,21 @@ def test_causes_are_added_to_a_response_of_its_own_one_at_a_time(folder: Path) -
             clean.weight) == (0, 0, 0, 0, 0, 0.3)
     assert (network.rtt_ms, network.queue_packets, network.seed, network.gap_ms,
             network.weight) == (150, 27, 7, 0, 0.3)
+
+
+def test_a_sample_has_every_nth_client_with_all_responses_and_windows(folder: Path) -> None:
+    """In each population; of the same table, whose rows the sample does not change."""
+    drawn = [{**ROW, "key_rtt_ms": key_rtt_ms, "response_bytes": size}
+             for key_rtt_ms in (10, 20, 30, 40, 50) for size in (5000, 6000)]
+    every, second, fourth = (trials(folder, *drawn, one_in=one_in) for one_in in (1, 2, 4))
+    assert [(trial.key_rtt_ms, trial.response_bytes, trial.initcwnd) for trial in second] == [
+        (key_rtt_ms, size, initcwnd) for key_rtt_ms in (10, 30, 50) for size in (5000, 6000)
+        for initcwnd in (3, 10)]
+    assert {trial.key_rtt_ms for trial in fourth} == {10, 50}
+    assert {trial.scenario for trial in fourth} == {"own_1in4"}
+    whole_client = [trial for trial in every if trial.key_rtt_ms == 50]
+    assert [replace(trial, scenario="own", sample=0) for trial in fourth[4:]] == [
+        replace(trial, sample=0) for trial in whole_client]
 
 
 def test_another_seed_and_the_large_sample_have_rows_of_their_own(folder: Path) -> None:

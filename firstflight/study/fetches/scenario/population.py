@@ -8,10 +8,10 @@ measured under every initial window, so that only the window differs.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from firstflight.base.errors import UsageError
@@ -71,15 +71,18 @@ class Population:
 class Populations:
     """The populations of a scenario, and the steps that explain one of them.
 
-    scenario: the name of the table with the rows; in_full: those of the large sample. template: the
-    parameters of their trials that are not drawn.
+    scenario: its name. table: the name of the table with the rows; in_full: those of the large
+    sample. one_in: of the table's clients one in so many is measured, with all of its responses.
+    template: the parameters of their trials that are not drawn.
     """
 
     scenario: str
     populations: tuple[Population, ...]
     steps: tuple[Cause, ...]
     template: Template
+    table: str
     in_full: bool = False
+    one_in: int = 1
 
     def population(self, name: str) -> Population | None:
         return next((population for population in self.populations if population.name == name),
@@ -106,10 +109,23 @@ class Populations:
     @property
     def count(self) -> int:
         """How many trials there are, without those of the steps; 0 where no rows are drawn yet."""
-        path = rows.path_of(self.scenario, self.in_full)
-        parts = Counter(row.part for row in rows.read(path)) if path.exists() else Counter()
-        return sum(parts[population.name] * len(population.initcwnd)
+        path = rows.path_of(self.table, self.in_full)
+        by_part = self._rows_by_part(path) if path.exists() else {}
+        return sum(len(by_part.get(population.name, ())) * len(population.initcwnd)
                    for population in self.populations)
+
+    def _rows_by_part(self, path: Path) -> dict[str, list[Row]]:
+        """The rows of the measured clients, by the name of their population.
+
+        A table has its clients in the order of their RTT, so that every n-th one is an even sample.
+        """
+        by_part: dict[str, list[Row]] = {}
+        for row in rows.read(path):
+            by_part.setdefault(row.part, []).append(row)
+        if self.one_in == 1:
+            return by_part
+        return {part: rows.of_every_nth_client(drawn, self.one_in)
+                for part, drawn in by_part.items()}
 
     def trials(self, seed: int) -> list[Trial]:
         """The trials, those of a population's steps after its own. Raises UsageError.
@@ -117,14 +133,12 @@ class Populations:
         The windows of one response follow each other, on the same network with the same losses.
         seed: the rows were drawn with it.
         """
-        path = rows.path_of(self.scenario, self.in_full, seed)
+        path = rows.path_of(self.table, self.in_full, seed)
         if not path.exists():
             flags = (" --full" if self.in_full else "") + (f" --seed {seed}" if seed != 1 else "")
-            raise UsageError(f"{self.scenario}: its rows are not drawn: /usr/bin/python3 -m"
-                             f" paper.draw {self.scenario}{flags} draws them")
-        by_part: dict[str, list[Row]] = {}
-        for row in rows.read(path):
-            by_part.setdefault(row.part, []).append(row)
+            raise UsageError(f"{self.table}: its rows are not drawn: /usr/bin/python3 -m"
+                             f" paper.draw {self.table}{flags} draws them")
+        by_part = self._rows_by_part(path)
         for population in self.populations:
             if population.name not in by_part:
                 raise UsageError(f"{rows.where_of(path)}: has no row of population"

@@ -51,6 +51,12 @@ class Row(NamedTuple):
     gap_ms: float
 
 
+    @property
+    def client(self) -> tuple[float, float]:
+        """What all responses of a client share, and no others: the values of its buckets."""
+        return self.key_rtt_ms, self.key_bandwidth_kbps
+
+
 COLUMNS = Row._fields
 _WHOLE = ("queue_packets", "seed", "response_bytes", "earlier_bytes", "burst_bytes")
 _CHECKED = ("rtt_ms", "bandwidth_kbps", "gap_ms", "loss_percent", "response_bytes")
@@ -87,6 +93,13 @@ def _row(line: Sequence[str], where: str) -> Row:
     for name in _CHECKED:
         QUANTITIES[name].check(getattr(row, name), where)
     return row
+
+
+def of_every_nth_client(drawn: Sequence[Row], n: int) -> list[Row]:
+    """All rows of the first client, and of every n-th one after it; in the order of the rows."""
+    clients = list(dict.fromkeys(row.client for row in drawn))
+    measured = {*clients[::n]}
+    return [row for row in drawn if row.client in measured]
 
 
 def table(path: Path) -> list[list[str]]:
