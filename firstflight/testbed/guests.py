@@ -28,6 +28,9 @@ BOOT_DEADLINE_S = 120.0
 # would keep the clock from ever advancing.
 TRIAL_DEADLINE_S = 180.0
 POLL_S = 0.005
+# Between two looks at the guests, the caller judges at most AT_ONCE observations. At most MOST_HELD
+# of them wait to be judged, since each has its packets in memory.
+AT_ONCE, MOST_HELD = 20, 100
 DEFAULT_KERNEL = "default"  # the one that runs use where none is named
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
@@ -132,9 +135,14 @@ class UmlEngine:
 
     def _guests(self, batches: list[list[Job]], sysctls: dict[str, str],
                 folder: Path) -> Iterator[ObservedTrial]:
-        """Give each batch to a guest; at most `jobs` guests run at a time."""
+        """Give each batch to a guest; at most `jobs` guests run at a time.
+
+        All guests are looked at before the caller judges anything: one that has no trial left
+        spins until it is paused or stopped, since waiting is a busy loop in virtual time.
+        """
         waiting = deque(batches)
         guests: list[WorkerProcess] = []
+        observed: deque[ObservedTrial] = deque()
         restarts = 0
         try:
             while guests or waiting:
@@ -143,9 +151,13 @@ class UmlEngine:
                     purpose = guest_for(batch, sysctls)
                     guests.append(self._take_idle(purpose, batch)
                                   or self._start(folder, self._free(guests), batch, purpose))
+
                 for guest in list(guests):
                     try:
-                        yield from guest.poll()
+                        for observation in guest.poll():
+                            observed.append(observation)
+                            if len(observed) > MOST_HELD:
+                                yield observed.popleft()
                         self._take_facts(guest)
                     except StorageError:
                         raise
@@ -154,7 +166,8 @@ class UmlEngine:
                         self._check(guest, error, restarts)
                         rest = list(guest.waiting.values())
                         if not isinstance(error, WorkerLost):
-                            yield ObservedTrial(rest.pop(0)["id"], {"error": str(error)})
+                            observed.append(ObservedTrial(rest.pop(0)["id"],
+                                                          {"error": str(error)}))
                         if rest:
                             guests.append(self._start(folder, self._free(guests), rest,
                                                       guest_for(rest, sysctls)))
@@ -165,7 +178,15 @@ class UmlEngine:
                     if not guest.waiting:
                         guests.remove(guest)
                         self._keep_or_stop(guest)
-                time.sleep(POLL_S)
+
+                if not observed:
+                    time.sleep(POLL_S)
+                for _ in range(min(len(observed), AT_ONCE)):
+                    yield observed.popleft()
+            yield from observed
+        except EngineError:
+            yield from observed  # what was measured before counts
+            raise
         finally:
             for guest in guests:
                 guest.stop()

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed import guests
+from firstflight.testbed.guests import AT_ONCE, UmlEngine
 from tests.running import wait_until
 from vtime import uml
+from vtime.console import EngineCannot
 
 TRIAL = {"id": "t", "kind": "fetch", "network": {}}
 # In place of a kernel: answers what trials ask it, from file after file.
@@ -70,6 +72,32 @@ def test_a_kept_guest_is_stopped_and_takes_later_trials(
     assert not list(tmp_path.glob("?/guest*"))
 
 
+def test_a_guest_without_trials_is_stopped_before_its_last_one_is_judged(tmp_path: Path) -> None:
+    """Until then it spins beside the judge: waiting is a busy loop in virtual time."""
+    engine = keeping(tmp_path)
+    with engine.keeping_guests():
+        trials = [{**TRIAL, "id": str(number)} for number in range(3)]
+        seen = engine.run(trials, {}, tmp_path / "a")
+        assert [next(seen).trial_id for _ in trials] == ["0", "1", "2"]
+        assert engine.idle
+
+
+def test_what_was_observed_before_a_run_ends_early_is_not_lost(tmp_path: Path) -> None:
+    """More than is judged between two looks, and at once; then the guest gives up."""
+    names = [str(number) for number in range(AT_ONCE + 5)]
+    lines = [f'{{"trial": "{name}", "skipped": "."}}' for name in names]
+    lines.append('{"stage": "cannot", "reason": "of this"}')
+    quoted = " ".join(f"'{line}'" for line in lines)
+    engine = keeping(tmp_path, f"printf '%s\\n' {quoted} >> observations.jsonl; exit")
+
+    trials = [{**TRIAL, "id": name} for name in (*names, "last")]
+    seen: list[str] = []
+    with pytest.raises(EngineCannot, match="of this"):
+        for observation in engine.run(trials, {}, tmp_path / "a"):
+            seen.append(observation.trial_id)
+    assert seen == names
+
+
 def test_trials_for_a_kept_guest_that_was_killed_go_to_another_one(tmp_path: Path) -> None:
     engine = keeping(tmp_path)
     with engine.keeping_guests():
@@ -85,6 +113,8 @@ def test_a_link_in_the_place_of_more_trials_is_not_followed(
         tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest that is not confined has made it, and it leads out of the guest's folder."""
     monkeypatch.setattr(uml.confine, "lacking", lambda: "Landlock")
+    # The guest may read its own link before it is paused, and then misses the trials.
+    monkeypatch.setattr(guests, "TRIAL_DEADLINE_S", 1.0)
     engine, outside = keeping(tmp_path, f"ln -sf ../../outside {planted}"), tmp_path / "outside"
     outside.write_text("mine")
     with engine.keeping_guests():
