@@ -91,6 +91,13 @@ class Path:
         """Propagation both ways."""
         return self.down.delay_ms + self.up.delay_ms
 
+    @property
+    def lossless(self) -> Path:
+        """Its delays and rates, all that decides on a transfer while nothing is lost."""
+        down, up = (Link(link.delay_ms, link.rate_kbps, DELAY_LIMIT_PACKETS)
+                    for link in (self.down, self.up))
+        return Path(down, up)
+
     def to_json(self) -> dict[str, dict[str, Any]]:
         return {"down": self.down.to_json(), "up": self.up.to_json()}
 

@@ -354,6 +354,15 @@ def test_a_plain_transfer_has_the_bytes_that_were_sent(name: str) -> None:
     assert made.secure is None and made.writes == ()
 
 
+def test_trials_that_lose_or_queue_differently_share_a_prediction() -> None:
+    """The model is asked once for them: it computes what happens while nothing is lost."""
+    trial = stored.load("iw10").trial
+    made = computed(trial, {})
+    assert computed(replace(trial, loss_percent=2, seed=7, queue_packets=9), {}) == made
+    assert computed(replace(trial, rtt_ms=trial.rtt_ms + 1), {}) != made
+    assert computed(replace(trial, bandwidth_kbps=trial.bandwidth_kbps + 1), {}) != made
+
+
 def test_a_kept_connection_has_shorter_headers_and_the_response_before() -> None:
     trial, record = stored.load("persistent"), stored.load("persistent").judge()
     made = computed(trial.trial, {})

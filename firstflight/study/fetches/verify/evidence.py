@@ -59,7 +59,9 @@ class Evidence(Observed):
         if self.first_ack_may_be_late:
             return self._first_flight_of_two_writes
         if not trial.head or trial.gap_ms or trial.before:
-            flight = (self.prediction.first_flight if self._is_followed
+            # The prediction is needed for more than the flight, unless packets are disordered.
+            is_predicted = self._is_followed and not trial.disorder
+            flight = (self.prediction.first_flight if is_predicted
                       else first_flight(self.transfer))
             # Losses, reordering and other queues move acknowledgements and timers, and a partial
             # segment may fill a buffer: one segment more or less.
@@ -105,7 +107,7 @@ class Evidence(Observed):
         # The second write may be empty.
         return min(firsts), max(firsts), [max(first, *pair) for first, pair in zip(firsts, writes)]
 
-    @property
+    @cached_property
     def transfer(self) -> Transfer:
         """The transfer as the model needs it; only of a transfer that succeeded."""
         trial = self.trial
@@ -197,7 +199,7 @@ class Evidence(Observed):
         return ([self.compare_time(self.latency_ms, self.prediction.latency_ms)]
                 if self.is_comparable else [])
 
-    @property
+    @cached_property
     def is_comparable(self) -> bool:
         """Whether the transfer has to take the times that the model computes."""
         return (self.tolerances.model_ms is not None and self.is_modelled
@@ -211,7 +213,7 @@ class Evidence(Observed):
         return Comparison(abs(deviation_ms) <= allowed, f"{deviation_ms + predicted_ms:.3f} ms",
                           f"{predicted_ms:.3f} ms")
 
-    @property
+    @cached_property
     def is_modelled(self) -> bool:
         return (self.exchange is not None and not self.trial.disorder
                 and self._is_followed and not self._repeats_its_hello)
@@ -223,7 +225,7 @@ class Evidence(Observed):
         return any(segment.payload_bytes and segment.seq <= end
                    for segment in self.wire.client_retransmissions)
 
-    @property
+    @cached_property
     def _is_followed(self) -> bool:
         """Whether the model covers such servers, senders, queues and settings."""
         trial = self.trial

@@ -33,7 +33,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
     """
     settings = trial.with_buffers(sysctls)
     return Transfer(
-        path=trial.path,
+        path=trial.path.lossless,  # equal for trials that differ in queue, loss or seed only
         initcwnd=trial.server_window, initrwnd=trial.client_window,
         congestion_control=trial.congestion_control,
         response_bytes=sum(writes) or header_bytes + trial.response_bytes,
