@@ -20,6 +20,16 @@ from tests.running import HANGS_S, PROJECT
 sys.path.insert(0, str(PROJECT))
 # Whose tests wait most: they begin first, so that none of them is alone at the end.
 FIRST = ("tests/live/", "tests/programs/")
+# The longest of all, by a file or a test; what takes a minute alone begins before everything else.
+LONGEST = ("tests/live/test_outside.py::test_a_stock_kernel_has_the_same_windows_and_flights",
+           "tests/live/test_kernels.py", "tests/live/test_page.py", "tests/live/test_fetches.py",
+           "tests/live/test_cluster.py", "tests/live/test_servers.py", "tests/live/test_driver.py",
+           "tests/live/test_command_programs.py::test_ten_scripts_in_two_places",
+           "tests/live/test_captures.py::test_forty_networks_are_told_as_they_were",
+           "tests/live/test_engines.py::test_the_host_engine_in_real_time",
+           "tests/programs/test_cluster.py")
+# Whose tests share what a file makes once, or a guest that waits for trials like theirs.
+SHARES = r'scope="module"|^@cache|drive: Driver|shared: UmlEngine'
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,17 +65,17 @@ def _signals_as_they_were() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow rooms first; in each, the files that stay together; else as collected."""
+    """The longest first, then the slow rooms; in each, the files that stay together."""
     shared = files_that_stay_together()
-    items.sort(key=lambda item: (not item.nodeid.startswith(FIRST),
-                                 item.nodeid.partition("::")[0] not in shared))
+    items.sort(key=lambda item: (
+        next((place for place, name in enumerate(LONGEST) if item.nodeid.startswith(name)),
+             len(LONGEST)),
+        not item.nodeid.startswith(FIRST), item.nodeid.partition("::")[0] not in shared))
 
 
 def files_that_stay_together() -> set[str]:
-    """Those whose tests share what the file makes once."""
     return {str(path.relative_to(PROJECT)) for path in (PROJECT / "tests").rglob("test_*.py")
-            if re.search(r'scope="module"|^@cache', path.read_text(encoding="utf-8"),
-                         re.MULTILINE)}
+            if re.search(SHARES, path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 @pytest.hookimpl(optionalhook=True)

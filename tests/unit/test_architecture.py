@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.study import registry
+from tests.conftest import LONGEST
 from tests.running import run_program
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -318,3 +319,9 @@ def test_a_name_that_is_not_there_is_seen() -> None:
     assert is_there("study.fetches.verify.verify.judge_fetch") and is_there("net.path.bytes_per_s")
     assert not is_there("study.fetches.verify.verify.evidence.Evidence")
     assert not is_there("benchmarks.paper")
+
+
+def test_the_longest_tests_are_there() -> None:
+    for name in LONGEST:
+        file, _, test = name.partition("::")
+        assert f"def {test}" in (PROJECT / file).read_text(encoding="utf-8"), name
