@@ -296,7 +296,7 @@ class UmlEngine:
         is_kept = self.keeps_guests and not any(trial.get("alone") for trial in trials)
         job = JobFolder(folder / f"guest{self.started}", trials, dict(purpose.sysctls), ALIGN_S,
                         waits=is_kept,
-                        fork_server=fork_server.library() if purpose.forks else None)
+                        libraries=fork_server.libraries() if purpose.forks else {})
         self.started += 1
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest], self.named[guest] = processor, place.kernel
@@ -307,8 +307,8 @@ class UmlEngine:
 class GuestFor(NamedTuple):
     """What a guest is started with; trials that need the same may be given to it.
 
-    kind: of its bench. forks: whether it has the library that forks curl. readable: paths that its
-    servers may read.
+    kind: of its bench. forks: whether it has the libraries of testbed.fork_server. readable: paths
+    that its servers may read.
     """
 
     place: Place

@@ -8,13 +8,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from firstflight.base.untrusted import quoted
 from firstflight.testbed import observations
-from firstflight.testbed.messages import (FORK_SERVER, Job, Observation, ObservedTrial,
-                                          trials_file)
+from firstflight.testbed.messages import Job, Observation, ObservedTrial, trials_file
 from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from vtime import shared_folder
 from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
@@ -49,12 +49,12 @@ class JobFolder:
 
     def __init__(self, path: Path, trials: list[Job], sysctls: dict[str, str],
                  align_s: float = 0.0, warm_up: bool = False, waits: bool = False,
-                 fork_server: Path | None = None) -> None:
+                 libraries: Mapping[str, Path] = MappingProxyType({})) -> None:
         """align_s: start trials at multiples of this on the worker's clock; 0 for at once.
 
         warm_up: whether to run a trial before the first one, without recording it. waits: whether
-        the worker waits for more trials after these. fork_server: the library of
-        testbed.fork_server, which a guest reads in its folder only.
+        the worker waits for more trials after these. libraries: of testbed.fork_server, by name;
+        a guest reads them in its folder only.
         """
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
@@ -63,8 +63,8 @@ class JobFolder:
             {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "waits": waits}))
         self.trial_files = 0
         self.add(trials)
-        if fork_server is not None:
-            shutil.copyfile(fork_server, path / FORK_SERVER)
+        for name, library in libraries.items():
+            shutil.copyfile(library, path / name)
         shared_folder.reserve(path)
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
@@ -114,6 +114,8 @@ class JobFolder:
             files[name] = read_within(self.path, written, room)
             room -= len(files[name])
             remove_within(self.path, written)
+        if "started_at" in line:
+            line["received_at"] = time.time()
         return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
 
     def unfreed_names(self) -> set[str]:

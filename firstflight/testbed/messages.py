@@ -12,7 +12,8 @@ from datetime import datetime, timezone
 from typing import Any, TypedDict
 
 HOST, UML = "host", "uml"  # the names of the engines
-FORK_SERVER = "fork_server.so"  # in a worker's folder, where there is one
+# Libraries in a worker's folder, where there are some (testbed/hosts/*.c).
+FORK_SERVER, KERNEL_RANDOM = "fork_server.so", "kernel_random.so"
 
 
 class Tls(TypedDict):
@@ -74,13 +75,15 @@ class NeededOfJob(TypedDict):
 class Job(NeededOfJob, total=False):
     """One trial, as a worker reads it. Windows in segments.
 
-    alone: it has a kernel of its own. client_initcwnd: of load runs, by client, in the place of
-    initcwnd. client, paths, think_s: what fetches, what it fetches in order, and its pauses.
-    connections, objects: of a page (testbed/hosts/page_client.py). kernel: of its guest, by its
+    alone: it has a kernel of its own. seed: of what its guest draws at random, by default 0.
+    client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
+    fetches, what it fetches in order, and its pauses. connections, objects: of a page
+    (testbed/hosts/page_client.py). kernel: of its guest, by its
     name; module_parameters: of that kernel, NAME=VALUE each.
     """
 
     alone: bool
+    seed: int
     initcwnd: int
     client_initcwnd: list[int]
     initrwnd: int
@@ -213,11 +216,12 @@ class Observation(TypedDict, total=False):
 
     objects: of a page. initial_windows: of a page, at accept or before anything was acknowledged,
     segments, by the client's port as text; None for not observed. libcurl: the version of a page's
-    client.
+    client. started_at: by the worker's clock; received_at: by that of the engine, which adds it.
     """
 
     trial: str
     started_at: float
+    received_at: float
     duration_s: float
     error: str
     skipped: str
@@ -263,8 +267,11 @@ class ObservedTrial:
 
 
 def started_at(observation: Observation) -> str:
-    """When a trial started, by the measuring kernel's clock; ISO 8601, UTC; "" if not known."""
-    if "started_at" not in observation:
+    """When a trial was measured, ISO 8601, UTC; "" if not known.
+
+    By the engine's clock: in a guest each trial starts at the same date.
+    """
+    at_s = observation.get("received_at", observation.get("started_at"))
+    if at_s is None:
         return ""
-    started = datetime.fromtimestamp(observation["started_at"], timezone.utc)
-    return started.isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(at_s, timezone.utc).isoformat(timespec="milliseconds")

@@ -120,6 +120,7 @@ cache_key() {
     {
         echo "recipe $RECIPE"
         cd "$here" && sha256sum kernel.config clock.{sed,c,h} vdso.c headers.h cc.sh "${modules[@]##*/}"
+        [[ -n $for_commands ]] || sha256sum trial.sed trial_random.c
         [[ -z $for_commands ]] || sha256sum mininet.config command{.sed,.c,_os.c,_restart.c} capture{.c,.h,_qdiscs.c,_commands.c} link_time.{c,h}
     } | sha256sum | cut -c 1-16
 }

@@ -16,7 +16,7 @@ prepare_tree() {
     widen_registers
     change_clock || say "Linux $version has another clock than clock.sed knows: every reading of" \
         "it is slow, and times will repeat to 0.5 us only"
-    [[ -z $for_commands ]] || change_for_commands
+    if [[ -n $for_commands ]]; then change_for_commands; else change_for_trials; fi
     # A packet in the emulated pipe is still known to its sender, and the sender's timers send
     # nothing again while it is (tcp_skb_still_in_host_queue): a SYN would wait 2 s instead of 1 at
     # an RTT of 3 s. On a real network it has left the machine.
@@ -141,6 +141,42 @@ change_for_commands() {
     cp "$here/capture_qdiscs.c" "$work/tree/net/sched/"
     echo 'obj-y += capture.o' >>"$work/tree/net/core/Makefile"
     echo 'obj-y += link_time.o' >>"$work/tree/net/sched/Makefile"
+}
+
+# The kernel's files that trial.sed changes, and what each has in it then.
+readonly TRIAL_FILES='drivers/char/random.c !trial_key(key
+drivers/char/random.c #include "trial_random.c"
+include/linux/random.h u32 trial_random(
+include/linux/once.h trial_once,'
+# Those that draw what decides on packets, beside congestion controls and queues.
+readonly DRAWING_FILES=(include/net/sock.h net/core/neighbour.c)
+
+# A trial's seed decides all that is random in it: see trial_random.c. All of it or nothing.
+change_for_trials() {
+    local file mark
+    while read -r file mark; do
+        [[ $(sed -f "$here/trial.sed" "$work/tree/$file") == *"$mark"* ]] || {
+            say "Linux $version has another $file than trial.sed knows: what the kernel draws at random" \
+                "will differ between runs"
+            return
+        }
+    done <<<"$TRIAL_FILES"
+    cut -d ' ' -f 1 <<<"$TRIAL_FILES" | sort -u |
+        while read -r file; do sed -i -f "$here/trial.sed" "$work/tree/$file"; done
+    cp "$here/trial_random.c" "$work/tree/drivers/char/"
+    # Those of patches, too.
+    for file in "${DRAWING_FILES[@]/#/$work/tree/}" "$work"/tree/net/{ipv4/tcp_,sched/sch_}*.c; do
+        ! grep -qs 'get_random_u' "$file" || name_random_numbers "$file"
+    done
+}
+
+# Each file has a stream of random numbers of its own.
+name_random_numbers() {     # FILE
+    local name=${1##*/}
+    name=${name%.*}
+    sed -i -e "s/\bget_random_u32_below(/trial_random_below(\"$name\", /g" \
+        -e "s/\bget_random_u16()/(u16)trial_random(\"$name\")/g" \
+        -e "s/\bget_random_u32()/trial_random(\"$name\")/g" "$1"
 }
 
 # Options that a newer Linux calls otherwise: where it has the new name, the old one, and the new.

@@ -250,10 +250,10 @@ park() {    # TREE: back to its place
 # and lets $work/tree have what came of it: only those files get a new time.
 change_tree() {
     local file lines patched=$work/changed ours
-    readarray -t ours < <(cut -d ' ' -f 1 <<<"$CLOCK_FILES"$'\n'"$COMMAND_FILES" | sort -u)
+    readarray -t ours < <(cut -d ' ' -f 1 <<<"$CLOCK_FILES"$'\n'"$COMMAND_FILES"$'\n'"$TRIAL_FILES" | sort -u)
     python3 "$here/trees.py" copy "$work/source" "$patched/tree" arch/um/Kconfig net/sched/sch_netem.c \
         arch/um/os-Linux/skas/process.c arch/um/os-Linux/mem.c arch/x86/um/user-offsets.c net/ipv4/Makefile net/core/Makefile \
-        net/sched/Makefile Makefile "${ours[@]}" ||
+        net/sched/Makefile Makefile net/ipv4/tcp_bbr.c net/sched/sch_cake.c "${DRAWING_FILES[@]}" "${ours[@]}" ||
         fail "$(<"$work/origin") lacks a file that the guest needs"
     for file in "${patches[@]}"; do
         lines=$(python3 "$here/trees.py" split "$file" "$work/source" "$patched/tree" "$patched/patch" 2>&1) ||

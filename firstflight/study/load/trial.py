@@ -171,6 +171,7 @@ class LoadTrial:
         per_s = self.responses_per_s / self.connections
         job: Job = {
             "kind": "load", "alone": True, "id": self.id, "deadline_s": self.deadline_s,
+            "seed": self.seed,
             "network": {"bandwidth_kbps": self.bandwidth_kbps, "queue_packets": self.queue_packets,
                       "queue": self.queue, "access_queue_packets": self.access_queue_packets,
                       "client_rtt_ms": [host.rtt_ms for host in self.hosts],

@@ -109,6 +109,8 @@ class PageTrial:
             "http": self.http, "connections": self.most_connections,
             "objects": [[each.size_bytes, each.named_by, each.at_byte, each.parse_ms,
                          each.think_ms, each.host] for each in self.requested]}
+        if self.seed:
+            job["seed"] = self.seed
         add_kernel(job, self)
         if self.server != BUILTIN:
             job["server"] = self.server

@@ -8,6 +8,7 @@ of a response.
 
 from __future__ import annotations
 
+import ctypes
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,8 +40,11 @@ class Secured:
 def secured(settings: Mapping[str, Any]) -> Secured:
     """TLS as "chain", "key", "tickets", "record_bytes" and "buffer_bytes" set it.
 
+    With a "library", that of kernel_random.c, OpenSSL draws from the kernel from now on.
     Raises OSError, which ssl.SSLError is.
     """
+    if library := settings.get("library"):
+        ctypes.CDLL(library)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
     context.load_cert_chain(settings["chain"], settings["key"])

@@ -17,13 +17,14 @@ from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, Wor
 from firstflight.testbed.hosts import certificates
 from firstflight.testbed.hosts.certificates import CertificateError, ChainSpec, ChainFiles
 from firstflight.testbed.hosts.serving import body_of
-from firstflight.testbed.messages import Fetch, Job, OwnServer, Response, Tls
+from firstflight.testbed.messages import KERNEL_RANDOM, Fetch, Job, OwnServer, Response, Tls
 from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
 from firstflight.testbed.network.kernel import Host
 from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.program import (LOG_BYTES, Program, SocketSample, Sockets, Watch,
                                                  answers, takes_connections)
+from firstflight.testbed.worker.restart import BEGINS_S
 
 LOG = "server.log"
 OWN = "the server"  # the user's own one, in messages
@@ -94,7 +95,8 @@ class ExternalServers:
         settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls"),
                                            trial.get("http", "1.1"), "objects" in trial)
         return ServerSpec(nginx.NAME, settings,
-                          lambda: nginx.command(settings, folder, self.bodies), folder,
+                          lambda: [*drawing_from_kernel(self.folder),
+                                   *nginx.command(settings, folder, self.bodies)], folder,
                           lambda: takes_connections(self.host, port))
 
     def _own(self, trial: Job, requested: OwnServer,
@@ -121,7 +123,9 @@ class ExternalServers:
         """Write the file of a path, which names its size; it is the same as server.py's body."""
         if path not in self.digests:
             body = body_of(int(path.lstrip("/")))
-            (self.bodies / path.lstrip("/")).write_bytes(body)
+            file = self.bodies / path.lstrip("/")
+            file.write_bytes(body)
+            os.utime(file, (BEGINS_S, BEGINS_S))  # nginx's headers have it
             self.digests[path] = hashlib.sha256(body).hexdigest()
 
     def watch(self, trial: Job) -> Watch:
@@ -181,6 +185,15 @@ def port_of(trial: Job) -> int:
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
 
 
+def drawing_from_kernel(folder: Path) -> list[str]:
+    """The words before a command whose OpenSSL draws from the kernel (hosts/kernel_random.c).
+
+    folder: the worker's. [] where it has no such library.
+    """
+    library = folder / KERNEL_RANDOM
+    return ["env", f"LD_PRELOAD={library}"] if library.exists() else []
+
+
 def own_command(own: OwnServer, port: int, files: ChainFiles | None) -> list[str]:
     """The command that starts the user's own server by launch.py, with its placeholders filled in.
     """
@@ -211,6 +224,7 @@ class Chains:
 
     def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
         self.folder, self.server, self.address = folder / FOLDER, server, address
+        self.library = folder / KERNEL_RANDOM  # where there is one
         self.issued: dict[ChainSpec, ChainFiles] = {}
         self.shown: dict[str, object] = {}
 
@@ -221,7 +235,8 @@ class Chains:
         """
         files = self.files(tls)
         order = {"chain": str(files.chain), "key": str(files.key), "tickets": tls["tickets"],
-                 "record_bytes": tls["record_bytes"], "buffer_bytes": tls["buffer_bytes"]}
+                 "record_bytes": tls["record_bytes"], "buffer_bytes": tls["buffer_bytes"],
+                 **({"library": str(self.library)} if self.library.exists() else {})}
         if order != self.shown:
             self.server.send(order)
             answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")

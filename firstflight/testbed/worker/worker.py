@@ -33,6 +33,7 @@ from typing import Any
 from firstflight.testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
 from firstflight.testbed.messages import Job, Line, trials_file
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError
+from firstflight.testbed.worker.restart import Restart
 from vtime import shared_folder
 
 NEAR_NS = 1_000_000  # length of the last sleep before a trial
@@ -74,6 +75,7 @@ class Worker:
         self.project = project
         self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
         self.out = (folder / "observations.jsonl").open("ab", buffering=0)
+        self.restart = Restart()
         self.broken: ProgramEnded | None = None  # why this bench is of no more use
 
     def _trials(self, number: int = 1) -> Iterator[Job]:
@@ -134,10 +136,12 @@ class Worker:
         observation: Line = {"trial": trial["id"]}
         known = bench.sysctls
         try:
+            self.restart.begin(trial)  # queues and servers draw when they start, too
             bench.prepare(trial)
             if bench.sysctls != known:  # a network of the trial's own
                 self.write({"stage": "alive", "facts": {"sysctls": bench.sysctls}})
             self._align(trial.get("network", {}).get("down", {}).get("jitter_ms", 0))
+            self.restart.begin(trial)
             observation["started_at"], started = time.time(), time.monotonic()
             bench.measure(trial, observation)
             observation["duration_s"] = time.monotonic() - started

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,16 +14,29 @@ from typing import Any
 
 import pytest
 
+from firstflight.testbed import fork_server
 from firstflight.testbed.hosts import tls
 from firstflight.testbed.hosts.certificates import (ALGORITHMS, LEAST_BYTES, CertificateError,
                                                     ChainFiles, ChainSpec, make_chain,
                                                     padding_lines)
 from firstflight.testbed.hosts.tls_records import (GROUPS_BYTES, flight_of, newer_openssl, records,
                                                    writes_of)
+from firstflight.testbed.messages import KERNEL_RANDOM
 from tests.programs.hosts.running import Program, connect, received, running
 from tests.running import HANGS_S
 
 ADDRESS = "127.0.0.1"
+# Whether OpenSSL draws by itself, before and after the library of kernel_random.c is loaded.
+DRAWS = """
+import ctypes, ssl, sys
+crypto = ctypes.CDLL("libcrypto.so.3")
+for name in ("RAND_get_rand_method", "RAND_OpenSSL"):
+    getattr(crypto, name).restype = ctypes.c_void_p
+for library in ("", sys.argv[1]):
+    ctypes.CDLL(library or None)
+    drawn = {ssl.RAND_bytes(5000) for _ in range(10)}
+    print(crypto.RAND_get_rand_method() == crypto.RAND_OpenSSL(), len(drawn), end=" ")
+"""
 HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
 
 
@@ -288,3 +303,11 @@ def test_a_large_filler_is_several_extensions() -> None:
     assert [line.partition(" = DER:")[0] for line in lines] == ["1.2.3.1", "1.2.3.2", "1.2.3.3"]
     assert sum(line.count("00") for line in lines) == 70_001 and max(map(len, lines)) < 65_536
     assert not list(padding_lines("1.2.3", 0))
+
+
+def test_a_servers_openssl_draws_from_the_kernel_once_it_is_told_to() -> None:
+    """So each trial's seed decides the length of its signatures."""
+    library = fork_server.libraries()[KERNEL_RANDOM]
+    done = subprocess.run([sys.executable, "-c", DRAWS, library], check=True, capture_output=True,
+                          text=True)
+    assert done.stdout == "True 10 False 10 "

@@ -28,7 +28,7 @@ from firstflight.testbed import engine
 from firstflight.testbed.job import JobFolder, WorkerProcess
 from firstflight.testbed.messages import Job, Observation
 from firstflight.testbed.network.kernel import KernelLacks
-from firstflight.testbed.worker import worker
+from firstflight.testbed.worker import restart, worker
 from vtime import shared_folder, system, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.kernel.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel
@@ -179,6 +179,53 @@ def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,
     next_ns = 2_441_407 * 4_096_000_000
     assert 0 < next_ns - 10**16 < 4_096_000_000
     assert slept == [next_ns - worker.NEAR_NS, next_ns] * len(TRIALS)
+
+
+def test_date_and_random_numbers_restart_before_a_trials_network_and_at_its_start(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, str]] = []
+    seed_file = tmp_path / "seed"
+    seed_file.touch()
+
+    class Drawing(Noting):
+        def prepare(self, trial: Job) -> None:
+            done.append(("prepare", seed_file.read_text()))
+
+        def measure(self, trial: Job, observation: Any) -> None:
+            done.append(("measure", seed_file.read_text()))
+            seed_file.write_text("")
+
+    trials = [TRIALS[0] | {"id": "a", "seed": 7}, TRIALS[0] | {"id": "b"}]
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Drawing())
+    monkeypatch.setattr(worker, "Restart", lambda: restart.Restart(seed_file))
+    monkeypatch.setattr(restart.time, "clock_settime_ns", lambda clock, at_ns: done.append(
+        ("date", f"{at_ns / 1e9:g}")))
+    monkeypatch.setattr(worker, "sleep_until", lambda ns: seed_file.write_text(""))
+    assert worker.main(JobFolder(tmp_path / "job", trials, {}, 4.096).path, tmp_path) == 0
+    date = ("date", f"{restart.BEGINS_S:g}")
+    assert done == [date, ("prepare", "7"), date, ("measure", "7"),
+                    date, ("prepare", "0"), date, ("measure", "0")]
+
+
+def test_a_server_with_a_certificate_of_its_own_has_todays_date(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been made a moment ago, and is not valid before that."""
+    (tmp_path / "seed").touch()
+    set_ns: list[int] = []
+    monkeypatch.setattr(restart.time, "clock_settime_ns", lambda clock, at_ns: set_ns.append(at_ns))
+    began = restart.Restart(tmp_path / "seed")
+    for ca in ("", "ca.pem"):
+        began.begin({**TRIALS[0], "own": {"command": [], "ready": "", "name": "", "ca": ca,
+                                          "folders": []}})
+    assert set_ns[0] == restart.BEGINS_S * 10**9
+    assert 0 <= set_ns[1] / 1e9 - time.time() <= 3600
+
+
+def test_a_machine_that_is_no_guest_keeps_its_date(tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restart.time, "clock_settime_ns", lambda *_: pytest.fail("was set"))
+    assert not restart.SEED_FILE.exists()
+    restart.Restart(tmp_path / "none").begin(TRIALS[0])
 
 
 def test_a_jitter_does_not_take_a_packet_back_before_the_clock_began(

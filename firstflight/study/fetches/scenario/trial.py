@@ -117,6 +117,8 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
             "initrwnd": self.client_window, "congestion_control": self.congestion_control,
             "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
             "network": self.path.to_json()}
+        if self.seed:
+            job["seed"] = self.seed
         if self.mss != MSS:
             job["options"] = {"advertised_mss": self.syn_mss}
         if grown := self.with_buffers({}):

@@ -1,0 +1,63 @@
+"""A trial has the same numbers wherever it stands, also where kernel and servers draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.testbed.worker import restart
+from tests.live.conftest import measured
+
+PLAIN = Trial(scenario="live", rtt_ms=50, bandwidth_kbps=3000, uplink_kbps=3000,
+              queue_packets=20, loss_percent=0, initcwnd=40, initrwnd=1000,
+              congestion_control="cubic", client="libcurl", response_bytes=150_000, repeat=1)
+# What draws: cake's drops; which flows share a queue; the phase in which BBR probes.
+DRAWING = (replace(PLAIN, qdisc="cake"), replace(PLAIN, qdisc="fq_codel"),
+           replace(PLAIN, congestion_control="bbr", response_bytes=3_000_000))
+# The length of a signature; that of a date, over HTTP/2.
+SECURE = replace(PLAIN, client="curl", response_bytes=20_000, chain_bytes=2000, signature="ecdsa")
+SERVED = (SECURE, replace(SECURE, server="nginx"),
+          replace(SECURE, server="nginx", http="2", signature="ed25519"))
+
+
+def in_places(trial: Trial) -> Iterator[Trial]:
+    """The same trial as first and as later ones of a guest, among others."""
+    for repeat in range(1, 7):
+        yield replace(trial, repeat=repeat)
+        # Of another length, so that the next one meets other timers and another date.
+        yield replace(trial, repeat=repeat, response_bytes=trial.response_bytes + 7919 * repeat)
+
+
+def outcomes(records: dict[Trial, Record], trial: Trial) -> set[tuple[object, ...]]:
+    """What was measured of one trial, whatever its number."""
+    return {tuple(getattr(record, field.name) for field in fields(record) if field.name != "trial")
+            for measured_trial, record in records.items()
+            if replace(measured_trial, repeat=1) == trial}
+
+
+@pytest.mark.parametrize("trial", [*DRAWING, *SERVED], ids=lambda trial: trial.id)
+def test_a_trial_is_the_same_as_first_and_as_later_one_and_in_another_guest(
+        kernel: Path, tmp_path: Path, trial: Trial) -> None:
+    first = measured(kernel, tmp_path / "first", list(in_places(trial)))
+    second = measured(kernel, tmp_path / "second", [trial])
+    both = outcomes(first, trial) | outcomes(second, trial)
+    assert all(record.counts for record in (*first.values(), *second.values()))
+    assert len(both) == 1
+
+
+def test_another_seed_draws_something_else(kernel: Path, tmp_path: Path) -> None:
+    records = measured(kernel, tmp_path, [replace(DRAWING[0], repeat=number, seed=number)
+                                          for number in range(1, 7)])
+    assert len({record.total_ms for record in records.values()}) > 1
+
+
+def test_each_trial_begins_at_the_same_date(kernel: Path, tmp_path: Path) -> None:
+    from firstflight.testbed.guests import UmlEngine
+    jobs = [replace(PLAIN, repeat=number).job() for number in (1, 2)]
+    seen = UmlEngine(kernel, 1).run(jobs, {}, tmp_path)
+    assert [each.content["started_at"] for each in seen] == [restart.BEGINS_S] * 2
