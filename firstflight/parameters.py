@@ -244,8 +244,7 @@ _ROWS = (
     Parameter(SERVER, Word(
         "http", "a version of HTTP", head="HTTP", label="version of HTTP", flag="--http",
         default="1.1", known=("1.1", "2"),
-        flag_help="the versions of HTTP; 2 is over TLS (a page's is not), and not from"
-                  " builtin"),
+        flag_help="the versions of HTTP; 2 is over TLS, so not for pages, and not from builtin"),
         tag="http"),
     Parameter(SERVER, Word(
         "system", "a system", head="system", label="system whose programs run", flag="--system",

@@ -19,17 +19,16 @@ _FLAGS = ("page", "objects")
 def add_flags(add: Callable[..., object]) -> None:
     add("--page", type=file_path, metavar="FILE",
         help="a page of many objects: a HAR file, as browsers save it, of which sizes, hosts, who"
-             " named what and the version of HTTP (for --http) are kept; or a TOML list of"
-             " [[object]]s with bytes, named_by and at_byte. Each object is requested when the"
-             " bytes that name it have come")
+             " named what are kept; or a TOML list of [[object]]s with bytes, named_by and at_byte."
+             " Each object is requested when the bytes that name it have come")
     add("--objects", type=positive_number, metavar="N",
         help="a made page: a document that names N objects of --size (default 15 kB), evenly along"
              " its bytes")
     add("--document", type=listed("document_bytes"), metavar="BYTES",
         help="with --objects: the size of the document (default as --size)")
     add("--connections", type=listed("connections"), metavar="N,…",
-        help="with --page and --objects: how many connections to a host the browser opens over"
-             " HTTP/1.1 (default 6; over HTTP/2 it opens one)")
+        help="with --page and --objects: how many connections to a host the browser opens"
+             " (default 6)")
 
 
 def listed(name: str) -> Callable[[str], list[int]]:

@@ -350,7 +350,7 @@ def settings(*pages_ms: tuple[float, ...], window: int = 10) -> list[PageRecord]
 def _of_pages() -> Iterator[tuple[str, list[str]]]:
     two = stored_page.two
     of_part = {part: [record for record in stored_page.run().records if record.trial.part == part]
-               for part in ("versions", "lossy")}
+               for part in ("nginx", "lossy")}
     for name, records in {
             "faster": two(page_ms=200.0, document_ms=100.0, queue_drops=4),
             "slower": two(page_ms=300.0), "no window changes it": two(page_ms=two()[0].page_ms),

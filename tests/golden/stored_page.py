@@ -2,6 +2,7 @@
 
 page/small.toml says what was measured; page/run is the run's folder, run.json cut down; each
 folder of page/trials has what one trial left: its observation and the captures of both hosts.
+Pages over HTTP/2 have no scenario until they have TLS: page/trials/http2 has its row, too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from firstflight.net.pcap import HEADER
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import NOTHING, RunData, Study
+from firstflight.runs.results.records import read_records
 from firstflight.study.page.record import PageRecord
 from firstflight.study.page.study import KIND
 from firstflight.study.page.trial import PageTrial
@@ -36,6 +38,13 @@ def study() -> Study:
 @cache
 def run() -> RunData:
     return runs.load_run(FOLDER / "run", study())
+
+
+@cache
+def records() -> tuple[PageRecord, ...]:
+    """All records, those of the run first."""
+    of_no_scenario = read_records(FOLDER / "trials" / "http2" / "trials.csv", PageRecord)
+    return *run().records, *of_no_scenario
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ class StoredPage:
 @cache
 def load(name: str) -> StoredPage:
     content = json.loads((FOLDER / "trials" / name / "trial.json").read_text())
-    trial = next(trial for trial in study().trials if trial.id == content["id"])
+    trial = next(record.trial for record in records() if record.trial.id == content["id"])
     client, server = ((FOLDER / "trials" / name / f"{side}.pcap").read_bytes()[len(HEADER):]
                       for side in ("client", "server"))
     return StoredPage(trial, content["observation"], client, server)

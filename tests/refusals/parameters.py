@@ -110,7 +110,9 @@ REFUSALS = [
         ("--objects 3 --mss 1000", "--mss does not go with --objects, which takes --queue, --loss"),
         ("--objects 3 --rtt 20,50", "--rtt: --objects takes one value of this flag"),
         ("--objects 3 --server own", "--server: a page comes from builtin or nginx, not from own"),
-        ("--objects 3 --http 2 --server builtin", "the server builtin speaks HTTP/1.1 only"),
+        *((words, "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages"
+           " lack: ") for words in ("--objects 3 --http 2 --server nginx",
+                                    "--objects 3 --http 1.1,2", "page2026 --http 2")),
         ("--objects 99 --size 1000000", "a page of 100,000,000 bytes; at most 30,000,000 fit"),
         ("--objects 1000", "--objects: a number of objects of 1000 is out of range"),
         ("--objects 3 --document 0", "--document: a document of 0 bytes"),

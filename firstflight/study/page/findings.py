@@ -49,7 +49,7 @@ def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
             *(f"  {record.trial.id}: {record.why_not}"
               for record in records if not record.counts),
             f"objects that the model of TCP predicts: {modelled} of {objects}; the others come over"
-            " connections that share the queue, or over HTTP/2")
+            " connections that share the queue")
 
 
 def titles_of(scenario: PageScenario) -> dict[str, str]:

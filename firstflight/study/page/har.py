@@ -114,8 +114,7 @@ def _http(entries: Sequence[_Entry]) -> tuple[str, str]:
     newer = versions["2"] + versions["3"]
     if newer > versions["1.1"]:
         over_3 = f" ({versions['3']} over HTTP/3)" if versions["3"] else ""
-        return "2", (f"Measured over HTTP/2, as {newer} of the HAR's {len(entries)} objects"
-                     f" came{over_3}; --http 1.1,2 compares both.")
+        return "2", f"{newer} of its {len(entries)} objects came over HTTP/2{over_3}"
     names = [entry.connection for entry in entries]
     closes = len(names) > 1 and all(names) and len(set(names)) == len(names)
     return ("1.1" if versions["1.1"] else ""), (

@@ -19,9 +19,9 @@ from firstflight.runs import schema, sysctls
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_own_name
 from firstflight.study.page import page_files
-from firstflight.study.page.scenario import (ListedObject, Page, PageFigure, PageScenario,
-                                             PageSweep)
-from firstflight.study.page.trial import BUILTIN, NGINX
+from firstflight.study.page.scenario import (ONLY_HTTP_1, ListedObject, Page, PageFigure,
+                                             PageScenario, PageSweep)
+from firstflight.study.page.trial import BUILTIN, HTTP_2, NGINX
 from firstflight.study.scenario import writing
 from firstflight.study.scenario.kernels import KERNEL
 
@@ -57,14 +57,13 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     check_own_name(name)
     given = requested.checked()
     _check(page, given, requested)
-    content, what, note, http = _page(page, given)
+    content, what, note = _page(page, given)
     content.check(_WHERE)
     values: dict[str, Any] = {known: given.get(known) or FLAGS[known].defaults
                               for known in _LISTS}
     values |= {known: (given.get(known) or FLAGS[known].defaults)[0]
                for known in ("rtt_ms", "bandwidth_kbps", "initrwnd")}
     values |= {known: given[known][0] for known in ("uplink_kbps", "server") if known in given}
-    values |= {"http": (http,)} if http else {}
     sweep = PageSweep(
         name="own", page_names=(content.name,), connections=page.connections,
         repeat=requested.repeat or REPEAT_BY_CHANCE, **values)
@@ -124,6 +123,8 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
     for server in given.get("server", ()):
         if server not in (BUILTIN, NGINX):
             raise UsageError(f"--server: a page comes from {BUILTIN} or {NGINX}, not from {server}")
+    if HTTP_2 in given.get("http", ()):
+        raise UsageError(f"--http: {ONLY_HTTP_1}: --http 1.1")
     for value in page.connections:
         QUANTITIES["connections"].check(value, "--connections")
     if page.file is not None and (page.document_bytes or "response_bytes" in given):
@@ -132,25 +133,24 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
 
 
 def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
-          ) -> tuple[Page, str, str, str]:
-    """The page, its description, the note of its file, and the file's version of HTTP.
-
-    The version is "" where a flag decides it. Raises UsageError.
-    """
+          ) -> tuple[Page, str, str]:
+    """The page, its description, and the note of its file. Raises UsageError."""
     if page.file is not None:
         saved = page_files.read(page.file)
         total = sum(each.size_bytes for each in saved.objects)
-        http = "" if "http" in given or BUILTIN in given.get("server", ()) else saved.http
-        note = " ".join(filter(None, (saved.note, saved.http_note if http else "")))
+        if saved.http == HTTP_2 and "http" not in given:
+            raise UsageError(f"--page: {page.file}: {saved.http_note}; {ONLY_HTTP_1}: to measure it"
+                             " over HTTP/1.1 instead, add --http 1.1")
+        note = " ".join(filter(None, (saved.note, saved.http_note)))
         return (Page("own", listed=saved.objects),
-                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", note, http)
+                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", note)
     count = QUANTITIES["objects"].check(page.objects, "--objects")
     size = given.get("response_bytes", (OBJECT_BYTES,))[0]
     document = QUANTITIES["document_bytes"].check(
         size if page.document_bytes is None else page.document_bytes, "--document")
     return (Page("own", count, size, document),
             f"a document of {plain(document / 1000)} kB and {count} objects of"
-            f" {plain(size / 1000)} kB", "", "")
+            f" {plain(size / 1000)} kB", "")
 
 
 def _windows(windows: tuple[int, ...]) -> str:

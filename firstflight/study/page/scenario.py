@@ -28,6 +28,9 @@ TABLES = ("defaults", "page", "sweep", "figure")
 # The parameters of sweeps that the command line may replace.
 OVERRIDES = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "loss_percent", "http",
              "connections", "initcwnd", "initrwnd", "congestion_control", "repeat", *KERNEL)
+# Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: each response's last short segment
+# waits for an acknowledgement, which no browser's user waits for.
+ONLY_HTTP_1 = "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages lack"
 _ONE = ("uplink_kbps", "initrwnd")  # a sweep has one value of these, as of RTT and bandwidth
 
 
@@ -121,9 +124,8 @@ class PageSweep(grammar.Sweep[PageTrial]):
     """Pages on one network, in every combination of the lists. Its fields are those of PageTrial.
 
     uplink_kbps: None for the bandwidth to the client. spread_ms: parse times are longer by a draw
-    from 0 to this, from the seed of the repeat and the same under every window. server: "" for one
-    that has every version of HTTP in the sweep. contents: the objects of page_names, set once the
-    pages are read.
+    from 0 to this, from the seed of the repeat and the same under every window. contents: the
+    objects of page_names, set once the pages are read.
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ("page_names", "queue", "loss_percent",
@@ -141,7 +143,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
     http: tuple[str, ...] = key(("1.1",), reader=schema.one_or_more(schema.number("http")))
     connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
         schema.number("connections")))
-    server: Literal["", "builtin", "nginx"] = ""
+    server: Literal["builtin", "nginx"] = "builtin"
     initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
     initrwnd: int = 1000
     congestion_control: tuple[str, ...] = key(("cubic",), reader=schema.one_or_more(
@@ -166,40 +168,24 @@ class PageSweep(grammar.Sweep[PageTrial]):
         return swept
 
     def check_server(self, where: str) -> None:
-        """Raises UsageError where the server lacks think times or a version of HTTP."""
-        if self.server_name == NGINX:
-            if any(each.think_ms for page in self.contents for each in page):
-                raise UsageError(f"{where}: think_ms needs the server {BUILTIN}, which speaks"
-                                 " HTTP/1.1 only")
-        elif HTTP_2 in self.http:
-            raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: use another one"
-                             " (server, --server nginx)")
-
-    @property
-    def server_name(self) -> str:
-        """The server, one for all versions of HTTP, so that they can be compared."""
-        return self.server or (NGINX if HTTP_2 in self.http else BUILTIN)
+        """Raises UsageError where the server lacks think times, or for HTTP/2."""
+        if self.server == NGINX and any(each.think_ms for page in self.contents for each in page):
+            raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
+        if HTTP_2 in self.http:
+            raise UsageError(f"{where}: http: {ONLY_HTTP_1}: http = [\"1.1\"], --http 1.1")
 
     @property
     def count(self) -> int:
-        return sum(len(self.initcwnd) * self.repeats(cell) for cell in self.cells())
+        return sum(len(self.initcwnd) * self.repeats(cell) for cell in self.combinations())
 
     def repeats(self, cell: Mapping[str, Any]) -> int:
         """How often a cell is measured: once where nothing is drawn at random."""
         return self.repeat if cell["loss_percent"] or self.spread_ms else 1
 
-    def cells(self) -> Iterator[dict[str, Any]]:
-        """The combinations of the lists; over HTTP/2 with one connection only."""
-        for cell in self.combinations():
-            if cell["http"] != HTTP_2:
-                yield cell
-            elif cell["connections"] == self.connections[0]:
-                yield {**cell, "connections": 1}
-
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
         pages = dict(zip(self.page_names, self.contents))
-        for cell in self.cells():
+        for cell in self.combinations():
             repeats = self.repeats(cell)
             name, queue = cell.pop("page_names"), cell.pop("queue")
             for repeat in range(1, 1 + repeats):
@@ -211,7 +197,7 @@ class PageSweep(grammar.Sweep[PageTrial]):
                         bandwidth_kbps=self.bandwidth_kbps,
                         uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
                         queue_packets=packets_of(queue, self.rtt_ms, self.bandwidth_kbps),
-                        server=self.server_name, initcwnd=initcwnd, initrwnd=self.initrwnd,
+                        server=self.server, initcwnd=initcwnd, initrwnd=self.initrwnd,
                         repeat=repeat, objects=content, **cell,
                         seed=netem_seed(seed, repeat) if cell["loss_percent"] else 0)
 

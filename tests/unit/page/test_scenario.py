@@ -44,13 +44,11 @@ def listed(*rows: dict[str, Any]) -> str:
 
 
 def test_a_page_is_measured_under_each_window_of_each_setting() -> None:
-    trials = study(sweep=SWEEP + 'http = ["1.1", "2"]\nconnections = [1, 6]\n').trials
-    assert [(trial.http, trial.connections, trial.initcwnd) for trial in trials] == [
-        (http, connections, window) for http, connections in
-        (("1.1", 1), ("1.1", 6), ("2", 1)) for window in (3, 10)]
-    assert {trial.server for trial in trials} == {"nginx"}, "versions are compared on one server"
+    trials = study(sweep=SWEEP + 'server = "nginx"\nconnections = [1, 6]\n').trials
+    assert [(trial.server, trial.connections, trial.initcwnd) for trial in trials] == [
+        ("nginx", connections, window) for connections in (1, 6) for window in (3, 10)]
     assert {trial.server for trial in study().trials} == {"builtin"}
-    assert len({trial.id for trial in trials}) == 6
+    assert len({trial.id for trial in trials}) == 4
 
 
 def test_losses_are_drawn_once_for_all_windows() -> None:
@@ -148,7 +146,8 @@ def test_a_page_that_cannot_be_is_refused_in_one_line(page: str, words: str) -> 
 
 @pytest.mark.parametrize(("sweep", "figure", "words"), [
     (SWEEP + 'http = ["3"]\n', FIGURE, "unknown '3'"),
-    (SWEEP + 'server = "builtin"\nhttp = ["2"]\n', FIGURE, "builtin speaks HTTP/1.1 only"),
+    (SWEEP + 'server = "nginx"\nhttp = ["2"]\n', FIGURE, "http: a page comes over HTTP/1.1:"),
+    (SWEEP + 'http = ["1.1", "2"]\n', FIGURE, "http: a page comes over HTTP/1.1:"),
     (SWEEP + "connections = [0]\n", FIGURE, "connections at once of 0"),
     (SWEEP + 'server = "apache"\n', FIGURE, "unknown 'apache'"),
     (SWEEP, FIGURE + "windows = [3]\n", 'a figure of kind "waterfall" has one or two'),
@@ -164,14 +163,15 @@ def test_a_sweep_or_figure_that_cannot_be_is_refused(sweep: str, figure: str, wo
 def test_nginx_cannot_think() -> None:
     page = listed({"bytes": 10}, {"bytes": 10, "think_ms": 5})
     with pytest.raises(UsageError, match="think_ms needs the server builtin"):
-        study(page, SWEEP + 'http = ["2"]\n')
+        study(page, SWEEP + 'server = "nginx"\n')
     assert study(page).trials[0].job()["objects"][1] == [10, 1, 10, 0.0, 5.0, 0]
 
 
 @pytest.mark.parametrize(("lists", "words"), [
     ({"rtt_ms": [20, 50]}, "--rtt: a scenario of kind \"page\" takes one value"),
     ({"uplink_kbps": [20, 50]}, "--uplink: a scenario of kind \"page\" takes one value"),
-    ({"mss": [1000]}, '--mss does not go with a scenario of kind "page"')])
+    ({"mss": [1000]}, '--mss does not go with a scenario of kind "page"'),
+    ({"http": ["2"]}, "http: a page comes over HTTP/1.1:")])
 def test_flags_that_do_not_go_with_a_page_are_refused(lists: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         study(overrides=Overrides(lists))
@@ -214,11 +214,11 @@ def test_what_is_not_said_has_the_default_of_help() -> None:
 
 def test_every_flag_reaches_the_page() -> None:
     made = trials({"rtt_ms": [20], "bandwidth_kbps": [900], "uplink_kbps": [300], "queue": ["7"],
-                   "loss_percent": [2], "initcwnd": [4], "initrwnd": [70], "http": ["1.1", "2"],
+                   "loss_percent": [2], "initcwnd": [4], "initrwnd": [70], "http": ["1.1"],
                    "congestion_control": ["reno"], "response_bytes": [5000]}, repeat=2,
                   objects=2, document_bytes=9000, connections=(1, 3))
     assert [(trial.http, trial.connections, trial.repeat) for trial in made] == [
-        ("1.1", 1, 1), ("1.1", 1, 2), ("1.1", 3, 1), ("1.1", 3, 2), ("2", 1, 1), ("2", 1, 2)]
+        ("1.1", 1, 1), ("1.1", 1, 2), ("1.1", 3, 1), ("1.1", 3, 2)]
     first = made[0]
     assert (first.rtt_ms, first.bandwidth_kbps, first.uplink_kbps, first.queue_packets,
             first.loss_percent, first.initcwnd, first.initrwnd, first.congestion_control) == (
@@ -232,18 +232,17 @@ def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
     assert trials(path=path)[0].requested == (PageObject(900), PageObject(50, 1, 20))
     path = tmp_path / "page"
     path.write_bytes(saved.har())
-    assert len(trials(path=path)[0].requested) == 5
+    assert len(trials({"http": ["1.1"]}, path)[0].requested) == 5
 
 
-def test_a_har_is_measured_over_the_http_that_it_has(tmp_path: Path) -> None:
+def test_a_har_over_http_2_is_measured_over_1_only_where_that_is_requested(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     path.write_bytes(saved.har())
-    assert {(trial.http, trial.server) for trial in trials(path=path)} == {("2", "nginx")}
-    for flags, http in (({"http": ["1.1"]}, "1.1"), ({"server": ["builtin"]}, "1.1"),
-                        ({"server": ["nginx"]}, "2")):
-        made = registry.page_question("own", path, {"objects": None}, Overrides(flags))
-        assert {trial.http for trial in made.trials} == {http}
-        assert ("Measured over HTTP/2" in made.scenario.head.note) == (http == "2")
+    with pytest.raises(UsageError, match="5 of its 5 objects came over HTTP/2.*add --http 1.1"):
+        trials(path=path)
+    assert {trial.http for trial in trials({"http": ["1.1"]}, path)} == {"1.1"}
+    path.write_bytes(saved.har().replace(b'"h2"', b'"http/1.1"'))
+    assert {trial.http for trial in trials(path=path)} == {"1.1"}
 
 
 HOSTILE = 'of "a\\", \n[[sweep]]\nname = \'x\' # \x00 \x7f \u2028 ü \U0001f600 """ \\u0041'
@@ -254,7 +253,7 @@ LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, 
 @pytest.mark.parametrize(("lists", "page", "sysctls"), [
     ({}, question.RequestedPage(None, 3), ()),
     ({"rtt_ms": [0.2], "bandwidth_kbps": [900], "uplink_kbps": [300.5], "queue": ["7", "0.5bdp"],
-      "loss_percent": [0, 2], "initcwnd": [4, 10, 32], "initrwnd": [70], "http": ["1.1", "2"],
+      "loss_percent": [0, 2], "initcwnd": [4, 10, 32], "initrwnd": [70], "http": ["1.1"],
       "congestion_control": ["reno", "bbr"], "server": ["nginx"], "response_bytes": [5000]},
      question.RequestedPage(None, 2, 9000, (1, 3)),
      ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")),

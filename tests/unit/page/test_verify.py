@@ -26,7 +26,7 @@ def test_a_stored_page_passes_as_it_did(name: str) -> None:
     page = stored_page.load(name)
     record = page.judge()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
-    (stored,) = [other for other in stored_page.run().records if other.trial == page.trial]
+    (stored,) = [other for other in stored_page.records() if other.trial == page.trial]
     assert replace(record, measured_at=stored.measured_at) == stored
 
 
