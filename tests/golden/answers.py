@@ -44,7 +44,8 @@ from firstflight.study.trace.view import METRICS
 from firstflight.study.trace.window import INFINITE
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
-from tests.golden import reasons, stored, stored_fetches, stored_load, stored_page, stored_trace
+from tests.golden import (page_files, reasons, stored, stored_fetches, stored_load, stored_page,
+                          stored_trace)
 from tests.unit.fetches.small import FEW_USERS
 
 
@@ -52,7 +53,8 @@ def text() -> str:
     """A paragraph a case: its name, and a line a sentence."""
     lines: list[str] = []
     for name, said in (*_of_cells(), *reasons.paragraphs(), *_of_limits(), *_of_load(),
-                       *_of_cliffs(), *_of_users(), *_of_pages(), *_of_traces()):
+                       *_of_cliffs(), *_of_users(), *_of_pages(), *page_files.paragraphs(),
+                       *_of_traces()):
         lines += [f"# {name}", *said]
     return "\n".join(lines) + "\n"
 

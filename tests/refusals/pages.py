@@ -21,7 +21,12 @@ REFUSALS = [
                                   for each in log["entries"]]), "Chrome, Edg"),
           (saved.har(lambda log: log["entries"].extend(
               saved.entry(f"{number}", 1, 1, 0, 9, host=f"h{number}.example")
-              for number in range(70))), "a page of 72 hosts; at most 64 fit"),
+              for number in range(260))), "a page of 262 hosts; at most 256 fit: block some"),
+          (saved.har(), "its objects came over HTTP/2 or 3 (HTTP/2 from httpVersion); a page comes"),
+          (saved.har().replace(b'"h2"', b'"unknown"'),
+           "the version of HTTP is unknown (5 of 5 do not name it); to measure it over HTTP/1.1, add"
+           " --http 1.1"),
+          (saved.har().replace(b"text/html", b"image/png"), "7 entries is a document (text/html)"),
           (saved.har(lambda log: log["entries"].extend([saved.entry("x", 1, 1, 0, 9)] * 10_000)),
            "page.har: a page of 10,005 objects; at most 1,000 fit")),
     *read("x.toml", "--page",

@@ -153,9 +153,11 @@ def answer(scenario: PageScenario, run: RunData) -> Answer:
                for note in notes(setting, name)]
     changes = analysis.kernel_changes(settings, titles_of(scenario))
     words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""
+    _, network = context_of(scenario, [setting.trial for setting in settings])
     return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
                   times_table(settings, names).first(20),
-                  tuple(filter(None, (*reasons, scenario.head.note))))
+                  tuple(filter(None, (f"Measured with {network}." if network else "", *reasons,
+                                      scenario.head.note))))
 
 
 def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
-"""Reads HAR files (HTTP Archive format 1.2), in which browsers save pages.
+"""Reads the page of a HAR file (HTTP Archive format 1.2), in which browsers save pages.
 
 Sizes, hosts, times and which object named which are read. Nothing else is kept: no content, cookie,
-URL or header. The file may come from anywhere, so any value may be missing or of another type.
+URL or header. The file may come from anywhere, so any value may be missing or of another type. What
+its fields mean depends on the program that wrote it (exporters).
 """
 
 from __future__ import annotations
@@ -15,232 +16,315 @@ from datetime import datetime, timedelta, timezone
 from urllib.parse import urljoin, urlsplit
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import join_words
-from firstflight.study.page import har_file
-from firstflight.study.page.har_file import NAMER, table, tables
+from firstflight.base.words import join_words, plain
+from firstflight.study.page import exporters, har_file
+from firstflight.study.page.exporters import CONNECTION, NOT_MODIFIED, Entry, Exporter
+from firstflight.study.page.har_file import NAMER, number, table, tables
 from firstflight.study.page.objects import MOST_HOSTS, PageObject
+from firstflight.study.page.trial import HTTP_1, HTTP_2
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
-_WITHOUT_SIZE, _CACHED, _FAILED, _INLINE, _SOCKET, _OTHER = (
-    "without a size", "from the cache", "that failed", "that nothing was requested for (data:,"
-    " blob:)", "of a WebSocket", "of another page or kind")
+# Reasons why an entry is no object of the page.
+_WITHOUT_SIZE, _WITHOUT_TIME, _CACHED, _FAILED, _INLINE, _SOCKET, _TUNNEL, _OTHER = (
+    "without a known size", "without a time", "from the cache", "that failed",
+    "that nothing was requested for (data:, blob:)", "of a WebSocket", "of a tunnel (CONNECT)",
+    "of another page or kind")
+_REDIRECTS, _BEFORE, _AGAIN = ("that led to the document (redirects)", "before the document",
+                               "since the document was loaded again")
 _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
-_SWITCHED, _NOT_MODIFIED = 101, 304  # status codes
-_HTTP = re.compile(r"(?:http/|h)([123])(?:[.-]\w{1,5})?", re.IGNORECASE)
-NO_SIZES = ("no entry of it has a size (response.bodySize, content.size): the network panels of"
-            " Chrome, Edge and Firefox save them")
+_SWITCHED = 101  # status code
+MOST_UNKNOWN = 0.25  # of a page's objects may lack a size or a time
+_DOCUMENTS = ("text/html", "application/xhtml+xml")
 
 WITHOUT_TLS = "Measured without TLS, whose handshake takes each connection another round trip."
+ONE_EACH = "Each of the HAR's connections carried one object; here connections are used again."
 
 
 @dataclass(frozen=True)
 class SavedPage:
-    """A page as a HAR has it.
+    """A page as a file has it.
 
-    note: what of the HAR is excluded or measured differently, in words; "" for nothing. http: the
-    version of HTTP by which most of its objects came, "" for unknown; http_note: a note on that.
+    source: what was read from where, in words; "" for a list of objects. http: the version of HTTP
+    by which most of its objects came ("3" counts as "2"), "" for unknown; http_from: that and how
+    it is known, in words. note: what is measured differently.
     """
 
     objects: tuple[PageObject, ...]
+    source: str = ""
+    http: str = HTTP_1
+    http_from: str = ""
     note: str = ""
-    http: str = ""
-    http_note: str = ""
 
 
-@dataclass
-class _Entry:
-    """One entry. Times in ms since the epoch.
+@dataclass(frozen=True)
+class _Fetched:
+    """What came over the network for one entry. Times in ms since the epoch.
 
-    namer: the URL of the object that named it, "" for unknown. redirect: where it leads, "" for
-    none. receive_ms, end_ms: when its first and last byte had come. connection: Chrome's name of
-    its connection, "" for unknown. http: "1.1", "2", "3", or "" for unknown.
+    number: of the entry in the file. namer: the URL of the object that named it, "" for unknown.
+    size_from: the field that has its size, "" where it has no body. redirect: where it leads, ""
+    for none. receive_ms, end_ms: when its first and last byte had come. connection: the name of its
+    connection, "" for unknown. http: "1.1", "2", "3", or "" for unknown; http_from: the field that
+    says so.
     """
 
+    number: int
     url: str
     namer: str
     host: str
     size_bytes: int
+    size_from: str
     start_ms: float
     receive_ms: float
     end_ms: float
     is_redirect: bool
     redirect: str
+    is_unmodified: bool
+    is_html: bool
     connection: str
     http: str
+    http_from: str
 
 
 def read(content: bytes, where: str) -> SavedPage:
     """Read the page of a HAR. where: its name in messages. Raises UsageError in one line."""
     log = har_file.read(content, where)
-    page: Mapping[str, object] = next(iter(tables(log.get("pages"))), {})
-    excluded: Counter[str] = Counter()
-    is_firefox = table(log, "creator").get("name") == "Firefox"
-    entries = [entry for item in log["entries"]
-               if (entry := _entry(item, page.get("id"), excluded, is_firefox)) is not None]
-    if not entries:
-        why = NO_SIZES if excluded[_WITHOUT_SIZE] else "it has no entry that was fetched"
-        raise UsageError(f"{where}: {why}")
-    entries.sort(key=lambda entry: entry.start_ms)
-    document = next((place for place, entry in enumerate(entries) if not entry.is_redirect), 0)
-    if document:
-        excluded["that led to the document (redirects)"] += document
-    entries = entries[document:]
-    hosts = _hosts(entries)
-    if (count := len(set(hosts.values()))) > MOST_HOSTS:
-        raise UsageError(f"{where}: a page of {count} hosts; at most {MOST_HOSTS} fit")
-    screen_ms = _screen_ms(page, entries)
-    http, http_note = _http(entries)
-    note = " ".join(filter(None, (_note(excluded), WITHOUT_TLS if any(
-        host.startswith("https:") for host in hosts) else "")))
-    return SavedPage(_objects(entries, hosts, screen_ms), note, http, http_note)
+    exporter, exporter_version = exporters.exporter_of(log)
+    names_connections = any(CONNECTION in values for values in log["entries"])
+    entries = [Entry(values, names_connections) for values in log["entries"]]
+    page = _page(log, entries)
+    reasons = [_why_excluded(entry, page.get("id"), exporter) for entry in entries]
+    excluded = Counter(filter(None, reasons))
+    numbered = enumerate(zip(entries, reasons), start=1)
+    fetched: Sequence[_Fetched] = [_fetched(place, entry, exporter)
+                                   for place, (entry, why) in numbered if not why]
+    if fault := _fault(excluded, len(fetched)):
+        raise UsageError(f"{where}: {fault}")
+
+    document = _document(entries, reasons, where)
+    fetched = _since(document, fetched, excluded)
+    if not page or not exporter.has_page_a_load:
+        fetched = _first_load(fetched, excluded)
+    hosts = {host: place for place, host in enumerate(dict.fromkeys(
+        each.host for each in fetched))}
+    if len(hosts) > MOST_HOSTS:
+        raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: block"
+                         " some third parties in the network panel, and save it again")
+
+    http, http_from = _http(fetched)
+    source = _source(fetched, excluded, f"{exporter.name} {exporter_version}".strip())
+    notes = (WITHOUT_TLS if any(host.startswith("https:") for host in hosts) else "",
+             ONE_EACH if _has_one_each(fetched) else "")
+    return SavedPage(_objects(fetched, hosts, _screen_ms(page, fetched[0])), source, http,
+                     http_from, " ".join(filter(None, notes)))
 
 
-def _hosts(entries: Sequence[_Entry]) -> dict[str, int]:
-    """A number for each host, 0 for the document's. Hosts that share a connection share a number.
-    """
-    numbers: dict[str, int] = {}
-    of_connection: dict[str, int] = {}
-    for entry in entries:
-        new = len(set(numbers.values()))
-        number = numbers.setdefault(entry.host, of_connection.get(entry.connection, new))
-        if entry.connection:
-            of_connection.setdefault(entry.connection, number)
-    return numbers
+def _page(log: Mapping[str, object], entries: Sequence[Entry]) -> Mapping[str, object]:
+    """The first page that has entries; {} where no entry says of which page it is."""
+    pages = tables(log.get("pages"))
+    named = {str(entry.value("pageref")) for entry in entries}
+    return next((page for page in pages if str(page.get("id")) in named), {})
 
 
-def _http(entries: Sequence[_Entry]) -> tuple[str, str]:
-    """The version of HTTP by which most objects came, "" for unknown, and a note on it."""
-    versions = Counter(entry.http for entry in entries)
-    newer = versions["2"] + versions["3"]
-    if newer > versions["1.1"]:
-        over_3 = f" ({versions['3']} over HTTP/3)" if versions["3"] else ""
-        return "2", f"{newer} of its {len(entries)} objects came over HTTP/2{over_3}"
-    names = [entry.connection for entry in entries]
-    closes = len(names) > 1 and all(names) and len(set(names)) == len(names)
-    return ("1.1" if versions["1.1"] else ""), (
-        "Each of the HAR's connections carried one object; here connections are used again."
-        if closes else "")
+def _fault(excluded: Mapping[str, int], fetched: int) -> str:
+    """Why too little of a page is known; "" where enough is."""
+    unknown = excluded.get(_WITHOUT_SIZE, 0) + excluded.get(_WITHOUT_TIME, 0)
+    if unknown and unknown >= MOST_UNKNOWN * (unknown + fetched):
+        what = join_words([words for why, words in (
+            (_WITHOUT_SIZE, "size (bodySize, _transferSize, Content-Length, content.size)"),
+            (_WITHOUT_TIME, "time (startedDateTime)")) if excluded.get(why)])
+        return (f"{unknown} of its {unknown + fetched} objects have no known {what}; the network"
+                " panels of Chrome, Edge, Firefox and Safari save them: save the page there")
+    return "" if fetched else "it has no entry that was fetched"
 
 
-def _objects(entries: Sequence[_Entry], hosts: Mapping[str, int], screen_ms: float
+def _document(entries: Sequence[Entry], reasons: Sequence[str], where: str) -> int:
+    """The number of the entry that is the document. Raises UsageError where there is none."""
+    able = [(place, entry, why) for place, (entry, why) in enumerate(
+        zip(entries, reasons), start=1)
+        if why in ("", _CACHED, _WITHOUT_SIZE, _WITHOUT_TIME) and not _is_redirect(entry)]
+    able.sort(key=lambda each: _time_ms(each[1].value("startedDateTime")))
+    for is_document in (lambda entry: entry.is_true("_final_base_page"),
+                        lambda entry: entry.is_true("_is_base_page"),
+                        lambda entry: entry.value("_resourceType") == "document", _is_html):
+        for place, entry, why in able:
+            if is_document(entry):
+                if not why:
+                    return place
+                cure = " with the cache off" if why == _CACHED else " in another browser"
+                raise UsageError(f"{where}: its document, entry {place}, is {why}: save the page"
+                                 f" again{cure}")
+    raise UsageError(f"{where}: none of its {len(entries)} entries is a document (text/html), with"
+                     " which a page begins")
+
+
+def _is_html(entry: Entry) -> bool:
+    kind = str(entry.content.get("mimeType")).partition(";")[0].strip().lower()
+    return kind in _DOCUMENTS and entry.status < 400
+
+
+def _since(document: int, fetched: Sequence[_Fetched], excluded: Counter[str]) -> list[_Fetched]:
+    """The objects in the order in which they began, from the document on; counts the others."""
+    ordered = sorted(fetched, key=lambda each: (each.start_ms, each.number != document))
+    place = next(place for place, each in enumerate(ordered) if each.number == document)
+    for each in ordered[:place]:
+        excluded[_REDIRECTS if each.is_redirect else _BEFORE] += 1
+    return ordered[place:]
+
+
+def _first_load(fetched: Sequence[_Fetched], excluded: Counter[str]) -> Sequence[_Fetched]:
+    """The objects up to where the document was loaded again; counts the others."""
+    again = next((place for place, each in enumerate(fetched) if place and each.is_html
+                  and each.url == fetched[0].url), len(fetched))
+    excluded[_AGAIN] += len(fetched) - again
+    return fetched[:again]
+
+
+def _http(fetched: Sequence[_Fetched]) -> tuple[str, str]:
+    """The version of HTTP of SavedPage, and how it is known, in words."""
+    versions = Counter(each.http for each in fetched)
+    newer, older = versions["2"] + versions["3"], versions["1.1"]
+    if 2 * (newer + older) < len(fetched):
+        return "", f"the version of HTTP is unknown ({len(fetched) - newer - older} of" \
+                   f" {len(fetched)} do not name it)"
+    of_newer = "HTTP/3" if versions["3"] > versions["2"] else "HTTP/2"
+    http, name, count = ((HTTP_2, of_newer, newer) if newer > older else
+                         (HTTP_1, "HTTP/1.1", older))
+    fields = dict.fromkeys(each.http_from.rpartition(".")[2] for each in fetched
+                           if each.http_from)
+    share = "" if count == len(fetched) else f" ({count} of {len(fetched)})"
+    return http, f"{name} from {join_words(list(fields))}{share}"
+
+
+def _source(fetched: Sequence[_Fetched], excluded: Mapping[str, int], program: str) -> str:
+    """What was read from where, in words."""
+    sizes = Counter(each.size_from for each in fetched if each.size_from)
+    empty = sum(each.size_bytes == 0 for each in fetched)
+    total = sum(each.size_bytes for each in fetched)
+    named = [name if len(sizes) == 1 else f"{name} ({count})"
+             for name, count in sizes.most_common()]
+    why = [f"{count} {reason}" for reason, count in excluded.items() if count]
+    document = fetched[0]
+    return "".join((
+        f"a HAR by {program}: {len(fetched)} object{'s' if len(fetched) > 1 else ''},"
+        f" {plain(round(total / 1000))} kB",
+        f", sizes from {join_words(named)}" if named else "",
+        f"; the document is entry {document.number}",
+        ", not modified" if document.is_unmodified else "",
+        f"; {empty} without a body, measured with one byte" if empty else "",
+        f"; excluded: {join_words(why)}" if why else ""))
+
+
+def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
+    """Whether each of several connections carried one object."""
+    names = [each.connection for each in fetched]
+    return len(names) > 1 and all(names) and len(set(names)) == len(names)
+
+
+def _objects(fetched: Sequence[_Fetched], hosts: Mapping[str, int], screen_ms: float
              ) -> tuple[PageObject, ...]:
     """The objects in the order in which they began."""
-    latest: dict[str, int] = {}  # by URL: the number of the last entry that began before
+    latest: dict[str, int] = {}  # by URL: the number of the last object that began before
     leading: dict[str, int] = {}  # by URL: the number of the redirect to it
     found: list[PageObject] = []
-    for number, entry in enumerate(entries, start=1):
-        by = leading.pop(entry.url, 0) or latest.get(entry.namer, 1) if found else 0
-        at_byte = 0 if not by else _named_at(entries[by - 1], entry.start_ms)
-        found.append(PageObject(entry.size_bytes, by, at_byte, host=hosts[entry.host],
-                                is_early=entry.end_ms <= screen_ms))
-        latest[entry.url] = number
-        if entry.redirect:
-            leading[entry.redirect] = number
+    for place, each in enumerate(fetched, start=1):
+        by = leading.pop(each.url, 0) or latest.get(each.namer, 1) if found else 0
+        at_byte = 0 if not by else _named_at(fetched[by - 1], each.start_ms)
+        found.append(PageObject(max(1, each.size_bytes), by, at_byte, host=hosts[each.host],
+                                is_early=each.end_ms <= screen_ms))
+        latest[each.url] = place
+        if each.redirect:
+            leading[each.redirect] = place
     return tuple(found)
 
 
-def _named_at(namer: _Entry, start_ms: float) -> int:
+def _named_at(namer: _Fetched, start_ms: float) -> int:
     """How many bytes of an object had come when it named another one, at start_ms.
 
     Its bytes are taken to come evenly between its first and its last one.
     """
+    size = max(1, namer.size_bytes)
     if start_ms >= namer.end_ms or namer.end_ms <= namer.receive_ms:
-        return namer.size_bytes if start_ms >= namer.receive_ms else 0
+        return size if start_ms >= namer.receive_ms else 0
     share = max(0.0, start_ms - namer.receive_ms) / (namer.end_ms - namer.receive_ms)
-    return round(share * namer.size_bytes)
-
-
-def _note(excluded: Mapping[str, int]) -> str:
-    parts = [f"{count} {why}" for why, count in excluded.items() if count]
-    return f"Entries of the HAR that are excluded: {join_words(parts)}." if parts else ""
+    return round(share * size)
 
 
 # One entry -----------------------------------------------------------------------------
 
-def _entry(item: object, page_id: object, excluded: Counter[str], is_firefox: bool
-           ) -> _Entry | None:
-    """Read an entry. None for what is no object of the page; its reason is counted in excluded."""
-    request, response = table(item, "request"), table(item, "response")
-    if is_firefox and _number(response.get("bodySize")) > 0:  # it counts the headers as well
-        response = {**response, "_transferSize": response["bodySize"], "bodySize": -1}
-    entry: Mapping[str, object] = item if isinstance(item, dict) else {}
-    url = request.get("url")
-    why = _why_excluded(entry, response, url, page_id)
-    if why or not isinstance(url, str):
-        excluded[why] += 1
-        return None
-    size, status = _size(response), _number(response.get("status"))
-    start_ms = _time_ms(entry.get("startedDateTime"))
-    took_ms = max(0.0, _number(entry.get("time"), 0.0))
-    receive_ms = min(max(0.0, _number(table(entry, "timings").get("receive"), 0.0)), took_ms)
-    is_redirect = 300 <= status < 400 and status != _NOT_MODIFIED
-    return _Entry(_plain(url), _plain(str(entry.get(NAMER))), _origin(url), max(1, size), start_ms,
-                  start_ms + took_ms - receive_ms, start_ms + took_ms, is_redirect,
-                  _target(url, response) if is_redirect else "", _name(entry.get("_connectionId")),
-                  _version(request, response))
-
-
-def _why_excluded(entry: Mapping[str, object], response: Mapping[str, object], url: object,
-                  page_id: object) -> str:
+def _why_excluded(entry: Entry, page_id: object, exporter: Exporter) -> str:
     """Why an entry is no object of the page; "" where it is one."""
+    url = entry.request.get("url")
     if not isinstance(url, str) or (
-            page_id is not None and entry.get("pageref", page_id) != page_id):
+            page_id is not None and entry.values.get("pageref", page_id) != page_id):
         return _OTHER
+    if entry.request.get("method") == "CONNECT":
+        return _TUNNEL
     if not url.startswith(("http://", "https://")):
         return _SCHEMES.get(url[:url.find(":") + 1], _OTHER)
-    status, came = _number(response.get("status")), _number(response.get("_transferSize"))
-    if status == _SWITCHED:
+    if entry.status == _SWITCHED:
         return _SOCKET
-    if not 100 <= status < 600 or response.get("_error") and came <= 0:
-        return _FAILED
-    has_content = _number(table(response, "content").get("size")) > 0
-    if entry.get("_fromCache") or response.get("_fetchedViaServiceWorker") or came == 0 or (
-            came < 0 and status != _NOT_MODIFIED and has_content
-            and _number(response.get("bodySize")) == 0):
+    if exporter.is_cached(entry) and entry.response.get("_error") is None:
         return _CACHED
-    return "" if _size(response) >= 0 else _WITHOUT_SIZE
+    if not 100 <= entry.status < 600 or _has_failed(entry):
+        return _FAILED
+    if exporters.size_of(entry, exporter)[0] < 0:
+        return _WITHOUT_SIZE
+    return "" if _time_ms(entry.value("startedDateTime")) else _WITHOUT_TIME
 
 
-def _target(url: str, response: Mapping[str, object]) -> str:
+def _has_failed(entry: Entry) -> bool:
+    """Whether nothing of a response came, or not all of it."""
+    return (bool(entry.response.get("_error")) and entry.transferred <= 0
+            or bool(entry.response.get("_failureText")) or entry.is_true("_wasAborted")
+            or entry.response.get("_charlesStatus", "COMPLETE") != "COMPLETE")
+
+
+def _is_redirect(entry: Entry) -> bool:
+    return 300 <= entry.status < 400 and entry.status != NOT_MODIFIED
+
+
+def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
+    """Read an entry that is an object. place: its number in the file."""
+    url = str(entry.request.get("url"))
+    size_bytes, size_from = exporters.size_of(entry, exporter)
+    http, http_from = exporters.version_of(entry, exporter)
+    start_ms, took_ms = _time_ms(entry.value("startedDateTime")), _took_ms(entry)
+    timings = table(entry.values, "timings")
+    receive_ms = min(max(0.0, number(timings.get("receive"), 0.0)), took_ms)
+    return _Fetched(
+        place, _plain(url), _plain(str(entry.value(NAMER))), _origin(url), size_bytes=size_bytes,
+        size_from=size_from, start_ms=start_ms, receive_ms=start_ms + took_ms - receive_ms,
+        end_ms=start_ms + took_ms, is_redirect=_is_redirect(entry),
+        redirect=_target(url, entry) if _is_redirect(entry) else "",
+        is_unmodified=entry.status == NOT_MODIFIED, is_html=_is_html(entry),
+        connection=_connection(entry, exporter), http=http, http_from=http_from)
+
+
+def _took_ms(entry: Entry) -> float:
+    """How long an entry took: its time, or the sum of its timings."""
+    took_ms = number(entry.value("time"))
+    if took_ms >= 0:
+        return took_ms
+    return sum(max(0.0, number(value, 0.0))
+               for value in table(entry.values, "timings").values())
+
+
+def _target(url: str, entry: Entry) -> str:
     """The URL to which a redirect leads; "" for unknown."""
-    target = response.get("redirectURL")
+    target = entry.response.get("redirectURL") or entry.headers.get("location")
     try:
         return _plain(urljoin(url, target)) if isinstance(target, str) and target else ""
     except ValueError:
         return ""
 
 
-def _name(value: object) -> str:
+def _connection(entry: Entry, exporter: Exporter) -> str:
     """The name of a connection, "" for none, which Chrome writes as "0"."""
-    return value if isinstance(value, str) and value != "0" else ""
-
-
-def _version(request: Mapping[str, object], response: Mapping[str, object]) -> str:
-    """The version of HTTP: "1.1", "2", "3", or "" for unknown. Browsers write h2 or http/2.0."""
-    for value in (response.get("httpVersion"), request.get("httpVersion")):
-        match = _HTTP.fullmatch(value) if isinstance(value, str) else None
-        if match is not None:
-            return {"1": "1.1", "2": "2", "3": "3"}[match[1]]
-    return ""
-
-
-def _size(response: Mapping[str, object]) -> int:
-    """Bytes of the body on the wire; -1 for unknown.
-
-    Chrome and Firefox save all bytes that were transferred; over HTTP/2 Chrome's headers have an
-    unknown size. The body is then taken to be at most as long as its content: a compression that
-    saves nothing adds only a few bytes.
-    """
-    content = table(response, "content")
-    body, size = _number(response.get("bodySize")), _number(content.get("size"))
-    if body >= 0:
-        return int(body)
-    transferred = _number(response.get("_transferSize"))
-    if transferred > 0:
-        came = max(0.0, transferred - max(0.0, _number(response.get("headersSize"), 0.0)))
-        return int(came if size < 0 else min(came, size))
-    return -1 if size < 0 else int(max(0.0, size - max(0.0, _number(content.get("compression"),
-                                                                    0.0))))
+    # Where Chrome names its connections, `connection` is the server's port.
+    paths = exporter.connections[:1 if entry.names_connections else None]
+    found = (entry.value(path) for path in paths)
+    return next((str(name) for name in found if isinstance(name, (str, int, float))
+                 and name not in ("", "0", 0)), "")
 
 
 def _plain(url: str) -> str:
@@ -257,22 +341,12 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
 
 
-def _screen_ms(page: Mapping[str, object], entries: Sequence[_Entry]) -> float:
+def _screen_ms(page: Mapping[str, object], document: _Fetched) -> float:
     """The time of onContentLoad in ms since the epoch; -inf for unknown."""
-    after_ms = _number(table(page, "pageTimings").get("onContentLoad"))
+    after_ms = number(table(page, "pageTimings").get("onContentLoad"))
     if after_ms <= 0:
         return -math.inf
-    begun_ms = _time_ms(page.get("startedDateTime"))
-    return (begun_ms or entries[0].start_ms) + after_ms
-
-
-# Values of any type ----------------------------------------------------------------------
-
-def _number(value: object, absent: float = -1.0) -> float:
-    """A finite number below 10¹² in size; `absent` for everything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return absent
-    return float(value) if abs(value) < 1e12 else absent
+    return (_time_ms(page.get("startedDateTime")) or document.start_ms) + after_ms
 
 
 def _time_ms(value: object) -> float:

@@ -7,6 +7,7 @@ texts; others count as missing).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,12 +16,17 @@ from firstflight.base.errors import UsageError
 
 MOST_ENTRIES = 20_000  # a page that was saved for hours has some thousands
 BESIDE = ("creator", "browser", "pages")  # keys of the log that are kept whole
-OF_ENTRY = ("startedDateTime", "time", "pageref", "_fromCache", "_connectionId")
-OF_REQUEST = ("url", "httpVersion")
-OF_RESPONSE = ("status", "httpVersion", "redirectURL", "bodySize", "headersSize", "_transferSize",
-               "_error", "_fetchedViaServiceWorker")
-OF_CONTENT = ("size", "compression")
-OF_TIMINGS = ("receive",)
+OF_ENTRY = ("startedDateTime", "time", "pageref", "connection", "_bytesIn", "_connectionId",
+            "_fetchType", "_final_base_page", "_fromCache", "_is_base_page", "_objectSize",
+            "_protocol", "_resourceType", "_socket", "_wasAborted", "_wasFulfilled")
+OF_REQUEST = ("method", "url", "httpVersion")
+OF_RESPONSE = ("status", "httpVersion", "redirectURL", "bodySize", "headersSize", "_charlesStatus",
+               "_error", "_failureText", "_fetchedViaServiceWorker", "_transferSize",
+               "fromDiskCache", "fromPrefetchCache", "fromServiceWorker")
+OF_CONTENT = ("size", "compression", "mimeType")
+OF_TIMINGS = ("blocked", "dns", "connect", "send", "wait", "receive")
+OF_CACHE = {"beforeRequest", "afterRequest"}  # kept without their values
+OF_HEADERS = ("content-encoding", "content-length", "location")  # of the response
 NAMER = "namer"  # the key of a kept entry with the URL of what named it
 _PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
 _MOST_FOREIGN = 200  # characters of a text that is not ASCII, as URLs and numbers are
@@ -44,9 +50,18 @@ def _kept(item: object) -> dict[str, object]:
     kept["request"] = _values(request, OF_REQUEST)
     kept["response"] = of_response = _values(response, OF_RESPONSE)
     of_response["content"] = _values(table(response, "content"), OF_CONTENT)
+    of_response["headers"] = _headers(response)
+    kept["cache"] = dict.fromkeys(OF_CACHE & table(entry, "cache").keys())
     kept["timings"] = _values(table(entry, "timings"), OF_TIMINGS)
     kept[NAMER] = _namer(entry, request)
     return kept
+
+
+def _headers(response: Mapping[str, object]) -> dict[str, object]:
+    """The values of OF_HEADERS by their names, in lower case."""
+    named = {str(header.get("name")).lower(): header.get("value")
+             for header in tables(response.get("headers"))}
+    return _values(named, OF_HEADERS)
 
 
 def _values(of: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
@@ -61,14 +76,14 @@ def _shortened(value: object) -> object:
 def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> object:
     """The URL of the object that named this one, "" for unknown.
 
-    It is Chrome's initiator, or the request's Referer.
+    It is Chrome's initiator, which other programs write as a text, or the request's Referer.
     """
     initiator = table(entry, "_initiator")
     stack, frames = table(initiator, "stack"), list[Mapping[str, object]]()
     for _ in range(_PARENTS):  # from a promise or a timer to what started it
         frames += tables(stack.get("callFrames"))[:1]
         stack = table(stack, "parent")
-    urls = [initiator.get("url"), *(frame.get("url") for frame in frames),
+    urls = [entry.get("_initiator"), initiator.get("url"), *(frame.get("url") for frame in frames),
             *(header.get("value") for header in tables(request.get("headers"))
               if str(header.get("name")).lower() == "referer")]
     return next((_shortened(url) for url in urls if isinstance(url, str) and url), "")
@@ -83,3 +98,10 @@ def table(value: object, name: str) -> Mapping[str, object]:
 def tables(value: object) -> list[Mapping[str, object]]:
     """The tables of a list, [] where it is none."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def number(value: object, absent: float = -1.0) -> float:
+    """A finite number below 10¹² in size; `absent` for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return absent
+    return float(value) if abs(value) < 1e12 else absent

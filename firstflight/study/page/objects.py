@@ -14,7 +14,7 @@ from firstflight.base.words import format_lossless
 
 MOST_OBJECTS = 1000  # of one page; the HTTP Archive's 99th percentile is half of it
 MOST_BYTES = 30_000_000  # of one page; a tap has room for the packets of some 40 MB
-MOST_HOSTS = 64
+MOST_HOSTS = 256
 _OBJECT = (r"\d{1,9}(?:<\d{1,4}@\d{1,9})?(?:\+\d{1,6}(?:\.\d{1,6})?)?(?:~\d{1,6}(?:\.\d{1,6})?)?"
            r"(?:#\d{1,3})?!?")
 PATTERN = rf"{_OBJECT}(?: {_OBJECT})*"

@@ -13,15 +13,16 @@ from typing import Any
 
 from firstflight import parameters
 from firstflight.base.errors import UsageError
-from firstflight.base.words import join_words, plain
+from firstflight.base.words import join_words, plain, visible_line
 from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.runs import schema, sysctls
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_own_name
 from firstflight.study.page import page_files
+from firstflight.study.page.har import SavedPage
 from firstflight.study.page.scenario import (ONLY_HTTP_1, ListedObject, Page, PageFigure,
                                              PageScenario, PageSweep)
-from firstflight.study.page.trial import BUILTIN, HTTP_2, NGINX
+from firstflight.study.page.trial import BUILTIN, HTTP_1, HTTP_2, NGINX
 from firstflight.study.scenario import writing
 from firstflight.study.scenario.kernels import KERNEL
 
@@ -57,7 +58,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     check_own_name(name)
     given = requested.checked()
     _check(page, given, requested)
-    content, what, note = _page(page, given)
+    content, what, about, note = _page(page, given)
     content.check(_WHERE)
     values: dict[str, Any] = {known: given.get(known) or FLAGS[known].defaults
                               for known in _LISTS}
@@ -72,7 +73,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     title = f"A page of {what}: {_windows(windows)}"
     head = Head(title, "a page of your own", name,
                 f"What {verb} {_windows(windows)} change of a page of {what}?", "",
-                sysctls.of_flags(requested.sysctls, _WHERE), note, kind="page")
+                sysctls.of_flags(requested.sysctls, _WHERE), note, about, kind="page")
     made = PageScenario(head, (sweep.linked({content.name: content}, _WHERE),), (
         PageFigure(name="times", kind="times", title=title, sweep=sweep.name),
         PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
@@ -133,24 +134,40 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
 
 
 def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
-          ) -> tuple[Page, str, str]:
-    """The page, its description, and the note of its file. Raises UsageError."""
+          ) -> tuple[Page, str, str, str]:
+    """The page, its description, what was read of its file, and a note. Raises UsageError."""
     if page.file is not None:
         saved = page_files.read(page.file)
         total = sum(each.size_bytes for each in saved.objects)
-        if saved.http == HTTP_2 and "http" not in given:
-            raise UsageError(f"--page: {page.file}: {saved.http_note}; {ONLY_HTTP_1}: to measure it"
-                             " over HTTP/1.1 instead, add --http 1.1")
-        note = " ".join(filter(None, (saved.note, saved.http_note)))
+        about = _about(page.file, saved, "http" in given)
         return (Page("own", listed=saved.objects),
-                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", note)
+                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", about,
+                saved.note)
     count = QUANTITIES["objects"].check(page.objects, "--objects")
     size = given.get("response_bytes", (OBJECT_BYTES,))[0]
     document = QUANTITIES["document_bytes"].check(
         size if page.document_bytes is None else page.document_bytes, "--document")
     return (Page("own", count, size, document),
             f"a document of {plain(document / 1000)} kB and {count} objects of"
-            f" {plain(size / 1000)} kB", "")
+            f" {plain(size / 1000)} kB", "", "")
+
+
+def _about(file: Path, saved: SavedPage, is_chosen: bool) -> str:
+    """What was read of a page's file, in a sentence; "" for a list of objects.
+
+    is_chosen: whether --http names the version. Raises UsageError where the file's own version is
+    not 1.1 and nobody chose that.
+    """
+    if not saved.source:
+        return ""
+    if saved.http == HTTP_1:
+        return f"{visible_line(file.name)}: {saved.source}; {saved.http_from}."
+    if is_chosen:
+        return (f"{visible_line(file.name)}: {saved.source}; {saved.http_from}, measured over"
+                " HTTP/1.1 as --http says.")
+    why = (f"its objects came over HTTP/2 or 3 ({saved.http_from}); {ONLY_HTTP_1}" if saved.http
+           else saved.http_from)
+    raise UsageError(f"--page: {file}: {why}; to measure it over HTTP/1.1, add --http 1.1")
 
 
 def _windows(windows: tuple[int, ...]) -> str:

@@ -19,7 +19,8 @@ def entry(path: str, at_ms: float, took_ms: float, receive_ms: float, size: int,
                     "headers": [{"name": "Cookie", "value": SECRET}]},
         "response": {"status": 200, "httpVersion": "h2", "headersSize": -1, "bodySize": -1,
                      "_transferSize": size, "headers": [{"name": "Set-Cookie", "value": SECRET}],
-                     "content": {"size": 3 * size, "mimeType": "text/css", "text": SECRET}},
+                     "content": {"size": 3 * size, "mimeType": "text/css" if path else "text/html",
+                                 "text": SECRET}},
         "timings": {"blocked": 1, "wait": took_ms - receive_ms, "receive": receive_ms},
         "pageref": "page_1", "connection": "443", **more}
 
@@ -91,7 +92,7 @@ def browsers() -> bytes:
         for scheme in ("data:image/gif;base64,R0lG", "blob:https://a.example/1", "wss://a.example"):
             log["entries"].append(entry("", 370, 0, 0, 0))
             log["entries"][-1]["request"]["url"] = f"{scheme}/{SECRET}"
-        # The same certificate and address: one connection for both hosts.
+        # The same certificate and address: one connection for both hosts, over HTTP/2.
         for each in log["entries"]:
             each["_connectionId"] = "1131"
             each["response"]["httpVersion"] = "http/2.0"

@@ -238,7 +238,7 @@ def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
 def test_a_har_over_http_2_is_measured_over_1_only_where_that_is_requested(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     path.write_bytes(saved.har())
-    with pytest.raises(UsageError, match="5 of its 5 objects came over HTTP/2.*add --http 1.1"):
+    with pytest.raises(UsageError, match="objects came over HTTP/2.*add --http 1.1"):
         trials(path=path)
     assert {trial.http for trial in trials({"http": ["1.1"]}, path)} == {"1.1"}
     path.write_bytes(saved.har().replace(b'"h2"', b'"http/1.1"'))
@@ -261,9 +261,11 @@ LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, 
 def test_a_page_is_written_so_that_an_equal_one_is_read(
         lists: dict[str, list[Any]], page: question.RequestedPage, sysctls: tuple[str, ...],
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question.page_files, "read", lambda path: SavedPage(LISTED, HOSTILE))
+    monkeypatch.setattr(question.page_files, "read", lambda path: SavedPage(
+        LISTED, HOSTILE, note=HOSTILE))
     made = question.scenario("own", page, Overrides(lists, sysctls=sysctls))
     assert made.head.note == (HOSTILE if page.file else "")
+    assert (HOSTILE in made.head.about) == (page.file is not None)
     assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
 
 
