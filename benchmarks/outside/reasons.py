@@ -80,13 +80,13 @@ def drawn(draw: random.Random) -> Question:
 
 
 def asked(question: Question, results: Path, *more: str) -> tuple[str, list[dict[str, str]]]:
-    """Ask the driver; return its answer on one line, and the requested rows."""
+    """Ask the driver; return its answer on one line, and the rows of trials.csv."""
     done = subprocess.run([str(PROJECT / "run.sh"), *question.flags(), "--quiet", "--no-figures",
                            "--jobs", "1", "--fresh", "--results", str(results), *more],
                           capture_output=True, text=True, check=False)
     newest = max((results / "own").glob("*-uml"))
     with (newest / "trials.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if not row["what_if"]]
+        rows = [*csv.DictReader(file)]
     return " ".join(done.stdout.split()), rows
 
 

@@ -49,7 +49,8 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
     Files come first, so that a reader who leaves early (`| head`) loses only text.
     """
     report = study.report(run)
-    written = [run.folder / runs.TRIALS_CSV]
+    written = [run.folder / name for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)
+               if name == runs.TRIALS_CSV or run.what_ifs]
     lost: list[WriteError] = []
 
     def keep(save: Callable[[], list[Path]]) -> None:

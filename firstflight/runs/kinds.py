@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,33 +98,21 @@ class Overrides:
 NOTHING = Overrides({}, many=True)  # the scenario as it stands
 
 
-def is_what_if(trial: AnyTrial) -> bool:
-    """Whether a trial was added to find a reason, and not requested."""
-    return bool(getattr(trial, "what_if", ""))
-
-
 @dataclass(frozen=True)
 class RunData:
     """A run as it was measured: what its report is built from.
 
-    folder: of the run; facts: run.json; measured: all of its records. changed: how its records
-    were edited since they were measured, in words; "" where they were not.
+    folder: of the run; facts: run.json. records: of the requested trials; means, counts and
+    conditions use only these. what_ifs: of the trials that were added to find the reason of a
+    difference. changed: how the records were edited since they were measured, in words; "" where
+    they were not.
     """
 
     folder: Path
     facts: Mapping[str, Any]
-    measured: Sequence[Any]
+    records: Sequence[Any]
+    what_ifs: Sequence[Any] = ()
     changed: str = ""
-
-    @cached_property
-    def records(self) -> Sequence[Any]:
-        """The records of the requested trials. Means, counts and conditions use only these."""
-        return [record for record in self.measured if not is_what_if(record.trial)]
-
-    @cached_property
-    def what_ifs(self) -> Sequence[Any]:
-        """The records of the trials that were added to find the reason of a difference."""
-        return [record for record in self.measured if is_what_if(record.trial)]
 
     @property
     def exact(self) -> bool:
@@ -186,10 +173,11 @@ class Kind(ABC):
         """Whether the trials that were measured are enough for the scenario's figures."""
         return set(trials) <= set(measured)
 
-    def what_if_trials(self, study: Study, measured: Sequence[Any]) -> Sequence[AnyTrial]:
+    def what_if_trials(self, study: Study, records: Sequence[Any], what_ifs: Sequence[Any]
+                       ) -> Sequence[AnyTrial]:
         """The trials that would show why windows differ; those measured already are among them.
 
-        measured: all records so far.
+        records: of the requested trials. what_ifs: of the trials that were added so far.
         """
         return ()
 

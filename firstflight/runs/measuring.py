@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import (Callable, Collection, Hashable, Iterable, Iterator, Mapping,
+                             Sequence)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +25,8 @@ from firstflight.testbed.messages import Job, ObservedTrial
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two seals of trials.csv in run.json
 FIRST_ANSWER_S = 10.0  # from the start to the first answer; each later one takes twice as long
+# Facts that an engine reports once a guest has run.
+OF_GUESTS = ("kernel", "kernels", "systems", "sysctls")
 MOST_ROUNDS = 3  # of trials that show reasons; each round starts from what the last one showed
 
 
@@ -212,9 +216,9 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
             _take_earlier(run, study, requested, requested.refining)
         _measure_missing(run, study, measurer, requested)
         what_ifs = _measure_reasons(run, study, measurer, requested)
-        run.order([*study.trials, *what_ifs])
+        run.order(study.trials, what_ifs)
         run.finish()
-        return RunData(run.folder, run.facts, run.records())
+        return RunData(run.folder, run.facts, run.records(), run.what_ifs())
     except BaseException as error:
         if run.holds_records():
             mark_resumable(error)
@@ -225,7 +229,7 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
 
 def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: Refining) -> None:
     """Append what earlier runs have measured, with the packets that this run keeps."""
-    captured, file, taken = _captured(study, requested), run.open_records(), 0
+    captured, file, taken = _captured(study, requested), run.open_records(), Counter[Path]()
     try:
         for record, folder, there in earlier.records(study, run, run.missing(study.trials),
                                                      refining.content):
@@ -237,13 +241,27 @@ def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: R
                 record, packets if record.trial.id in captured else {}, {}, 0.0))
             file.append(record)
             run.measured.add(record.trial)
-            taken += 1
+            taken[folder] += 1
+        _take_facts(run, taken)
         run.seal(file)
     finally:
         file.close()
     if taken and not requested.quiet:
-        say(f"{taken} of {len(study.trials)} trials are measured already (--fresh measures them"
-            " again)")
+        say(f"{taken.total()} of {len(study.trials)} trials are measured already (--fresh measures"
+            " them again)")
+
+
+def _take_facts(run: Run, taken: Mapping[Path, int]) -> None:
+    """Record which earlier runs measured how many trials, and what their guests reported.
+
+    The guests' kernel was of the same build (earlier.records). Where a run measures the rest, its
+    own guests' facts replace these.
+    """
+    for folder in taken:
+        stored = runs.read_facts(folder)
+        run.facts = {**{name: stored[name] for name in OF_GUESTS if name in stored}, **run.facts}
+    if taken:
+        run.facts["earlier_runs"] = {folder.name: count for folder, count in taken.items()}
 
 
 def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
@@ -254,21 +272,30 @@ def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: Meas
     from nothing else: a run that was interrupted adds the same trials, and measures the rest.
     """
     what_ifs: dict[AnyTrial, None] = {}
-    for _ in range(MOST_ROUNDS if requested.reasons and measurer.exact else 0):
-        measured = {record.trial: record for record in run.records()}
-        more = study.kind.what_if_trials(study, [
-            measured[trial] for trial in (*study.trials, *what_ifs) if trial in measured])
+    rounds = range(MOST_ROUNDS if requested.reasons and measurer.exact else 0)
+    records = _in_order(run.records(), study.trials) if rounds else []
+    for _ in rounds:
+        measured = run.what_ifs()
+        more = study.kind.what_if_trials(study, records, _in_order(measured, what_ifs))
         if not more:
             break
         what_ifs |= dict.fromkeys(more)
-        if missing := [trial for trial in more if trial not in measured]:
-            _append(run, study, measurer, missing)
+        there = {record.trial for record in measured}
+        if missing := [trial for trial in more if trial not in there]:
+            _append_what_ifs(run, study, measurer, missing)
     return list(what_ifs)
 
 
-def _append(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTrial]) -> None:
-    """Append the records of a few trials, without progress and without their packets."""
-    file = run.open_records()
+def _in_order(records: Sequence[Record], trials: Iterable[AnyTrial]) -> list[Record]:
+    """The records of these trials, in the order of the trials."""
+    measured = {record.trial: record for record in records}
+    return [measured[trial] for trial in trials if trial in measured]
+
+
+def _append_what_ifs(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTrial]
+                     ) -> None:
+    """Append the records of a few what-if trials, without progress and without their packets."""
+    file = run.open_what_ifs()
     try:
         for judged in measurer.judged(study, trials, set(), run.work_folder):
             file.append(judged.record)
@@ -301,6 +328,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
                 if file.rows == 1 and not study.whole:
                     run.point_partial()
                 if time.monotonic() - sealed > SEAL_INTERVAL_S:
+                    run.facts.update(measurer.facts)
                     run.seal(file)
                     sealed = time.monotonic()
                 run.facts.setdefault("first_record_after_s",
@@ -313,9 +341,9 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
     finally:
         for name, more_s in (("emulated_s", emulated_s), ("wall_s", time.monotonic() - started)):
             run.facts[name] = round(run.facts.get(name, 0.0) + more_s, 3)
+        run.facts.update(measurer.facts)
         run.seal(file)
         file.close()
-    run.facts.update(measurer.facts)
 
 
 def initial_facts(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from firstflight.base import words
 from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import REPRODUCED, UNDECIDED, in_full
-from firstflight.findings.findings import Answer, Column, Fact, Finding, Report, Table, Tile, bars
+from firstflight.findings.findings import (Answer, Column, Fact, Finding, Report, Table, Tile, bars,
+                                           kernel_of)
 from firstflight.runs import runs, scenario_file, stated
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results import checks
@@ -41,7 +42,8 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
         checks=checks.table(study.kind.checks(), records, run.exact), failures=failures(records),
         settings=settings(run.facts),
         provenance=tuple(provenance(run.facts, head.name, path, head.text)), answer=answer,
-        timelines=timelines, trials=trials, causes=causes)
+        timelines=timelines, trials=trials, causes=causes,
+        files=(runs.TRIALS_CSV, *((runs.WHAT_IF_CSV,) if run.what_ifs else ()), runs.RUN_JSON))
     if not is_whole:
         return report
     report = stated.with_sentences(report, head.sentences)
@@ -105,15 +107,18 @@ def provenance(facts: Mapping[str, object], scenario: str, path: str, text_now: 
                                ("machine", "tools", "project"))
     engine = {"uml": "User-Mode Linux guest", "host": "this machine's kernel", "none": ""}.get(
         str(facts.get("engine")), text(facts.get("engine")))
-    kernel = "" if facts.get("engine") == "none" else facts.get("kernel") or machine.get("kernel")
     clock = ", virtual time" if facts.get("virtual_time") is True else ", real time"
     changed = facts.get("scenario_file", text_now) != text_now
     rows = [
         ("command", command(facts, scenario)), ("run", path), ("state", facts.get("state")),
-        ("kernel under test", kernel),
+        ("kernel under test", "" if facts.get("engine") == "none" else kernel_of(facts)),
         ("engine", f"{engine}{clock}" if engine else ""),
         ("network time", seconds(facts.get("emulated_s"))),
-        ("wall time", seconds(facts.get("wall_s"))), ("started", facts.get("started_at")),
+        ("wall time", seconds(facts.get("wall_s"))),
+        ("taken from earlier runs", joined(*(
+            f"{count} trials of {run}" for run, count in
+            mapping(facts.get("earlier_runs")).items()))),
+        ("started", facts.get("started_at")),
         ("finished", facts.get("finished_at")), ("seed", facts.get("seed")),
         ("jobs", facts.get("jobs")), ("machine", machine.get("system")),
         ("machine's kernel", machine.get("kernel")),

@@ -1,4 +1,7 @@
-"""Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv and run.json.
+"""Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv, what_if.csv and run.json.
+
+trials.csv has the requested trials, so that a mean over its rows is one over what was requested.
+Trials that were added to find a reason are in what_if.csv, where there are any.
 
 A run that was interrupted is resumed by the next one with the same request; nothing is ever
 overwritten. `latest` is a link to the newest run of a whole scenario, `latest-partial` to the
@@ -30,7 +33,8 @@ from firstflight.runs.results.records import (Record, RecordsError, read_records
                                               whole_lines)
 
 RUN_JSON = "run.json"
-TRIALS_CSV = "trials.csv"
+TRIALS_CSV, WHAT_IF_CSV = "trials.csv", "what_if.csv"
+SEALS = {TRIALS_CSV: "trials", WHAT_IF_CSV: "what_ifs"}  # keys of run.json
 RUNNING, COMPLETE = "running", "complete"
 WORK = "work"
 LATEST, LATEST_PARTIAL = "latest", "latest-partial"
@@ -61,8 +65,12 @@ class Run:
         return [trial for trial in trials if trial not in self.measured]
 
     def records(self) -> list[Record]:
-        """The records so far. Raises RecordsError."""
+        """The records of requested trials so far. Raises RecordsError."""
         return read_records(self.folder / TRIALS_CSV, self.kind)
+
+    def what_ifs(self) -> list[Record]:
+        """The records of what-if trials so far. Raises RecordsError."""
+        return _records_if_there(self.folder / WHAT_IF_CSV, self.kind)
 
     def holds_records(self) -> bool:
         """Whether the run has any record, from before it was opened or since."""
@@ -73,13 +81,16 @@ class Run:
     def open_records(self) -> RecordFile:
         return RecordFile(self.folder / TRIALS_CSV, self.kind)
 
+    def open_what_ifs(self) -> RecordFile:
+        return RecordFile(self.folder / WHAT_IF_CSV, self.kind, what_if=True)
+
     def point_partial(self) -> None:
         """Let `latest-partial` point to this run; to be called once it has a record."""
         files.link(self.folder.parent / LATEST_PARTIAL, self.folder.name)
 
     def seal(self, records: RecordFile) -> None:
-        """Write the seal of trials.csv into run.json, so that later changes are noticed."""
-        self.facts["trials"] = records.seal()
+        """Write the seal of a file of records into run.json, so that later changes are noticed."""
+        self.facts[SEALS[records.path.name]] = records.seal()
         self.save()
 
     def save(self) -> None:
@@ -87,22 +98,23 @@ class Run:
         files.save(self.folder, RUN_JSON,
                    json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
 
-    def order(self, trials: Iterable[AnyTrial]) -> None:
-        """Put the rows of trials.csv in the order of the trials, and seal them anew.
+    def order(self, trials: Sequence[AnyTrial], what_ifs: Sequence[AnyTrial] = ()) -> None:
+        """Put the rows of trials.csv and what_if.csv in the order of their trials; seal them anew.
 
         While the file is replaced, run.json has the seals before and after. So the run can be
         resumed wherever it is stopped. Raises RecordsError.
         """
-        path = self.folder / TRIALS_CSV
-        if not path.exists():
-            return
-        ordered = order_rows(path, self.kind, trials)
-        seal = make_seal(ordered)
-        self.facts["trials"] = {**self.facts.get("trials", {}), "ordered_sha256": seal["sha256"]}
-        self.save()
-        files.save(self.folder, TRIALS_CSV, ordered)
-        self.facts["trials"] = seal
-        self.save()
+        for name, in_order in ((TRIALS_CSV, trials), (WHAT_IF_CSV, what_ifs)):
+            path, key = self.folder / name, SEALS[name]
+            if not path.exists():
+                continue
+            ordered = order_rows(path, self.kind, in_order)
+            seal = make_seal(ordered)
+            self.facts[key] = {**self.facts.get(key, {}), "ordered_sha256": seal["sha256"]}
+            self.save()
+            files.save(self.folder, name, ordered)
+            self.facts[key] = seal
+            self.save()
 
     def finish(self) -> None:
         """Mark the run as complete; `latest` points to it if it is of a whole scenario."""
@@ -202,29 +214,53 @@ def newest_whole(name: str, results: Path) -> Path:
 def load_run(folder: Path, study: Study) -> RunData:
     """A stored run. Raises FirstFlightError if it cannot be read, or is another scenario's.
 
-    If its trials.csv was changed since it was measured, a line is printed.
+    If its trials.csv or what_if.csv was changed since it was measured, a line is printed.
     """
     records = read_records(folder / TRIALS_CSV, study.kind.record)
+    what_ifs = _records_if_there(folder / WHAT_IF_CSV, study.kind.record)
     name = study.head.name
     if not records and study.trials:
         raise RecordsError(f"{folder / TRIALS_CSV}: holds no trial yet; measure with"
                            f" ./run.sh --scenario {name}")
+    _check_trials(folder / TRIALS_CSV, records, name)
+    _check_trials(folder / WHAT_IF_CSV, what_ifs, name)
+    stored = read_facts(folder)
+    changed = (_changes(folder, stored, complete=stored.get("state") == COMPLETE)
+               or _count_doubled(records, TRIALS_CSV) or _count_doubled(what_ifs, WHAT_IF_CSV))
+    if changed:
+        say(f"{folder}: {changed}")
+    return RunData(folder, stored, records, what_ifs, changed)
+
+
+def _records_if_there(path: Path, kind: type[Record]) -> list[Record]:
+    """The records of a file that a run may lack, or may have begun. Raises RecordsError."""
+    return read_records(path, kind) if path.exists() and whole_lines(path) else []
+
+
+def _check_trials(path: Path, records: Sequence[Record], name: str) -> None:
+    """Raises RecordsError where a row is another scenario's, or is not a trial."""
     foreign = next((record for record in records if record.trial.scenario != name), None)
     if foreign is not None:
-        raise RecordsError(f"{folder / TRIALS_CSV}: holds trials of {foreign.trial.scenario!r},"
+        raise RecordsError(f"{path}: holds trials of {foreign.trial.scenario!r},"
                            f" but run.json says {name!r}")
     for number, record in enumerate(records, start=2):
         try:
-            files.inside(folder, record.trial.job()["id"])  # files are named after it
+            files.inside(path.parent, record.trial.job()["id"])  # files are named after it
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
-            raise RecordsError(f"{folder / TRIALS_CSV}, row {number}: is not a trial: {error}"
-                               ) from error
-    stored = read_facts(folder)
-    changed = changes(folder / TRIALS_CSV, stored.get("trials"), stored.get("state") == COMPLETE)
-    changed = changed or _count_doubled(records)
-    if changed:
-        say(f"{folder}: {changed}")
-    return RunData(folder, stored, records, changed)
+            raise RecordsError(f"{path}, row {number}: is not a trial: {error}") from error
+
+
+def _changes(folder: Path, stored: Mapping[str, Any], complete: bool) -> str:
+    """How a run's records were changed since they were sealed, in words; "" if they were not.
+
+    Raises RecordsError.
+    """
+    changed = changes(folder / TRIALS_CSV, stored.get(SEALS[TRIALS_CSV]), complete)
+    path, seal = folder / WHAT_IF_CSV, stored.get(SEALS[WHAT_IF_CSV])
+    if path.exists():
+        return changed or changes(path, seal, complete)
+    return changed or (f"{WHAT_IF_CSV} is missing, and with it the reasons that it shows; --fresh"
+                       " measures it again" if seal else "")
 
 
 def scenario_of(folder: Path) -> str:
@@ -261,11 +297,11 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
         return ""
     why = _difference(stored.get("asked"), requested)
     try:
-        path = folder / TRIALS_CSV
-        why = why or changes(path, stored.get("trials"), complete=False)
-        begun = not why and path.exists() and whole_lines(path)
-        records = read_records(path, kind) if begun else []
-        why = why or _count_doubled(records)
+        why = why or _changes(folder, stored, complete=False)
+        records = [] if why else _records_if_there(folder / TRIALS_CSV, kind)
+        what_ifs = [] if why else _records_if_there(folder / WHAT_IF_CSV, kind)
+        why = (why or _count_doubled(records, TRIALS_CSV)
+               or _count_doubled(what_ifs, WHAT_IF_CSV))
         if not why:
             files.empty_folder(folder / WORK)  # a guest that was killed may have left one
     except (RecordsError, WriteError) as error:
@@ -276,10 +312,10 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> R
     return Run(folder, stored, kind, {record.trial for record in records}, True, lock)
 
 
-def _count_doubled(records: Sequence[Record]) -> str:
+def _count_doubled(records: Sequence[Record], name: str) -> str:
     """How many trials have two rows, in words, since no run measures one twice; "" for none."""
     count = len(records) - len({record.trial for record in records})
-    return f"{TRIALS_CSV} was changed: {count} of its rows are duplicates" if count else ""
+    return f"{name} was changed: {count} of its rows are duplicates" if count else ""
 
 
 def _difference(before: object, now: Mapping[str, str]) -> str:

@@ -32,8 +32,9 @@ DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its c
 OF_GUEST = ("kernel", "module_parameter")
 MOST_NAMED = 6  # differences in a sentence
 # Keys of run.json that differ between any two runs.
-OF_ONE_RUN = {"arguments", "asked", "finished_at", "first_record_after_s", "resumed",
-              "scenario_file", "started_at", "trials", "wall_s", "emulated_s", "state"}
+OF_ONE_RUN = {"arguments", "asked", "earlier_runs", "emulated_s", "finished_at",
+              "first_record_after_s", "resumed", "scenario_file", "started_at", "state", "trials",
+              "wall_s", "what_ifs"}
 
 Key = tuple[tuple[str, object], ...]
 Tables = Mapping[str, Sequence[Row]]  # for each further run by name, its values and the first's

@@ -80,11 +80,14 @@ RUN_JSON = {
     "scenario": "its name", "scenario_file": "its text", "seed": "of all random numbers",
     "state": "running or complete",
     "sysctls": "of each host, read back", "tools": "versions of the programs used",
-    "trials": "rows and digest of trials.csv", "virtual_time": "whether time was virtual",
+    "trials": "rows and digest of trials.csv",
+    "virtual_time": "whether time was virtual",
     "wall_s": "how long it took"}
 # Which runs that were stored earlier lack.
 LATER = {"kernel_known", "kernel_origin", "kernel_source"}
-SELDOM = {"systems": "versions of the programs of other systems that trials ran in"}
+SELDOM = {"systems": "versions of the programs of other systems that trials ran in",
+          "what_ifs": "rows and digest of what_if.csv",
+          "earlier_runs": "how many trials were taken from which earlier run (`--users`)"}
 
 
 def reference() -> str:
@@ -144,6 +147,8 @@ def columns() -> str:
              " value comes from the programs, the packets or the model, to the microsecond. A"
              " window is in segments. A column that has the name of a scenario's key is that key.",
              "",
+             "Trials that were added to find a reason are in `what_if.csv`, which has the column"
+             " `what_if` as well. They were not requested, and no mean has them.", "",
              "| every kind | what |", "|-|-|",
              "| `scenario` | its name |", *_rows(every, told), ""]
     for kind, record in RECORDS.items():
@@ -154,7 +159,7 @@ def columns() -> str:
                 } - {*RENAMED}
         told = {**{name: each.label for name, each in metrics(record).items()},
                 **_told(record), **_told(trial_class(record)), **RENAMED}
-        rest = [column for column in columns_of(record) if column not in {"scenario", *every}]
+        rest = [column for column in columns_of(record, what_if=True) if column not in {"scenario", *every}]
         lines += [f"### Of kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
                                 ("measured", {*rest} - requested)):

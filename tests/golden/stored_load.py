@@ -73,7 +73,7 @@ def one_seed_run() -> RunData:
     third = [replace(record, trial=replace(record.trial, window="16"),
                      **other if record.counts else {})
              for record in kept if record.trial.window == "10"]
-    return replace(run(), measured=[*kept, *third])
+    return replace(run(), records=[*kept, *third])
 
 
 @cache

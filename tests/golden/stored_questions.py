@@ -55,8 +55,9 @@ def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
     folder = FOLDER / name
     requested = registry.study_of(scenario_file.of_run(
         name, (folder / "scenario.toml").read_text(encoding="utf-8")))
-    return requested, RunData(folder, {**FACTS, "scenario": name, **facts},
-                          read_records(folder / "trials.csv", requested.kind.record))
+    records, what_ifs = (read_records(path, requested.kind.record) if path.exists() else []
+                         for path in (folder / "trials.csv", folder / "what_if.csv"))
+    return requested, RunData(folder, {**FACTS, "scenario": name, **facts}, records, what_ifs)
 
 
 @cache
@@ -68,7 +69,7 @@ def compared() -> Report:
 
     (_, base), (_, without) = stored("bars", **sack("1", 1)), stored("no_sack", **sack("0", 2))
     return compared_runs.report([("bars", base), ("no_sack", without), (
-        "part", replace(base, measured=base.records[12:]))])
+        "part", replace(base, records=base.records[12:]))])
 
 
 @cache
@@ -77,7 +78,15 @@ def population() -> Report:
     with patch.object(rows, "FOLDER", FOLDER.parent / "populations"):
         drawn = KIND.study(scenario_file.read(FOLDER / "population.toml"))
         return drawn.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
-                                    [took(trial) for trial in drawn.trials]))
+                                    population_records()))
+
+
+@cache
+def population_records() -> list[Record]:
+    """The records of the same trials."""
+    with patch.object(rows, "FOLDER", FOLDER.parent / "populations"):
+        return [took(trial) for trial in KIND.study(
+            scenario_file.read(FOLDER / "population.toml")).trials]
 
 
 @cache

@@ -82,4 +82,4 @@ def report() -> Report:
     del kept["idle-linux-iw10"]
     records = [replace(kept[trial.id], trial=trial) if trial.id in kept
                else TraceRecord(trial, False, "curl 28: too late") for trial in troubled().trials]
-    return troubled().report(replace(run, measured=records))
+    return troubled().report(replace(run, records=records))

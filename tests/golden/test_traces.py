@@ -208,14 +208,14 @@ def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
     assert finding.title == "Two seconds idle (except what the command line gives)"
     assert finding.tables and not finding.statements
     without = [record for record in run.records if record.trial.tcp != "cwv"]
-    assert not partial.report(replace(run, measured=without)).findings
+    assert not partial.report(replace(run, records=without)).findings
 
 
 def test_what_does_not_count_is_left_out() -> None:
     run = stored_trace.warm_run()
     first, *others = run.records
     finding, *_ = stored_trace.warm_study().report(
-        replace(run, measured=[replace(first, verdict=FAIL), *others])).findings
+        replace(run, records=[replace(first, verdict=FAIL), *others])).findings
     assert finding.tables[0].rows[0][1:3] == (None, "141.9 (140)")
     assert isinstance(finding.chart, LineChart)
     assert finding.chart.columns[0][0].lines[0].x[0] == 0.3

@@ -120,9 +120,9 @@ def watched(results: Path, *flags: str) -> list[str]:
 
 
 def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
-    """The rows of the newest run, whole or not, as text, without those of what-if trials."""
+    """The rows of the newest run's trials.csv, whole or not, as text."""
     with (runs.newest_first(results / scenario)[0] / runs.TRIALS_CSV).open(newline="") as file:
-        return [row for row in csv.DictReader(file) if not row.get("what_if")]
+        return [*csv.DictReader(file)]
 
 
 def processes_with(word: str) -> list[int]:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from firstflight.commands.virtual import command, script
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import batches, scenario_file
 from firstflight.runs.results import provenance
-from tests.golden import stored_fetches
+from firstflight.runs.results.record_file import RecordFile
+from firstflight.study.fetches.record import Record
+from tests.golden import stored_fetches, stored_questions
 from vtime import LinkTimes
 from vtime.console import EngineCannot
 
@@ -220,6 +223,41 @@ def test_its_figure_has_both_bars_of_every_bucket(notebook: dict[str, Any]) -> N
     assert len(left.patches) == len(right.patches) == len(notebook["improved"])
     assert [bar.get_height() for bar in left.patches] == list(notebook["improved"]["ms"])
     notebook["plt"].close(notebook["figure"])
+
+
+# The lines of docs/STUDIES.md that give both windows of a response one weight ----------
+
+def test_the_window_alone_is_compared_with_the_weights_of_one_week(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas", reason="no pandas: ./install.sh --test")
+    import numpy
+    run = tmp_path / "results" / "dukkipati2010" / "latest"
+    run.mkdir(parents=True)
+    records = stored_questions.population_records()
+    file = RecordFile(run / "trials.csv", Record)
+    for record in records:
+        file.append(record)
+    file.close()
+    text = (PROJECT / "docs" / "STUDIES.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^      trials = .*\n(?:      .*\n)+", text, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    defined: dict[str, Any] = {"pandas": pytest.importorskip("pandas")}
+    exec(textwrap.dedent(code), defined)
+    trials = defined["trials"]
+    assert any(trials["weight"] != trials["weight_paired"])
+
+    def mean(initcwnd: int, weight: str) -> float:
+        rows = trials[(trials["part"] == "everything") & (trials["initcwnd"] == initcwnd)]
+        return float(numpy.average(rows["latency_ms"], weights=rows[weight]))
+
+    week = {(record.trial.sample): record.trial.weight for record in records
+            if record.trial.part == "everything" and record.trial.initcwnd == 10}
+    for initcwnd in (3, 10):
+        under = {record.trial.sample: record.latency_ms for record in records
+                 if record.trial.part == "everything" and record.trial.initcwnd == initcwnd}
+        expected = sum(week[sample] * (under[sample] or 0.0) for sample in week)
+        assert mean(initcwnd, "weight_paired") == pytest.approx(expected / sum(week.values()))
+    assert mean(3, "weight") != pytest.approx(mean(3, "weight_paired"))
 
 
 # Each command line of docs/REPRODUCE.md is one that run.sh takes ----------------------

@@ -32,8 +32,8 @@ def measured(results: Path, *prefix: str, capture_bytes: int = 10
                         str(capture_bytes), str(TRIALS)])
 
 
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / runs.TRIALS_CSV).open(newline="") as file:
+def rows(folder: Path, name: str = runs.TRIALS_CSV) -> list[dict[str, str]]:
+    with (folder / name).open(newline="") as file:
         return [{column: value for column, value in row.items() if column != "measured_at"}
                 for row in csv.DictReader(file)]
 
@@ -93,8 +93,9 @@ class Stopping(Engine):
 
 def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: Path) -> None:
     """Wherever it was stopped: the second round follows from all that the first one asked."""
-    def what_if_trials(requested: Study, seen: Sequence[Record]) -> list[Trial]:
-        known = [record.trial.rtt_ms for record in seen]
+    def what_if_trials(requested: Study, records: Sequence[Record], what_ifs: Sequence[Record]
+                       ) -> list[Trial]:
+        known = [record.trial.rtt_ms for record in (*records, *what_ifs)]
         assert known[:3] == [3.0, 1.0, 2.0]
         more = [sum(known) + place for place in range(2)]
         return [Trial("small", rtt_ms, 1) for rtt_ms in more] if len(known) < 7 else []
@@ -109,7 +110,9 @@ def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: P
             run = measure(requested, OneMachine(engine), options)
         except KeyboardInterrupt:
             run = measure(requested, OneMachine(Engine(10)), options)
-        found[stopped_after] = [trial["rtt_ms"] for trial in rows(run.folder)]
+        assert runs.load_run(run.folder, requested) == run
+        found[stopped_after] = [trial["rtt_ms"] for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)
+                                for trial in rows(run.folder, name)]
     assert {*map(tuple, found.values())} == {("3", "1", "2", "6", "7", "19", "20")}
 
 

@@ -25,7 +25,7 @@ RUN = lenient_table({
     **dict.fromkeys(("scenario", "state", "engine", "kernel", "started_at", "finished_at"), _TEXT),
     **dict.fromkeys(("wall_s", "emulated_s", "first_record_after_s"), number),
     **dict.fromkeys(("virtual_time", "partial"), yes_or_no),
-    **dict.fromkeys(("machine", "project", "trials"), _VALUES),
+    **dict.fromkeys(("machine", "project", "trials", "what_ifs", "earlier_runs"), _VALUES),
     **dict.fromkeys(("tools", "asked"), _TEXTS_BY_NAME),
     **dict.fromkeys(("sysctls", "systems"), by_name(_TEXTS_BY_NAME, 1000, any_text(1000))),
     "scenario_file": any_text(MOST_BYTES), "arguments": _TEXTS, "seed": _INTEGER,

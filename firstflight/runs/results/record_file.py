@@ -1,4 +1,4 @@
-"""Writes trials.csv: a row is appended and synced as soon as its trial is measured.
+"""Writes trials.csv and what_if.csv: a row is appended and synced as soon as its trial is measured.
 
 A seal (row count and digest) in run.json shows later whether the file was changed.
 """
@@ -23,16 +23,19 @@ SYNC_INTERVAL_S = 0.2
 
 
 class RecordFile:
-    """trials.csv, open for appending. Its methods raise files.WriteError.
+    """trials.csv or what_if.csv, open for appending. Its methods raise files.WriteError.
 
     A record survives a kill of this process as soon as `append` returns, and a crash of the
     machine SYNC_INTERVAL_S later, once the next one is appended.
     """
 
-    def __init__(self, path: Path, kind: type[Record]) -> None:
-        """Open or create the file. A row that a crash cut short is removed first."""
+    def __init__(self, path: Path, kind: type[Record], what_if: bool = False) -> None:
+        """Open or create the file. A row that a crash cut short is removed first.
+
+        what_if: with the column of that name.
+        """
         self.path = path
-        columns, whole = _add_missing_columns(path, columns_of(kind))
+        columns, whole = _add_missing_columns(path, columns_of(kind, what_if))
         self.writer = RowWriter(kind, columns)
         self.length, self.rows = len(whole), whole.count(b"\n") - 1
         self.digest = hashlib.sha256(whole)
@@ -100,7 +103,7 @@ PER_RUN_COLUMNS = ("measured_at",)
 
 
 def order_rows(path: Path, kind: type[Record], trials: Iterable[object]) -> bytes:
-    """The content of trials.csv with its rows in the order of the trials.
+    """The content of a file of records with its rows in the order of the trials.
 
     Rows are appended as trials end, and that order depends on how many guests measure and how fast
     they are. Raises RecordsError.
@@ -138,7 +141,7 @@ def _line(row: Sequence[str]) -> str:
 # Noticing what was changed -----------------------------------------------------------
 
 def changes(path: Path, seal: object, complete: bool) -> str:
-    """How trials.csv was changed since it was sealed (RecordFile.seal), in words; "" if it was not.
+    """How a file was changed since it was sealed (RecordFile.seal), in words; "" if it was not.
 
     A complete run has a seal. A run that is under way may lack it, and further rows may follow the
     sealed ones, a torn one included. Raises RecordsError.

@@ -32,6 +32,7 @@ SKIPPED = "skipped"  # nothing to judge: the transfer failed, or the machine can
 
 ANY = Quantity("", "a number")
 MOST_BYTES = 2 << 30  # of trials.csv: a million rows have a quarter of it
+WHAT_IF = "what_if"  # the column of what_if.csv that trials.csv lacks
 LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
 
 
@@ -136,10 +137,15 @@ def requested_fields(trial: type[Any]) -> tuple[Field[Any], ...]:
         first.index(column.name) if column.name in first else len(first))))
 
 
-def columns_of(kind: type[Record]) -> tuple[str, ...]:
-    """The columns of trials.csv: the trial's, then the record's, the verdict last."""
+def columns_of(kind: type[Record], what_if: bool = False) -> tuple[str, ...]:
+    """The columns of trials.csv: the trial's, then the record's, the verdict last.
+
+    what_if: those of what_if.csv, which has one more.
+    """
+    requested = [column.name for column in requested_fields(trial_class(kind))
+                 if what_if or column.name != WHAT_IF]
     own = [column.name for column in fields(kind) if column.name not in ("trial", *_LAST)]
-    return (*(column.name for column in requested_fields(trial_class(kind))), *own, *_LAST)
+    return (*requested, *own, *_LAST)
 
 
 def value_of(record: Record, column: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
-from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study, is_what_if
+from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.record import Record
@@ -156,17 +156,16 @@ class FetchKind(Kind):
 
         return settings_of(trials) <= settings_of(measured)
 
-    def what_if_trials(self, study: Study, measured: Sequence[Record]) -> Sequence[Trial]:
+    def what_if_trials(self, study: Study, records: Sequence[Record], what_ifs: Sequence[Record]
+                       ) -> Sequence[Trial]:
         """What-if trials for the reasons of the answer; a drawn population and users have none."""
         scenario = study.scenario
         if not scenario.is_grid:
             return ()
         from firstflight.study.fetches.figures import cells, reasons
-        requested = [record for record in measured if not is_what_if(record.trial)]
-        added = [record for record in measured if is_what_if(record.trial)]
         compared = reasons.changes_to_explain(
-            cells.changes(cells.settings(requested)), scenario.cells)
-        return reasons.what_if_trials(compared, reasons.WhatIfs(added))
+            cells.changes(cells.settings(records)), scenario.cells)
+        return reasons.what_if_trials(compared, reasons.WhatIfs(what_ifs))
 
 
 KIND = FetchKind()

@@ -14,11 +14,12 @@ import pytest
 from firstflight.base.command_line import Progress
 from firstflight.base.errors import FirstFlightError
 from firstflight.net.segments import capture_file
-from firstflight.runs import captured, measuring, runs, scenario_file
+from firstflight.runs import captured, measuring, reporting, runs, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT, MOST_CELLS, choose_captured
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.measuring import (CAPTURES, FILES, MeasureOptions, OneMachine, Refining,
                                         capture_path, measure, read_trial_file, trial_file_path)
+from firstflight.runs.results import records
 from firstflight.study import compared_runs, registry
 from tests.unit.core import example, example_run
 from tests.unit.core.example import Record, Trial, whole
@@ -110,6 +111,38 @@ def test_a_run_holds_its_trials_in_their_order_however_they_came(tmp_path: Path)
     assert other.facts["trials"]["rows"] == 4
 
 
+def with_reasons(*rtts_ms: float) -> Any:
+    """A study whose trials have one what-if trial, of a thousand times the first one's RTT."""
+    def what_if_trials(study: Any, records: Sequence[Record], what_ifs: Sequence[Record]
+                       ) -> list[Trial]:
+        return [] if what_ifs else [Trial("small", 1000 * records[0].trial.rtt_ms, 1)]
+
+    return example.study(*rtts_ms, kind=example.changed(KIND, what_if_trials=what_if_trials))
+
+
+def test_a_mean_over_the_rows_is_one_over_the_requested_trials(tmp_path: Path) -> None:
+    run = measure(with_reasons(1.0, 2.0), OneMachine(Engine()), requested(tmp_path))
+    found = {name: [record.trial.rtt_ms for record in records.read_records(
+        run.folder / name, Record)] for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)}
+    assert found == {runs.TRIALS_CSV: [1.0, 2.0], runs.WHAT_IF_CSV: [1000.0]}
+    assert (len(run.records), len(run.what_ifs)) == (2, 1)
+    assert runs.load_run(run.folder, with_reasons(1.0, 2.0)) == run
+
+
+@pytest.mark.parametrize(("damage", "how"), [
+    (lambda path: path.write_text(path.read_text().replace(",3000,", ",4000,")), "were edited"),
+    (lambda path: path.unlink(), "what_if.csv is missing"),
+    (lambda path: path.write_text(path.read_text() * 2), "line 3: ")])
+def test_changed_what_if_trials_are_reported(tmp_path: Path, damage: Callable[[Path], None],
+                                             how: str) -> None:
+    folder = measure(with_reasons(1.0), OneMachine(Engine()), requested(tmp_path)).folder
+    damage(folder / runs.WHAT_IF_CSV)
+    try:
+        assert how in runs.load_run(folder, with_reasons(1.0)).changed
+    except FirstFlightError as error:
+        assert how in str(error) and "what_if.csv" in str(error)
+
+
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     """Neither the lock nor the file of records: one process measures many scenarios."""
     before = os.listdir("/proc/self/fd")
@@ -130,8 +163,7 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
     assert stopped.facts.keys() < resumed.facts.keys()
     told = compared_runs.report([("stopped", stopped), ("resumed", resumed)])
     assert told.findings[0].tables[1].column("cells") == [3]
-    assert told.findings[0].tables[0].rows == (("cells", "3", "4"),
-                                               ("kernel", "", "7.2")), "at the end"
+    assert told.findings[0].tables[0].rows == (("cells", "3", "4"),)
     other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)),
                     requested(tmp_path, "2", arguments=["c"]))
     told = compared_runs.report([("resumed", resumed), ("other", other)])
@@ -275,6 +307,35 @@ def test_a_list_that_grows_keeps_what_is_measured(tmp_path: Path,
     fewer = Engine()
     measure(longer(5, first=3, claim="fewer"), OneMachine(fewer), refining(tmp_path / "grown"))
     assert fewer.ran == []
+
+
+class Reporting(Engine):
+    """Reports the kernel once a trial has run on it, as guests do."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"kernel": "7.2", "sysctls": {"server": {"a": "1"}}} if self.ran else {}
+
+
+def test_a_run_of_earlier_trials_has_the_facts_of_what_measured_them(tmp_path: Path) -> None:
+    first = measure(longer(4), OneMachine(Reporting()), refining(tmp_path))
+    taken = measure(longer(3, claim="fewer"), OneMachine(Reporting()), refining(tmp_path))
+    assert taken.facts["kernel"] == first.facts["kernel"] == "7.2"
+    assert taken.facts["sysctls"] == first.facts["sysctls"]
+    assert taken.facts["earlier_runs"] == {first.folder.name: 3}
+    told = {fact.name: fact.value for fact in reporting.provenance(
+        {**taken.facts, "machine": {"kernel": "6.18"}}, "small", "", "")}
+    assert told["kernel under test"] == "7.2"
+    assert told["taken from earlier runs"] == f"3 trials of {first.folder.name}"
+
+
+def test_a_run_that_ends_early_has_the_kernel_of_what_it_measured(tmp_path: Path) -> None:
+    """Where all else is taken from there, nobody reports the kernel again."""
+    with pytest.raises(FirstFlightError, match="the guest died"):
+        measure(longer(4), OneMachine(Reporting(dies_before=3)), refining(tmp_path))
+    taken = measure(longer(4, first=2, claim="fewer"), OneMachine(Reporting()),
+                    refining(tmp_path))
+    assert taken.facts["kernel"] == "7.2"
 
 
 def test_what_an_interrupted_run_of_a_shorter_list_has_is_kept(tmp_path: Path) -> None:

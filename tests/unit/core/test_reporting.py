@@ -56,6 +56,7 @@ def test_the_kernel_that_was_measured(facts: dict[str, Any], kernel: str) -> Non
     ({"engine": "host"}, "this machine's kernel, real time", "7.2"),
     ({"engine": "none"}, None, None), ({"engine": "other"}, "other, real time", "7.2"),
     ({}, None, "7.2"),
+    ({"engine": "uml", "kernel": ""}, "User-Mode Linux guest, real time", None),
     ({"engine": "host", "kernel": ""}, "this machine's kernel, real time", "6.1")])
 def test_what_ran_the_trials_stands_in_the_provenance(facts: dict[str, Any], engine: str | None,
                                                       kernel: str | None) -> None:
@@ -79,7 +80,7 @@ def report(records: list[Record], changed: str = "", findings: tuple[Finding, ..
     head = replace(study().head, name="own", result="It adds up.")
     made: Any = SimpleNamespace(head=head, kind=SimpleNamespace(checks=lambda: ()))
     return reporting.report_of(
-        made, RunData(Path("results/own/20260101-uml"), facts, records, changed), findings,
+        made, RunData(Path("results/own/20260101-uml"), facts, records, changed=changed), findings,
         summary=("its summary",), sentences=("its sentence",), tiles=(Tile("1", "of its own"),))
 
 

@@ -284,7 +284,7 @@ def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) ->
 
 def test_a_partial_study_reports_its_runs() -> None:
     partial = KIND.study(scenario_file.read(GOLDEN / "small.toml"), Overrides({"initcwnd": [3]}))
-    report = partial.report(replace(stored_load.run(), measured=[
+    report = partial.report(replace(stored_load.run(), records=[
         record for record in stored_load.run().records if record.trial.window == "3"]))
     (finding,) = report.findings
     assert (finding.name, len(finding.tables), len(finding.tables[0].rows)) == ("runs", 1, 6)

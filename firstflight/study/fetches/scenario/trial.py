@@ -35,7 +35,9 @@ class DrawnParameters:
 
     part: the population or variant; sample: the number of the row in it.
     key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of the response.
-    weight: the share of the population that it stands for.
+    weight: the share of the population's responses that it stands for, in the week of its window.
+    The baseline's week has weights of its own: a mean by this column compares two weeks. For the
+    same responses under both windows see "Two weeks" in docs/STUDIES.md.
     """
 
     part: str = ""
@@ -51,7 +53,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
     """All parameters of one fetch: of the network, TCP, TLS, server and client.
 
     repeat: 1, 2, … for repeated measurements of one setting. what_if: the limits of another trial
-    that this one lifts to find a reason (what_if.py); "" for all other trials.
+    that this one lifts to find a reason (what_if.py); "" for requested trials.
     """
 
     PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
