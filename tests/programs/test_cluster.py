@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
+import socket
 import sys
 import threading
 import zipfile
@@ -19,6 +20,7 @@ from firstflight.runs.cluster import cluster as cluster_module
 from firstflight.runs.cluster.cluster import DIED, RETRIES, connect
 from firstflight.runs.cluster.node import CODE, KERNEL, Node, last_line
 from tests.programs.dask_processes import cluster_of
+from tests.running import HANGS_S
 from vtime.console import EngineCannot, EngineError
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
@@ -140,6 +142,8 @@ def _address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "pack", lambda kernel, named: archive())
+    for limit in ("CONNECT_S", "WORKERS_S"):  # a busy machine takes longer than a user waits
+        monkeypatch.setattr(cluster_module, limit, HANGS_S)
 
 
 def results(address: str, *contents: bytes, tools: dict[str, str] = TOOLS) -> list[bytes]:
@@ -218,6 +222,15 @@ def test_without_dask_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(EngineCannot, match="needs Dask: run ./install.sh --with-cluster"), \
             connect("tcp://127.0.0.1:1", BUILD, TOOLS):
+        pass
+
+
+def test_who_takes_a_connection_and_says_nothing_is_no_scheduler(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent, \
+            pytest.raises(EngineCannot, match=r"no scheduler answers .* \(not in 0.5 s\)"), \
+            connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", BUILD, TOOLS):
         pass
 
 

@@ -82,8 +82,8 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
         client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
                              security=security)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise EngineCannot(f"no scheduler answers at {address}"
-                           f" ({quoted(str(error.__cause__ or error))}): start one with"
+        why = str(error.__cause__ or error) or f"not in {CONNECT_S:g} s"  # Dask's have no text
+        raise EngineCannot(f"no scheduler answers at {address} ({quoted(why)}): start one with"
                            " dask-scheduler, and give both ends a certificate of one"
                            " authority (docs/INSTALL.md)") from error
     cluster = Cluster(client, address, kernel.parent.name,
