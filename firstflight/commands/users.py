@@ -28,21 +28,26 @@ def add_flags(add: Callable[..., object]) -> None:
         help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
              "response_bytes[,group][,weight], JSON lines, a log with rtt=$tcpinfo_rtt, the output"
              " of ss -tin, each also as gzip; --iw, --bw and --size for what it does not know")
-    add("--rtt-field", type=rtt_field, metavar="N[:ms]",
-        help="with --users: which field of a log is the RTT, from 1 on; what is in quotes or"
-             " brackets is one field. 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in ms (default:"
-             " the field that is named so)")
+    add("--rtt-field", type=rtt_field, metavar="N[:ms]|NAME:us",
+        help="with --users: which field of a log is the RTT. By its number from 1 on, where what is"
+             " in quotes or brackets is one field: 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in"
+             " ms. By its name in JSON, LTSV, CSV and name=value, with its unit: client_rtt:ms"
+             " (default: the field that is named so)")
     add("--trials", type=positive_number, metavar="N",
         help=f"with --users: how many users are measured under each window (default {TRIALS})")
 
 
 def rtt_field(word: str) -> RttField:
-    """Reads the number of a field, and its unit. Raises argparse.ArgumentTypeError."""
-    number, _, unit = word.partition(":")
-    if not number.isdecimal() or not 0 < int(number) <= 1000 or unit not in ("", "us", "µs", "ms"):
-        raise argparse.ArgumentTypeError(f"{word!r} is not the number of a field, such as 12 (in"
-                                         " µs) or 12:ms")
-    return RttField(int(number), unit if unit == "ms" else "µs")
+    """Reads the number or name of a field, and its unit. Raises argparse.ArgumentTypeError."""
+    field, _, unit = word.rpartition(":") if ":" in word else (word, "", "")
+    unit = {"us": "µs"}.get(unit, unit)
+    if field.isdecimal() and 0 < int(field) <= 1000 and unit in ("", "µs", "ms"):
+        return RttField(int(field), unit or "µs")
+    if not field.isdecimal() and field.isprintable() and field.strip() and unit in ("µs", "ms"):
+        return RttField(0, unit, field)
+    raise argparse.ArgumentTypeError(
+        f"{word!r} is neither the number of a field, such as 12 (in µs) or 12:ms, nor its name with"
+        " a unit, such as client_rtt:us")
 
 
 def wrong(arguments: argparse.Namespace, given: Mapping[str, str],

@@ -1,39 +1,32 @@
 """Files about users: CSV, JSON lines, logs with named fields, W3C logs, or the output of ss -tin.
 
-A field is a round-trip time only if its name says so (a header, a key, `rtt=`), or if --rtt-field
-does. Operators add any field to nginx's and Apache's combined format, often the duration of a
-request. Known names, in any case:
-
-    rtt, tcpinfo_rtt, rtt_us, fc_rtt    in µs, as nginx's $tcpinfo_rtt (ngx_http_core_module) and
-                                        HAProxy's fc_rtt(us)
-    rtt_ms, ClientTCPRTTMs              in ms, the latter of Cloudflare's Logpush (http_requests)
-
-`ss -tin` prints of each connection `rtt:<mean>/<deviation>` in ms,
-`delivery_rate <n>bps` and `bytes_acked:<n>` (iproute2, misc/ss.c).
+What has names is read by study.users.named_fields. `ss -tin` prints of each connection
+`rtt:<mean>/<deviation>` in ms, `delivery_rate <n>bps` and `bytes_acked:<n>` (iproute2, misc/ss.c).
+Traffic Server's tcpinfo plugin logs `<time> <event> <client> <server> <rtt in µs>`
+(plugins/tcpinfo/tcpinfo.cc).
 """
 
 from __future__ import annotations
 
-import csv
 import errno
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from firstflight.base import files, untrusted
+from firstflight.base import files
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
-from firstflight.base.words import nearest
+from firstflight.study.users import named_fields, servers
+from firstflight.study.users.named_fields import (NamedRtt, content, is_ltsv, name_of, pairs_of,
+                                                  row_of, rtt_of)
 from firstflight.study.users.requested import RttField
-from firstflight.study.users.rows import (EMPTY_RESPONSE, EVERYBODY, Row, Skipped, UserTable,
-                                          collect, group_of, value_of)
+from firstflight.study.users.rows import ANOTHER_EVENT, Row, Skipped, UserTable, collect, value_of
 
-COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
 KNOWN = ("CSV with a header, such as rtt_ms,response_bytes; JSON, an object a line; a log with"
          " rtt=$tcpinfo_rtt; the output of ss -tin; or --rtt-field N for a field of a log")
 SNIFFED = 4  # bytes that distinguish a capture and a compressed file from a text
@@ -43,39 +36,17 @@ GZIP = b"\x1f\x8b"
 MOST_INFLATED = 1 << 30  # characters of a compressed file: ten million lines of a log
 SHOWN = 100  # characters of a first line that is not understood
 
-# Names in lower case: the quantity that each is, and what makes its unit of it.
-NAMES: Mapping[str, tuple[str, float]] = {
-    **dict.fromkeys(("rtt", "tcpinfo_rtt", "rtt_us", "fc_rtt"), ("rtt_ms", 1e-3)),
-    **dict.fromkeys(("rtt_ms", "clienttcprttms"), ("rtt_ms", 1.0)),
-    "bandwidth_kbps": ("bandwidth_kbps", 1.0),
-    **dict.fromkeys(("response_bytes", "body_bytes_sent", "bytes_sent", "bytes", "sc-bytes",
-                     "edgeresponsebytes"), ("response_bytes", 1.0)),
-    **dict.fromkeys(("group", "server_name", "country", "clientcountry"), ("group", 1.0)),
-    "weight": ("weight", 1.0)}
-UNITS = {1e-3: "µs", 1.0: "ms"}
-
 # A field of a log: in quotes, in brackets, or up to a space.
 _FIELD = re.compile(r'"[^"]*"|\[[^][]*\]|[^\s"[]\S*')
-# No part of it may stand for what the next one begins with: that takes the square of a line.
-_COMBINED = re.compile(r'\S+ \S+ [^"]*\[[^]["]*\] "[^"]*" (?P<status>\d{3})'
-                       r' (?P<bytes>\d+|-)(?: |$)')
-_NAMED = re.compile(r'(?:^|[\s"])(?P<name>rtt|bytes|group)="?(?P<value>[^\s"]*)')
+_NUMBERED = "an RTT"  # the name of a field that has a number
 _SS_HEAD = re.compile(r"State\s+Recv-Q|(?:tcp\s+)?[A-Z0-9-]+\s+\d+\s+\d+\s")
 _SS_RTT = re.compile(r"(?:^|\s)rtt:(?P<rtt>[\d.]+)/")
 _SS_RATE = re.compile(r"\bdelivery_rate (?P<rate>[\d.]+)(?P<unit>[KMG]?)bps")
 _SS_BYTES = re.compile(r"\bbytes_acked:(?P<bytes>\d+)")
 _SI = {"": 1e-3, "K": 1.0, "M": 1e3, "G": 1e6}  # to kbit/s; ss counts in thousands
-# Logs without a round-trip time, by how their lines look, and what to do about it.
-_NO_RTT: Sequence[tuple[str, re.Pattern[str], str]] = (
-    ("the log of an AWS load balancer",
-     re.compile(r"(?:https?|h2|wss?|grpcs) \d{4}-\d\d-\d\dT\S+ app/"),
-     "its fields cannot be changed: take the output of ss -tin, or CSV, from what the users"
-     " connect to"),
-    ("HAProxy's log", re.compile(r"\S.*? \[\d\d/\w{3}/\d{4}:[\d:.]+\] \S+ \S+/\S+ [-+\d]+/[-+\d]+"),
-     "add rtt=%[fc_rtt(us)] bytes=%B to its log-format"),
-    ("a log in the common or combined format", _COMBINED,
-     "nginx: add rtt=$tcpinfo_rtt to its log_format; Apache knows none: take the output of"
-     " ss -tin. If one of its fields is $tcpinfo_rtt, say which: --rtt-field N"))
+_TCPINFO = re.compile(r"\d{8}\.\d\dh\d\dm\d\ds (?P<event>(?:ssn|txn)_(?:start|close)|send_resp_hdr)"
+                      r" \S+ \S+ (?P<rtt>\d+)(?: |$)")
+_TCPINFO_HEAD = "timestamp event client server rtt"
 
 
 def read_file(path: Path, rtt_field: RttField | None = None) -> UserTable:
@@ -118,168 +89,81 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) ->
     rest = chain([first], stream)
     if not first.strip():
         raise UsageError(f"{where}: is empty")
-    if rtt_field is not None:
-        return collect(filter(_is_content, rest), partial(_at_field, rtt_field),
-                       "a log", where, rtt_from=f"field {rtt_field.number} in {rtt_field.unit}")
+    if rtt_field is not None and rtt_field.number:
+        return collect(content(rest), partial(_at_field, rtt_field), "a log", where,
+                       rtt_from=f"field {rtt_field.number} in {rtt_field.unit}")
     if fields:
-        return _w3c(fields.split(), rest, where)
-    if first.startswith("{"):
-        return _json(first, rest, where)
+        return named_fields.read_w3c(fields.split(), rest, where, rtt_field)
+    server = servers.log_of(first)
+    if first.startswith("{") and (server is None or rtt_field is not None):
+        return named_fields.read_json(first, rest, where, rtt_field)
     head = [name.strip().strip('"') for name in first.strip().split(",")]
-    if "rtt_ms" in head or len(head) > 1 and _name_of("rtt_ms", head):
-        return _csv(head, rest, where)
+    if "rtt_ms" in head or len(head) > 1 and name_of("rtt_ms", head) or (
+            rtt_field is not None and rtt_field.name in head):
+        return named_fields.read_csv(head, rest, where, rtt_field)
+    if is_ltsv(first):
+        return named_fields.read_ltsv(first, rest, where, rtt_field)
+    if first.startswith(_TCPINFO_HEAD) or _TCPINFO.match(first):
+        return _traffic_server(rest, where)
     if _SS_HEAD.match(first):
         return collect(rest, _ss, "the output of ss -tin", where, {
             "bandwidth_kbps": "delivery_rate of the kernel: what the connection reached, at most"
                               " the bandwidth"}, rtt_from="rtt in ms")
-    if _understands(_named, first):
-        return collect(filter(_is_content, rest), _named, "a log with rtt= by name", where,
-                       rtt_from="rtt in µs")
-    for what, pattern, advice in _NO_RTT:
-        if pattern.match(first):
-            raise UsageError(f"{where}: looks like {what}, in which no field is named as a"
-                             f" round-trip time; {advice}")
+    if rtt_field is not None or _has_named_rtt(first):
+        return named_fields.read_pairs(first, rest, where, _of_combined, rtt_field)
+    if server is not None:
+        raise UsageError(f"{where}: looks like {server.name}, in which no field is named as a"
+                         f" round-trip time; {server.cure}")
+    if any("rtt" in name.lower() for name in pairs_of(first)):
+        rtt_of(pairs_of(first), "a log", where, None)
     raise UsageError(f"{where}: is in no format that is known; its first line is"
                      f" {first.strip()[:SHOWN]!r}. Known: {KNOWN}")
 
 
-def _is_content(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith("#")
-
-
-def _understands(parse: Callable[[str], Row], line: str) -> bool:
-    try:
-        parse(line)
-    except Skipped as why:
-        return str(why) == EMPTY_RESPONSE
-    return True
-
-
-# Named fields --------------------------------------------------------------------------
-
-def _name_of(quantity: str, names: Iterable[str]) -> str:
-    """The first of the names that is known to be this quantity, "" for none."""
-    return next((name for name in names if NAMES.get(name.lower(), ("",))[0] == quantity), "")
-
-
-def _rtt_from(names: Iterable[str], what: str, where: str) -> str:
-    """The name of the RTT's field, and its unit. Raises UsageError where there is none."""
-    known = list(names)
-    name = _name_of("rtt_ms", known)
-    if not name:
-        hint = ("; Cloudflare's Logpush has ClientTCPRTTMs" if "EdgeStartTimestamp" in known else
-                "; CloudFront and IIS log none: take the output of ss -tin, or CSV"
-                if "time-taken" in known else "; add one, as nginx's $tcpinfo_rtt")
-        raise UsageError(f"{where}: {what} of these fields has no round-trip time"
-                         f" (rtt, rtt_ms, tcpinfo_rtt, ClientTCPRTTMs):"
-                         f" {', '.join(known)[:SHOWN]}{hint}")
-    return f"{name} in {UNITS[NAMES[name.lower()][1]]}"
-
-
-def _row_of(values: Mapping[str, object]) -> Row:
-    """A row by the names of its values. Raises Skipped."""
-    def value(quantity: str) -> float | None:
-        name = _name_of(quantity, values)
-        what = "a weight" if quantity == "weight" else name
-        number = value_of(_text(values[name]), what) if name else None
-        return None if number is None else number * NAMES[name.lower()][1]
-
-    group, weight = _name_of("group", values), value("weight")
-    size = value("response_bytes")
-    if size == 0 and _name_of("response_bytes", values) != "response_bytes":  # of a log
-        raise Skipped(EMPTY_RESPONSE)
-    rtt_ms = value("rtt_ms")
-    if not rtt_ms:
-        raise Skipped("without an RTT")
-    return Row(rtt_ms, value("bandwidth_kbps"), size,
-               group_of(_text(values[group]) if group else None), 1.0 if weight is None else weight)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        return str(value)
-    raise Skipped("with a value that is neither a number nor text")
-
-
-def _csv(head: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
-    """Read a CSV; columns with unknown names are ignored in files of other programs."""
-    reader = csv.DictReader(line for line in lines if not line.startswith("#"))
-    try:
-        reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
-        for name in names if "rtt_ms" in names else ():
-            if name not in COLUMNS:
-                raise UsageError(f"{where}: unknown column {name!r}{nearest(name, COLUMNS)}; known:"
-                                 f" {', '.join(COLUMNS)}")
-        return collect(reader, lambda row: _row_of({name: row.get(name) for name in names}), "CSV",
-                       where, rtt_from=_rtt_from(names, "CSV", where))
-    except csv.Error as error:
-        raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
-
-
-def _json(first: str, lines: Iterable[str], where: str) -> UserTable:
-    """Read lines of one JSON object each, as nginx and Cloudflare's Logpush write them."""
-    try:
-        names = _object(first)
-    except Skipped as why:
-        raise UsageError(f"{where}: its first line begins as JSON, and is a row {why}") from None
-    return collect(filter(str.strip, lines), lambda line: _row_of(_object(line)), "JSON", where,
-                   rtt_from=_rtt_from(names, "JSON", where))
-
-
-def _object(line: str) -> dict[str, object]:
-    try:
-        value = untrusted.read(line.encode(), untrusted.anything(), files.MOST_LINE_CHARACTERS * 4)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise Skipped("that is no JSON object")
-    return value
-
-
-def _w3c(names: Sequence[str], lines: Iterable[str], where: str) -> UserTable:
-    """Read the W3C's extended log format: #Fields: has the names, between spaces or tabs."""
-    def parse(line: str) -> Row:
-        values = line.split()
-        if len(values) != len(names):
-            raise Skipped("in another format than #Fields")
-        return _row_of(dict(zip(names, values)))
-
-    return collect(filter(_is_content, lines), parse, "a W3C log", where,
-                   rtt_from=_rtt_from(names, "a W3C log", where))
+def _has_named_rtt(line: str) -> bool:
+    """Whether a line has a round-trip time and a size by name=value, or in the combined format."""
+    values = {**_of_combined(line), **pairs_of(line)}
+    return bool(name_of("rtt_ms", pairs_of(line)) and name_of("response_bytes", values))
 
 
 # Fields of a log -----------------------------------------------------------------------
 
-def _named(line: str) -> Row:
-    """Read a log with rtt=. The size is bytes=, or the field of the combined format."""
-    values = {match["name"]: match["value"] for match in _NAMED.finditer(line)}
-    combined = _COMBINED.match(line)
-    if "rtt" not in values or "bytes" not in values and combined is None:
-        raise Skipped("in another format than the first line")
-    size = values["bytes"] if combined is None or "bytes" in values else combined["bytes"]
-    return _response(values["rtt"], 1e-3, size, values.get("group"))
+def _of_combined(line: str) -> dict[str, object]:
+    """The size and the version of HTTP in a line of the combined format, by names."""
+    match = servers.COMBINED.match(line)
+    if match is None:
+        return {}
+    size = match["bytes"].replace("-", "0")
+    return {"bytes": size, "protocol": match["request"].rpartition(" ")[2]}
 
 
 def _at_field(rtt_field: RttField, line: str) -> Row:
-    """Read a log whose RTT is the field of this number, and whose size is the combined format's."""
+    """Read a log whose RTT is the field of this number, and whose size is the combined format's.
+    """
     fields = _FIELD.findall(line)
     if not 0 < rtt_field.number <= len(fields):
         raise Skipped(f"of fewer than {rtt_field.number} fields")
-    combined = _COMBINED.match(line)
-    return _response(fields[rtt_field.number - 1].strip('"'), rtt_field.to_ms,
-                     combined["bytes"] if combined else None)
+    values = _of_combined(line)
+    values[_NUMBERED] = fields[rtt_field.number - 1].strip('"')
+    return row_of(values, NamedRtt(_NUMBERED, rtt_field.to_ms))
 
 
-def _response(rtt: str, to_ms: float, sent_bytes: str | None, group: str | None = EVERYBODY) -> Row:
-    value = value_of(rtt, "an RTT")
-    size = None if sent_bytes is None else value_of(sent_bytes, "a size")
-    if sent_bytes is not None and not size:
-        raise Skipped(EMPTY_RESPONSE)
-    if not value:
-        raise Skipped("without an RTT")
-    return Row(value * to_ms, None, size, group_of(group))
+def _traffic_server(lines: Iterable[str], where: str) -> UserTable:
+    """Read the log of tcpinfo: of each connection one event, that of the first row."""
+    event = ""
+
+    def parse(line: str) -> Row:
+        nonlocal event
+        match = _TCPINFO.match(line)
+        if match is None:
+            raise Skipped("in another format than tcpinfo's")
+        event = event or match["event"]
+        if match["event"] != event:
+            raise Skipped(ANOTHER_EVENT)
+        return row_of({"rtt": match["rtt"]}, NamedRtt("rtt", 1e-3))
+
+    rows = (line for line in content(lines) if not line.startswith(_TCPINFO_HEAD))
+    return collect(rows, parse, "Traffic Server's tcpinfo", where, rtt_from="rtt in µs")
 
 
 def _ss(line: str) -> Row | None:

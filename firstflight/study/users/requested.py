@@ -13,10 +13,14 @@ QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row ma
 
 @dataclass(frozen=True)
 class RttField:
-    """Which field of a log is the round-trip time, from 1 on, and its unit: µs or ms."""
+    """Which field of a log is the round-trip time, and its unit: µs or ms.
+
+    number: its place, from 1 on; 0 where it has a name. name: "" where it has a number.
+    """
 
     number: int
     unit: str = "µs"
+    name: str = ""
 
     @property
     def to_ms(self) -> float:

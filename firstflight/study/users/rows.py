@@ -28,6 +28,9 @@ MOST_GROUPS = 1000  # each has tables on the page
 MOST_WEIGHT = 1e12  # larger weights would lose small ones in sums, or overflow
 EVERYBODY = ""  # the group of rows without one
 EMPTY_RESPONSE = "without a body"  # a redirect or a cached page; nothing is wrong with the row
+QUIC = "over QUIC, which has no round trip of TCP"
+ANOTHER_EVENT = "of another event of the connection"
+_NO_FAULTS = (EMPTY_RESPONSE, QUIC, ANOTHER_EVENT)  # reasons that show no other format
 
 
 class Row(NamedTuple):
@@ -100,7 +103,8 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
         if len(groups) > MOST_GROUPS:
             raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
                              " or give fewer")
-    unusable, usable = skipped.total() - skipped[EMPTY_RESPONSE], len(group)
+    unusable = skipped.total() - sum(skipped[why] for why in _NO_FAULTS)
+    usable = len(group)
     reasons = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
     if not usable:
         raise UsageError(f"{where}: has no usable row" + (f": {reasons}" if reasons else ""))

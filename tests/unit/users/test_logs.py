@@ -23,7 +23,7 @@ from firstflight.base.files import PROJECT
 from firstflight.study.users import logs
 from firstflight.study.users.logs import read_file as read
 from firstflight.study.users.requested import Requested, RttField
-from firstflight.study.users.rows import MOST_GROUPS, Row, Skipped, UserTable, collect, summary
+from firstflight.study.users.rows import MOST_GROUPS, QUIC, Row, Skipped, UserTable, collect, summary
 from firstflight.study.users.sample import scenario
 from tests.golden import stored
 from tests.running import run_program
@@ -121,6 +121,56 @@ def test_a_user_says_which_field_it_is(number: int, unit: str, rtt_ms: float) ->
     assert users.rtt_from == f"field {number} in {unit}"
     with pytest.raises(UsageError, match="of fewer than 40 fields"):
         logs.read([line], "a log", RttField(40))
+
+
+FASTLY = ('{"service_id": "x", "request": "GET", "protocol": "HTTP/2", "resp_body_size": 9000,'
+          ' "socket_cwnd": 60, "socket_tcpi_rtt": 73700, "socket_tcpi_rttvar": 900}')
+LTSV = "time:21/Nov/2026\thost:192.0.2.1\treq:GET / HTTP/1.1\tsize:9000\ttcpinfo_rtt:73700"
+LOGFMT = 'time=x method=GET rtt_msecs=73700 bytes=9000 country="za"'
+TCPINFO = ("timestamp event client server rtt rttvar\n"
+           "20261121.10h00m00s txn_close 192.0.2.1 192.0.2.2 73700 900\n"
+           "20261121.10h00m01s ssn_close 192.0.2.1 192.0.2.2 99999 900\n")
+
+
+@pytest.mark.parametrize(("text", "chosen", "rtt_ms", "rtt_from"), [
+    (FASTLY, None, 73.7, "socket_tcpi_rtt in µs"), (LTSV, None, 73.7, "tcpinfo_rtt in µs"),
+    (LOGFMT, RttField(0, "µs", "rtt_msecs"), 73.7, "rtt_msecs in µs"),
+    ('tcpinfo_rtt=73700 body_bytes_sent=9000', None, 73.7, "tcpinfo_rtt in µs"),
+    (LTSV.replace("tcpinfo_rtt", "delay"), RttField(0, "ms", "delay"), 73_700, "delay in ms"),
+    ('{"client_rtt": "74", "bytes": 9000}', RttField(0, "ms", "client_rtt"), 74,
+     "client_rtt in ms"),
+    ("delay,bytes\n74,9000\n", RttField(0, "ms", "delay"), 74, "delay in ms"),
+    (W3C.format("c-rtt", "73700"), RttField(0, "µs", "c-rtt"), 73.7, "c-rtt in µs"),
+    (LINE + ' "-" delay=74', RttField(0, "ms", "delay"), 74, "delay in ms")])
+def test_a_field_is_named_by_its_server_or_by_the_user(text: str, chosen: RttField | None,
+                                                       rtt_ms: float, rtt_from: str) -> None:
+    users = logs.read(text.splitlines(keepends=True), "a log", chosen)
+    assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.rtt_from == rtt_from
+    assert users.response_bytes.tolist() == [9000]
+
+
+def test_traffic_server_logs_an_event_of_each_connection() -> None:
+    users = users_of(TCPINFO)
+    assert users.rtt_ms.tolist() == [73.7] and users.rtt_from == "rtt in µs"
+    assert list(users.skipped.values()) == [1]
+    assert users_of(TCPINFO.partition("\n")[2]).count == 1, "also where its head is elsewhere"
+
+
+@pytest.mark.parametrize(("tcp", "quic"), [
+    (CLOUDFLARE, CLOUDFLARE.replace("74", "0")),
+    (JSON_NGINX, '{"protocol": "HTTP/3.0", "body_bytes_sent": 9000, "tcpinfo_rtt": ""}'),
+    (LINE + " rtt=73700", LINE.replace("HTTP/1.1", "HTTP/3.0") + " rtt=-"),
+    (LTSV, LTSV.replace("tcpinfo_rtt:73700", "tcpinfo_rtt:-\tproto:h3"))])
+def test_who_came_over_quic_is_counted_apart(tcp: str, quic: str) -> None:
+    """They may be most rows: nothing is wrong with the file."""
+    users = users_of(f"{tcp}\n", f"{quic}\n" * 3)
+    assert users.count == 1 and users.skipped == {QUIC: 3}
+
+
+def test_a_row_without_a_round_trip_is_not_over_quic_by_itself() -> None:
+    without = JSON_NGINX.replace("73700", "-")
+    users = users_of(f"{JSON_NGINX}\n" * 10, f"{without}\n")
+    assert users.skipped == {"without an RTT": 1}
 
 
 @pytest.mark.parametrize("damage", [

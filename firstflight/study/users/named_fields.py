@@ -1,0 +1,236 @@
+"""Rows whose values have names: CSV, JSON lines, LTSV, key=value, and the W3C's extended log.
+
+A field is a round-trip time only if its name says so, or if --rtt-field does. Operators add any
+field to a log, often the duration of a request. Known names, in any case:
+
+    rtt, tcpinfo_rtt, rtt_us, fc_rtt    in µs, as nginx's $tcpinfo_rtt (ngx_http_core_module) and
+                                        HAProxy's fc_rtt(us)
+    socket_tcpi_rtt, tcpi_rtt           in µs, Fastly's client.socket.tcpi_rtt
+    rtt_ms, ClientTCPRTTMs              in ms, the latter of Cloudflare's Logpush (http_requests),
+                                        which is 0 over QUIC
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from firstflight.base import files, untrusted
+from firstflight.base.errors import UsageError
+from firstflight.base.words import nearest
+from firstflight.study.users.requested import RttField
+from firstflight.study.users.rows import (EMPTY_RESPONSE, QUIC, Row, Skipped, UserTable, collect,
+                                          group_of, value_of)
+
+COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
+SHOWN = 200  # characters of a list of names
+CLOUDFLARE = "clienttcprttms"
+# Names in lower case: the quantity that each is, and what makes its unit of it.
+NAMES: Mapping[str, tuple[str, float]] = {
+    **dict.fromkeys(("rtt", "tcpinfo_rtt", "rtt_us", "fc_rtt", "socket_tcpi_rtt", "tcpi_rtt"),
+                    ("rtt_ms", 1e-3)),
+    **dict.fromkeys(("rtt_ms", CLOUDFLARE), ("rtt_ms", 1.0)),
+    "bandwidth_kbps": ("bandwidth_kbps", 1.0),
+    **dict.fromkeys(("response_bytes", "body_bytes_sent", "bytes_sent", "bytes", "sc-bytes",
+                     "edgeresponsebytes", "resp_body_size", "response_body_size"),
+                    ("response_bytes", 1.0)),
+    **dict.fromkeys(("group", "server_name", "country", "clientcountry"), ("group", 1.0)),
+    "weight": ("weight", 1.0)}
+UNITS = {1e-3: "µs", 1.0: "ms"}
+_OF_QUIC = re.compile(r"http/3(?:\.0)?|h3(?:-\d+)?|quic", re.IGNORECASE)  # a value that says so
+_PAIR = re.compile(r'(?:^|[\s",;])(?P<name>[A-Za-z_][\w.-]{0,60})="?(?P<value>[^\s",;]*)')
+_LABEL = re.compile(r"[A-Za-z_][\w.-]{0,60}:")
+_LTSV = {"size": "bytes"}  # labels of ltsv.org, by the names that are known here
+
+
+@dataclass(frozen=True)
+class NamedRtt:
+    """Which of the fields is the round-trip time, and what makes ms of it."""
+
+    name: str
+    to_ms: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} in {UNITS[self.to_ms]}"
+
+
+def rtt_of(names: Iterable[str], what: str, where: str, chosen: RttField | None) -> NamedRtt:
+    """The field of the RTT, which the user may have chosen. Raises UsageError where none is."""
+    known = list(names)
+    if chosen is not None:
+        if chosen.name not in known:
+            raise UsageError(f"{where}: --rtt-field: {what} has no field {chosen.name!r}"
+                             f"{nearest(chosen.name, known)}; its fields: {_listed(known)}")
+        return NamedRtt(chosen.name, chosen.to_ms)
+    name = name_of("rtt_ms", known)
+    if name:
+        return NamedRtt(name, NAMES[name.lower()][1])
+    raise UsageError(f"{where}: {what} of these fields has no round-trip time (rtt, rtt_ms,"
+                     f" tcpinfo_rtt, ClientTCPRTTMs): {_listed(known)}{_cure(known)}")
+
+
+def _cure(names: Sequence[str]) -> str:
+    """What to do about names of which none is known to be a round-trip time."""
+    if "EdgeStartTimestamp" in names:
+        return "; Cloudflare's Logpush has ClientTCPRTTMs"
+    if "time-taken" in names:
+        return "; CloudFront and IIS log none: take the output of ss -tin, or CSV"
+    like = next((name for name in names if "rtt" in name.lower()), "")
+    if like:
+        return (f"; if it is {like}, say so with its unit: --rtt-field {like}:us or {like}:ms"
+                " (Fastly's client.socket.tcpi_rtt is in us)")
+    return "; add one, as nginx's $tcpinfo_rtt, or name it: --rtt-field NAME:us"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, those that look like a round-trip time first, in not too many characters."""
+    ordered = sorted(names, key=lambda name: "rtt" not in name.lower())
+    words = ", ".join(ordered) or "none"
+    return words if len(words) <= SHOWN else f"{words[:SHOWN].rpartition(', ')[0]}, …"
+
+
+def name_of(quantity: str, names: Iterable[str]) -> str:
+    """The first of the names that is known to be this quantity, "" for none."""
+    return next((name for name in names if NAMES.get(name.lower(), ("",))[0] == quantity), "")
+
+
+def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
+    """A row by the names of its values. Raises Skipped."""
+    def value(quantity: str) -> float | None:
+        name = name_of(quantity, values)
+        what = "a weight" if quantity == "weight" else name
+        number = value_of(_text(values[name]), what) if name else None
+        return None if number is None else number * NAMES[name.lower()][1]
+
+    group, weight = name_of("group", values), value("weight")
+    measured = value_of(_text(values.get(rtt.name)), rtt.name)
+    if not measured and _is_quic(values, rtt, measured):
+        raise Skipped(QUIC)
+    size = value("response_bytes")
+    if size == 0 and name_of("response_bytes", values) != "response_bytes":  # of a log
+        raise Skipped(EMPTY_RESPONSE)
+    if not measured:
+        raise Skipped("without an RTT")
+    return Row(measured * rtt.to_ms, value("bandwidth_kbps"), size,
+               group_of(_text(values[group]) if group else None), 1.0 if weight is None else weight)
+
+
+def _is_quic(values: Mapping[str, object], rtt: NamedRtt, measured: float | None) -> bool:
+    """Whether a row without a round trip of TCP came over QUIC."""
+    if rtt.name.lower() == CLOUDFLARE and measured == 0:
+        return True
+    return any(isinstance(value, str) and _OF_QUIC.fullmatch(value) for value in values.values())
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise Skipped("with a value that is neither a number nor text")
+
+
+# Formats -------------------------------------------------------------------------------
+
+def read_csv(head: Sequence[str], lines: Iterable[str], where: str,
+             chosen: RttField | None = None) -> UserTable:
+    """Read a CSV; columns with unknown names are ignored in files of other programs."""
+    reader = csv.DictReader(line for line in lines if not line.startswith("#"))
+    try:
+        reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
+        for name in names if "rtt_ms" in names and chosen is None else ():
+            if name not in COLUMNS:
+                raise UsageError(f"{where}: unknown column {name!r}{nearest(name, COLUMNS)}; known:"
+                                 f" {', '.join(COLUMNS)}")
+        rtt = rtt_of(names, "CSV", where, chosen)
+        return collect(reader, lambda row: row_of({name: row.get(name) for name in names}, rtt),
+                       "CSV", where, rtt_from=rtt.words)
+    except csv.Error as error:
+        raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
+
+
+def read_json(first: str, lines: Iterable[str], where: str,
+              chosen: RttField | None = None) -> UserTable:
+    """Read lines of one JSON object each, as nginx and Cloudflare's Logpush write them."""
+    try:
+        names = _object(first)
+    except Skipped as why:
+        raise UsageError(f"{where}: its first line begins as JSON, and is a row {why}") from None
+    rtt = rtt_of(names, "JSON", where, chosen)
+    return collect(filter(str.strip, lines), lambda line: row_of(_object(line), rtt), "JSON", where,
+                   rtt_from=rtt.words)
+
+
+def _object(line: str) -> dict[str, object]:
+    try:
+        value = untrusted.read(line.encode(), untrusted.anything(), files.MOST_LINE_CHARACTERS * 4)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise Skipped("that is no JSON object")
+    return value
+
+
+def read_w3c(names: Sequence[str], lines: Iterable[str], where: str,
+             chosen: RttField | None = None) -> UserTable:
+    """Read the W3C's extended log format: #Fields: has the names, between spaces or tabs."""
+    rtt = rtt_of(names, "a W3C log", where, chosen)
+
+    def parse(line: str) -> Row:
+        values = line.split()
+        if len(values) != len(names):
+            raise Skipped("in another format than #Fields")
+        return row_of(dict(zip(names, values)), rtt)
+
+    return collect(content(lines), parse, "a W3C log", where, rtt_from=rtt.words)
+
+
+def is_ltsv(line: str) -> bool:
+    """Whether a line has labelled values between tabs (ltsv.org)."""
+    parts = line.rstrip("\r\n").split("\t")
+    return len(parts) > 1 and all(_LABEL.match(part) for part in parts)
+
+
+def read_ltsv(first: str, lines: Iterable[str], where: str,
+              chosen: RttField | None = None) -> UserTable:
+    """Read LTSV: label:value between tabs."""
+    rtt = rtt_of(_labelled(first), "LTSV", where, chosen)
+    return collect(content(lines), lambda line: row_of(_labelled(line), rtt), "LTSV",
+                   where, rtt_from=rtt.words)
+
+
+def _labelled(line: str) -> dict[str, object]:
+    pairs = (part.partition(":") for part in line.rstrip("\r\n").split("\t"))
+    return {_LTSV.get(label, label): value for label, _, value in pairs}
+
+
+def pairs_of(line: str) -> dict[str, object]:
+    """The values of name=value in a line, as logfmt has them and nginx's log_format may."""
+    return {match["name"]: match["value"] for match in _PAIR.finditer(line)}
+
+
+def read_pairs(first: str, lines: Iterable[str], where: str,
+               more: Callable[[str], dict[str, object]], chosen: RttField | None = None
+               ) -> UserTable:
+    """Read name=value. more: values of a line that have no name there, by theirs."""
+    rtt = rtt_of(pairs_of(first), "a log", where, chosen)
+
+    def parse(line: str) -> Row:
+        values = {**more(line), **pairs_of(line)}
+        size = name_of("response_bytes", values)
+        if rtt.name not in values or not size:
+            raise Skipped("in another format than the first line")
+        if values[size] in ("", "-"):
+            raise Skipped(EMPTY_RESPONSE)
+        return row_of(values, rtt)
+
+    return collect(content(lines), parse, f"a log with {rtt.name}= by name", where,
+                   rtt_from=rtt.words)
+
+
+def content(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that are neither empty nor remarks."""
+    return (line for line in lines if line.strip() and not line.startswith("#"))
