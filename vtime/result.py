@@ -22,9 +22,10 @@ class Result:
     host's. troubles: lines about what is missing or went wrong; omitted_count: how many more there
     were. is_whole: whether all output and all files are there. spinning: names of programs that
     waited without sleeping, so that the clock was moved on for them. namespaces: lines with the
-    time in ns, the number and the name of each network namespace that `ip netns` named. cut_lines:
-    how many lines of output are stored in pieces because they are longer than 64 kB; pieces after
-    the first are marked with +.
+    time in ns, the number and the name of each network namespace that `ip netns` named. calls:
+    lines of JSON with the links that Mininet was asked for and the commands that it was given, as
+    the guest has written them. cut_lines: how many lines of output are stored in pieces because
+    they are longer than 64 kB; pieces after the first are marked with +.
     """
 
     status: int
@@ -40,6 +41,7 @@ class Result:
     spinning: tuple[str, ...]
     cut_lines: int
     namespaces: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 class Watcher:

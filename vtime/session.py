@@ -68,7 +68,8 @@ def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watch
         clock_s=outcome.virtual_s, wall_s=outcome.wall_s, troubles=tuple(outcome.troubles),
         omitted_count=outcome.omitted_count, is_whole=not outcome.unsaved,
         spinning=tuple(outcome.spinning), cut_lines=output.cut,
-        namespaces=tuple(outcome.namespaces))
+        namespaces=tuple(outcome.namespaces),
+        calls=tuple(outcome.calls.decode(errors="replace").splitlines()))
 
 
 def keep_capture(guest: CommandGuest, into: Path) -> bool:

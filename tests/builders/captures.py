@@ -18,7 +18,7 @@ from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.pcapng import (NAME, Capture, Command, Complaint, Device,
-                                             DeviceState, Packets, packets_of, read)
+                                             DeviceState, Opened, Packets, packets_of, read)
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, parse_setting
 from firstflight.wire.capture.report import CaptureReport, report_capture
 from firstflight.wire.capture.spaces import NamespaceNames
@@ -141,7 +141,7 @@ def tbf(burst_bytes: int, rate_kbps: float = 1000.0) -> Qdisc:
 
 def with_commands(*commands: tuple[str, int, bool], complaints: tuple[str, ...] = (),
                   program: str = "tc", **flight: int) -> Capture:
-    """A connection from h1 to h2 whose flights are of some segments, and commands before."""
+    """A connection from h1 to h2 whose window is of some segments, and commands before."""
     data = burst(flight.get("segments", 10), 30, apart_ms=0.01, size=1448, took_ms=10)
     end = 1 + 1448 * len(data)
     acks = [Packet(1, 60, 1, 0, ack=end), Packet(0, 70, end, 1448),
@@ -150,6 +150,7 @@ def with_commands(*commands: tuple[str, int, bool], complaints: tuple[str, ...] 
     capture = made([*opening, *data, *acks])
     capture.commands = [Command(5 + number, 0, is_root, number, status, words)
                         for number, (words, status, is_root) in enumerate(commands)]
+    capture.opened = [Opened(25 * MS, 0, False, flight.get("segments", 10))]
     capture.complaints = [Complaint(5, 0, False, 0 if program == "tc" else 99, text, program)
                           for text in complaints]
     return capture

@@ -17,7 +17,7 @@ from firstflight.net.link import Link
 from firstflight.wire.capture.commands import lines_about_commands
 from firstflight.wire.capture.connections import ObservedConnection
 from firstflight.wire.capture.drops import drop_statements
-from firstflight.wire.capture.pcapng import Capture
+from firstflight.wire.capture.pcapng import Capture, Command
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc
 from firstflight.wire.capture.report import CaptureReport
 from firstflight.wire.capture.spaces import NamespaceNames
@@ -115,6 +115,45 @@ def down(*packets: Packet, up_again_ms: float = 0) -> Make:
         capture.devices[1].states.append(up._replace(time_ns=50 * MS, is_up=False))
         if up_again_ms:
             capture.devices[1].states.append(up._replace(time_ns=round(up_again_ms * MS)))
+        return capture
+    return make
+
+
+def typed(kind: int, *packets: Packet, **more: Any) -> Capture:
+    """The packets as frames of an EtherType."""
+    capture = made(packets, **more)
+    data = bytearray(capture.data.tobytes())
+    for place in capture.packets.place.tolist():
+        data[place + 12:place + 14] = struct.pack(">H", kind)
+    capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
+    return capture
+
+
+def two_classes(command: str = "", default: int = 0, master: str = "",
+                shares: tuple[int, int] = (60_000, 0)) -> Make:
+    """HTB with two classes, 1:1 of 10 Mbit/s and 1:2 of 2. shares: the bytes that passed them."""
+    def make() -> Capture:
+        below = [Qdisc("htb", True, 1 << 16 | number, ROOT, above=1 << 16, rate_kbps=rate,
+                       bytes=share, packets=share // 1000)
+                 for number, rate, share in zip((1, 2), (10_000.0, 2000.0), shares)]
+        capture = made([*HANDSHAKE, *burst(60, 100, took_ms=12)], settings=[
+            Qdisc("htb", False, 1 << 16, ROOT, packets=63, default_class=default), *below])
+        first = capture.devices[0]
+        first.states = [first.states[0]._replace(master=master)]
+        if command:
+            capture.commands = [Command(5, 0, False, 0, 0, command)]
+        return capture
+    return make
+
+
+def set_again(packets: list[Packet]) -> Make:
+    """A delay that Open vSwitch removes at 50 ms, and that is there again at 70."""
+    def make() -> Capture:
+        capture = made(packets, settings=[netem(delay_ms=10.0)])
+        capture.devices[0].settings += [
+            DeviceSetting(50 * MS, command="ovs-vswitchd x"),
+            DeviceSetting(70 * MS, (netem(delay_ms=10.0),)),
+            DeviceSetting(150 * MS, (TBF,), command="tc qdisc add dev h1-eth0 root tbf")]
         return capture
     return make
 
@@ -274,6 +313,23 @@ CAPTURES: dict[str, Make] = {
     "replaced by the next command": then(
         50, TBF, command="tc qdisc add dev h1-eth0 root tbf rate 1gbit"),
     "replaced after most came": then(159, TBF),
+    "set again before a packet came": set_again([*HANDSHAKE, *burst(60, 160, took_ms=0)]),
+    "set again after packets came": set_again([*HANDSHAKE, *burst(60, 60, 0.1, took_ms=0)]),
+    "a delay that only ARP passed": lambda: typed(0x0806, *burst(9, took_ms=10), settings=[
+        netem(delay_ms=10.0)]),
+    "a delay that only LLDP passed": lambda: typed(0x88CC, *burst(9, took_ms=10), settings=[
+        netem(delay_ms=10.0)]),
+    "a delay that a spanning tree passed": lambda: typed(38, *burst(9, took_ms=10), settings=[
+        netem(delay_ms=10.0)]),
+    "a class that no filter leads to": two_classes(),
+    "a class whose filter matched nothing": two_classes(
+        "tc filter add dev h1-eth0 parent 1: u32 match ip dport 9 0xffff flowid 1:2"),
+    "a class of which no filter of this device tells": two_classes(
+        "tc filter add dev h2-eth0 parent 1: u32 match ip dport 9 0xffff flowid 1:2"),
+    "a class for all that no filter matches": two_classes(default=1 << 16 | 2),
+    "a class that no flow of Open vSwitch leads to": two_classes(master="ovs-system"),
+    "a class that carried nearly all": two_classes(shares=(3000, 57_000)),
+    "two classes that carried as much": two_classes(shares=(30_000, 30_000)),
     "another delay in its place": then(50, netem(delay_ms=11.0)),
     "another delay of another handle": then(50, replace(netem(delay_ms=11.0), handle=7 << 16)),
 
@@ -305,9 +361,10 @@ CAPTURES: dict[str, Make] = {
     "while the far end is down": down(*HANDSHAKE, *WHILE_DOWN, up_again_ms=102),
     "while it is down, and nothing else": down(*(
         packet._replace(queued_ms=packet.queued_ms + 1) for packet in AT_ONCE), *WHILE_DOWN[:2]),
-    "5 µs": commanded("", 0.004992, delay_ms=0.004992),
-    "5 µs as a script writes it": commanded("", 0.004992, delay_ms=0.004992),
-    "5 ns": commanded("", 5e-6, delay_ms=5e-6), "200 ns": commanded("", 2e-4, delay_ms=2e-4),
+    "5 µs": commanded("tc … netem delay 5 limit 9", 0.004992, delay_ms=0.004992),
+    "5 µs by nobody knows whom": commanded("", 0.004992, delay_ms=0.004992),
+    "5 ns": commanded("tc … netem delay 5", 5e-6, delay_ms=5e-6),
+    "200 ns": commanded("tc … netem delay 200", 2e-4, delay_ms=2e-4),
     "100 µs": commanded("tc … netem delay 100", 0.0999968, delay_ms=0.0999968),
     "100 µs as it is written": commanded("tc qdisc add dev x root netem delay 0.1ms", 0.0999968,
                                          delay_ms=0.0999968),
@@ -347,12 +404,8 @@ CAPTURES: dict[str, Make] = {
     "a small one, a large one and one refused": lambda: of_sizes({7: 400, 8: 60_000}),
     "a ping without an answer": pings, "names of namespaces": policed(),
     **MEASURED}
-FACTS: dict[str, dict[str, Any]] = {"at once where it is not": {"hints": ["bw"]},
-                                    "txqueuelen without a queue": {"hints": ["bw", "delay"]},
-                                    "5 µs as a script writes it": {
-                                        "hints": ["delay", "microseconds"]},
-                                    "names of namespaces": {"namespaces": [
-                                        "5 1 other", "0 0 client", "0 7 nobody", "damaged"]}}
+FACTS: dict[str, dict[str, Any]] = {"names of namespaces": {
+    "namespaces": ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]}}
 TABLES = ("measured", "measured, with a formula for a name", "names of namespaces",
           "numbers above 32 bits", "a small one, a large one and one refused")
 
@@ -382,7 +435,7 @@ def _lines(name: str, make: Make) -> list[str]:
               for each in connections[:3]]
     lines += [f"drops: {each.text} {each.measured}" for each
               in drop_statements(capture, directions, spaces)]
-    lines += [f"command: {words}" for words in lines_about_commands(capture, spaces, connections)]
+    lines += [f"command: {words}" for words in lines_about_commands(capture, spaces)]
     return lines + (_tables(reported) if name in TABLES else [])
 
 

@@ -232,7 +232,7 @@ SCRIPTS = (
            " 1mbit; pings", (("a", f"^htb 1 Mbit/s: {NEVER}"),)),
     Script("two", "q add root handle 1: htb default 10; for c in 10 20; do class parent 1: classid"
            " 1:$c htb rate ${c}mbit; q add parent 1:$c netem delay ${c}ms; done; pings",
-           remarks=f"^htb 20 Mbit/s: {NEVER}"),
+           remarks=f"^htb 20 Mbit/s: {NEVER}.*no filter leads to class 1:20"),
     Script("unused", "q add root netem delay 10ms"),
     Script("bridge", "ip -n ${n}a link add br9 type bridge; ip -n ${n}a link set br9 up;"
            " tc -n ${n}a"
@@ -304,8 +304,9 @@ def _differs(script: Script, found: list[LinkDirection]) -> str:
     first = next(link for link in found if link.sender == f"{script.name}a-eth0")
     if not re.search(script.words, first.setting.words):
         return first.setting.words
-    if script.remarks and not any(re.search(script.remarks, said) for said in first.remarks):
-        return f"{first.remarks}, not {script.remarks}"
+    said = [*first.remarks, *first.advice]
+    if script.remarks and not any(re.search(script.remarks, words) for words in said):
+        return f"{said}, not {script.remarks}"
     return f"no {expected}" if expected else ""
 
 

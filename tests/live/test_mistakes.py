@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +16,13 @@ import pytest
 
 from firstflight.commands.virtual.captured import stored_facts
 from firstflight.wire.capture import pcapng
+from firstflight.wire.capture.calls import read_calls
 from firstflight.wire.capture.commands import lines_about_commands
 from firstflight.wire.capture.connections import observe_connections
 from firstflight.wire.capture.conversations import find_conversations
 from firstflight.wire.capture.drops import drop_statements
 from firstflight.wire.capture.fields import read_headers
+from firstflight.wire.capture.ignored import lines_about_links
 from firstflight.wire.capture.links import observe_links
 from firstflight.wire.capture.report import report_capture
 from firstflight.wire.capture.spaces import NamespaceNames
@@ -90,7 +93,7 @@ MISTAKES = (
             "$a ip route add 10.88.0.0/16 dev $D initcwnd 20; q add root netem delay 20ms;"
             " sends 200000",
             r"10.88.0.0/16 dev windowa-eth0 initcwnd 20 set an initial window of 20 in windowa, and"
-            r" its first flights have 10"),
+            r" its connections began with 10"),
     Mistake("rwindow", "ip link add dumr type dummy; ip link set dumr up; ip route add"
             " 10.99.0.0/16 dev dumr initcwnd 30; sends",
             r"initcwnd 30 ran in the root namespace"),
@@ -113,6 +116,76 @@ MISTAKES = (
     Mistake("mtusize", "ip -n ${n}b link set ${n}b-eth0 mtu 1000; pings 3 0.01 1400",
             r"mtusizea-eth0\): MTU 1500, and 1000 at mtusizeb-eth0"),
     Mistake("closed", "$a nc -q 0 10.0.$N.2 99 </dev/null", r"refused"),
+    # A class, a device or a band that packets do not come to.
+    Mistake("port", "q add root handle 1: htb default 1; class parent 1: classid 1:1 htb rate"
+            " 9mbit;"
+            " class parent 1: classid 1:2 htb rate 1mbit; tc -n ${n}a filter add dev $D parent 1:"
+            " u32"
+            " match ip dport 5001 0xffff flowid 1:2; sends",
+            r"porta-eth0\): htb 1 Mbit/s: never used.*: the filter that leads to class 1:2"
+            r" matched"),
+    Mistake("nofilt", "q add root handle 1: htb default 1; for c in 1 2; do class parent 1: classid"
+            " 1:$c htb rate ${c}mbit; done; q add parent 1:2 netem delay 9ms; pings",
+            r"nofilta-eth0\): htb 2 Mbit/s: never used.*: no filter leads to class 1:2"),
+    Mistake("noroot", "q add root handle 1: htb default 9; class parent 1: classid 1:1 htb rate"
+            " 1mbit;"
+            " pings", r"noroota-eth0\): htb 1 Mbit/s: never used"),
+    Mistake("band", "q add root handle 1: prio; q add parent 1:1 netem delay 50ms; pings",
+            r"banda-eth0\): netem delay 50 ms .*: (never used|only \d+ of)"),
+    Mistake("noredir", "ip -n ${n}b link add ifbn type ifb; ip -n ${n}b link set ifbn up; tc -n"
+            " ${n}b"
+            " qdisc add dev ifbn root netem delay 10ms; tc -n ${n}b qdisc add dev ${n}b-eth0"
+            " ingress;"
+            " pings", r"\(ifbn\): netem delay 10 ms .*: never used, no packet came to ifbn"),
+    Mistake("arp", "ip -n ${n}b link add brx type bridge; ip -n ${n}b link set brx up; ip -n"
+            " ${n}b link"
+            " set ${n}b-eth0 master brx; ip -n ${n}b addr flush dev ${n}b-eth0; ip -n ${n}b addr"
+            " add"
+            " 10.0.$N.2/24 dev brx; ip link add arpb-eth1 netns ${n}b type veth peer name"
+            " arpc-eth0;"
+            " ip -n ${n}b link set arpb-eth1 up master brx; ip link set arpc-eth0 up; tc -n ${n}b"
+            " qdisc"
+            " add dev arpb-eth1 root netem delay 30ms; pings",
+            r"on \d+ nothing shows what was set, since no packet of a program came"),
+    # A queue that another command took away.
+    Mistake("moved", "ip link add mova type veth peer name movb netns ${n}b; tc qdisc add dev mova"
+            " root netem delay 40ms; ip link set mova netns ${n}a; ip -n ${n}a link set mova up;"
+            " ip -n ${n}b link set movb up; ip -n ${n}a addr add 10.9.$N.1/24 dev mova; ip -n ${n}b"
+            " addr add 10.9.$N.2/24 dev movb; pings 9 0.01 56 10.9.$N.2",
+            r"\(mova\): netem delay 40 ms .*: removed"),
+    Mistake("cleaned", "q add root netem delay 10ms; q del root; pings",
+            r"cleaneda-eth0\): netem delay 10 ms .*: removed .*\(tc .* qdisc del dev"
+            r" cleaneda-eth0"),
+    Mistake("swapped", "q add root netem delay 50ms; sleep 1; q add root tbf rate 5mbit burst 15k"
+            " latency 50ms; pings 3 0.3",
+            r"swappeda-eth0\): netem delay 50 ms .*: replaced by tbf 5 Mbit/s .*; 0 packets came"),
+    Mistake("fqnow", "q add root tbf rate 2mbit burst 15k latency 50ms; q replace root fq; sends",
+            r"fqnowa-eth0\): tbf 2 Mbit/s .*: removed .*qdisc replace dev fqnowa-eth0 root fq\)"),
+    # A unit.
+    Mistake("jitunit", "q add root netem delay 10ms 2; pings",
+            r"jitunita-eth0\): delay 2 (µs|ns); did you mean 2 ms|jitunita-eth0\): .*without a"
+            r" unit"),
+    Mistake("kbps", "q add root tbf rate 100kbps burst 15k latency 50ms; pings",
+            r"kbpsa-eth0\): rate 100kbps: bps are bytes a second for tc, which set 800 kbit/s"),
+    Mistake("bits", "q add root netem rate 9000; pings 2 0.01",
+            r"bitsa-eth0\): rate 9000: without a unit tc takes bits a second, and set 9 kbit/s"),
+    # Refused, or failed.
+    Mistake("exists", "q add root handle 1: netem delay 9ms; q add parent 1: handle 1: pfifo"
+            " limit 9"
+            " 2>/dev/null; pings", r"(failed in existsa|existsa-eth0\): the kernel refused)"),
+    Mistake("mtuhuge", "ip -n ${n}a link set ${n}a-eth0 mtu 99999 2>/dev/null; pings",
+            r"failed in mtuhugea: ip .*mtu 99999: .*mtu greater than device maximum"),
+    Mistake("badmem", "$a sysctl -qw net.ipv4.tcp_wmem=abc 2>/dev/null; sends",
+            r"failed in badmema: sysctl -qw net.ipv4.tcp_wmem.abc"),
+    Mistake("addr", "ip -n ${n}a addr add 10.0.300.1/24 dev $D 2>/dev/null; pings",
+            r"failed in .*: ip -n addra addr add 10.0.300.1/24 .*10.0.300.1/24"),
+    # Elsewhere.
+    Mistake("onlink", "$a ip route add default via 10.0.$N.2 initcwnd 40; q add root netem delay"
+            " 20ms; sends", r"initcwnd 40 set an initial window of 40 in onlinka, and its"
+            r" connections"
+            r" began with 10 segments: they took another route"),
+    Mistake("idlewin", "$a ip route add 10.66.0.0/16 dev $D initcwnd 30; pings",
+            r"initcwnd 30 set an initial window of 30 in idlewina, and no TCP connection began"),
     Mistake("down", "ip -n ${n}b link set ${n}b-eth0 down; pings 3 0.01",
             r"downa-eth0\): \d packets were dropped while downb-eth0 was down"),
 )
@@ -122,6 +195,7 @@ def told(ended: Ended) -> str:
     """All that a report says of a capture: a page has the first lines."""
     facts = stored_facts(ended.kept)
     capture, spaces = pcapng.read(ended.kept / pcapng.NAME), NamespaceNames(facts["namespaces"])
+    capture.calls = read_calls(facts["calls"], facts["command"])
     fields = read_headers(capture)
     found = observe_links(capture, fields, spaces)
     conversations = find_conversations(capture, fields, found)
@@ -130,7 +204,9 @@ def told(ended: Ended) -> str:
         if each] if conversations.tcp else []
     lines = [f"{link.name} ({link.sender}): {said}" for link in found
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
-    lines += [*facts["hints"], *lines_about_commands(capture, spaces, seen, 1000),
+    lines += [f"{link.name} ({link.sender}): delay {number} {unit}; did you mean {number} ms"
+              for link in found for number, unit in link.short_delays]
+    lines += [*lines_about_links(capture.calls), *lines_about_commands(capture, spaces, 1000),
               report_capture(capture, facts, "", 0).report.answer.sentence]
     lines += [f"{each.text} {each.measured}" for each in drop_statements(capture, found, spaces)]
     lines += {cause for each in seen for cause in each.retransmitted}
@@ -189,10 +265,10 @@ OF_MININET = (
     r"line 10, addLink: bw=2000: Mininet takes at most 1000 Mbit/s",
     r"Bandwidth limit 2000\S* is outside supported range 0..1000",
     r"line 11, addLink: Mininet does not know bandwidth, and ignores it: write bw",
-    r"line 12, addLink: cls=Link ignores bw",
+    r"line 12, addLink: Link ignores bw: write cls=TCLink",
     r"h4-eth0\): this link cannot carry its rate: 10 packets at 50 ms are 200 packets a second",
-    r"failed in the root namespace: tc qdisc add dev h2-eth0 root netem delay 10ms: Cannot find",
-    r"sysctl -qw net.ipv4.tcp_sack.0 ran in the root namespace",
+    r"failed in the root namespace: tc qdisc add dev h2-eth0 root netem delay 10ms \(line 19\): Can",
+    r"sysctl -qw net.ipv4.tcp_sack.0 \(line 20\) ran in the root namespace",
     r"netem delay 20 ms .*: set on the switch's own device",
     r"bash in h1: bash: .*notthere: command not found",
     r"dropped on arrival at s2-eth1 \(TC_INGRESS\)", r"no host answered ARP",
@@ -206,6 +282,96 @@ def test_mistakes_in_mininets_scripts_are_told(tmp_path: Path) -> None:
     whole = told(ended)
     assert not [said for said in OF_MININET if not re.search(said, whole)], whole
     assert "did you mean 100 ms" not in whole  # the unit was written
+
+
+# Each in a network of its own, of which the script has the hosts a, b and c, and a switch.
+HEAD = """
+import os, time
+from functools import partial
+from mininet.link import Link, TCIntf, TCLink
+from mininet.net import Mininet
+from mininet.node import Host, Node, OVSBridge
+from mininet.nodelib import LinuxBridge
+from mininet.topo import Topo
+from mininet.util import custom
+
+nets = iter(range(1, 99))
+
+def begun(name, link=TCLink, switch=LinuxBridge):
+    net = Mininet(link=link, switch=switch, controller=None, ipBase="10.%d.0.0/16" % next(nets))
+    s = net.addSwitch(name + "s", dpid="1")
+    return [net, s, *(net.addHost(name + end) for end in "abc")]
+
+def pings(net, a, b, count=20):
+    net.start()
+    a.cmd("ping -q -c %d -i 0.02 %s" % (count, b.IP()))
+
+def sends(a, b, port=5201):
+    b.cmd("iperf3 -s -D -p %d; sleep 0.1" % port)
+    a.cmd("iperf3 -c %s -t 1 -p %d" % (b.IP(), port))
+"""
+
+
+def script_of(table: Sequence[Mistake]) -> str:
+    """A script with all of them, one after the other."""
+    lines = [HEAD]
+    for each in table:
+        body = each.lines.strip().splitlines()
+        lines += [f"def {each.name}(net, s, a, b, c):", *(f"    {line}" for line in body),
+                  "    net.stop()", f"{each.name}(*begun('{each.name}'))"]
+    return "\n".join(lines) + "\n"
+
+
+WITH_MININET = (
+    Mistake("mtbf", "net.addLink(a, s, use_tbf=True); net.addLink(b, s); pings(net, a, b)",
+            r"addLink: use_tbf: without bw Mininet ignores it"),
+    Mistake("mjit", "net.addLink(a, s, jitter='5ms'); net.addLink(b, s); pings(net, a, b)",
+            r"addLink: jitter: without delay Mininet ignores it"),
+    Mistake("mloss", "net.addLink(a, s, loss=150, delay='7ms'); net.addLink(b, s); pings(net, a,"
+            " b)",
+            r"addLink: loss=150: Mininet takes 0 to 100 percent"),
+    Mistake("mends", "net.addLink(a, s, params1={'bandwith': 10}); net.addLink(b, s); pings(net,"
+            " a, b)",
+            r"addLink: Mininet does not know bandwith, and ignores it: write bw"),
+    Mistake("mcustom", "net.addLink(a, s, cls=custom(TCLink, max_queue=10)); net.addLink(b, s)\n"
+            "pings(net, a, b)", r"Mininet does not know max_queue, and ignores it: write"
+            r" max_queue"),
+    Mistake("mbits", "net.addLink(a, s, bw=10e6); net.addLink(b, s); pings(net, a, b)",
+            r"addLink: bw=10000000.0: Mininet takes at most 1000 Mbit/s"),
+    Mistake("munit", "net.addLink(a, s, delay=5); net.addLink(b, s); pings(net, a, b)",
+            r"munita-eth0\): delay 5 (µs|ns); did you mean 5 ms"),
+    Mistake("magain", "net.addLink(a, s, delay='30ms'); net.addLink(b, s); net.start()\n"
+            "a.intf().config(bw=10); a.cmd('ping -q -c 20 -i 0.02 ' + b.IP())",
+            r"magaina-eth0\): netem delay 30 ms .*: replaced by htb 10 Mbit/s"),
+    Mistake("mtopo", "class Tree(Topo):\n    def build(self, **opts):\n"
+            "        self.addSwitch('mtopos', dpid='1'); self.addHost('mtopoa');"
+            " self.addHost('mtopob')\n"
+            "        self.addLink('mtopoa', 'mtopos', **opts); self.addLink('mtopos', 'mtopob')\n"
+            "net = Mininet(Tree(rate=10), link=TCLink, switch=LinuxBridge, controller=None)\n"
+            "pings(net, net['mtopoa'], net['mtopob'])",
+            r"Mininet does not know rate, and ignores it: write bw"),
+    Mistake("mlink", "net.addLink(a, s, cls=Link, loss=3); net.addLink(b, s); pings(net, a, b)",
+            r"addLink: Link ignores loss: write cls=TCLink"),
+    Mistake("mproc", "net.addLink(a, s); net.addLink(b, s); net.start()\n"
+            "os.system('echo reno > /proc/sys/net/ipv4/tcp_congestion_control'); sends(a, b)",
+            r"echo reno > /proc/sys/net/ipv4/tcp_congestion_control ran in the root namespace"),
+    Mistake("mpopen", "net.addLink(a, s); net.addLink(b, s); net.start()\n"
+            "a.popen('iperf9 -s').wait(); a.cmd('ping -q -c 3 -i 0.02 ' + b.IP())",
+            r"popen: iperf9: no such program"),
+    Mistake("mport", "net.addLink(a, s); net.addLink(b, s); net.start()\n"
+            "a.cmd('tc qdisc add dev mporta-eth1 root netem delay 5ms'); sends(a, b)",
+            r"failed in mporta: tc qdisc add dev mporta-eth1 root netem delay 5ms \(line \d+\):"),
+    Mistake("mfar", "net.addLink(a, s); net.addLink(b, s); net.addLink(c, s, delay='20ms')\n"
+            "pings(net, a, b)", r"nothing shows what was set"))
+
+
+def test_thirty_more_mistakes_are_told(tmp_path: Path) -> None:
+    """Those in WITH_MININET; the others are rows of MISTAKES."""
+    (tmp_path / "net.py").write_text(script_of(WITH_MININET))
+    ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
+    assert ended.status == 0, ended.err
+    whole = told(ended)
+    assert not [each.name for each in WITH_MININET if not re.search(each.said, whole)], whole
 
 
 # Links that nobody limited ------------------------------------------------------------

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 OUTPUT, ERROR, TICK, ENDED, TROUBLE = b"o", b"e", b"t", b"x", b"!"
 ENTRY, CONTENT = b"f", b"d"  # files that the command wrote: an Entry, then pieces of its content
 NAMES = b"n"  # of network namespaces: lines with the time, a number and a name
+CALLS = b"m"  # of Mininet, in JSON: frames with pieces of them (first_flight_calls.py)
 ALL_SENT = b"="  # the last frame
 # to the guest:
 INPUT, CLOSE, INTERRUPT, STOP, SIZE = b"i", b"c", b"^", b".", b"s"
-KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + NAMES + ALL_SENT
+KINDS = (OUTPUT + ERROR + TICK + ENDED + TROUBLE + ENTRY + CONTENT + NAMES + CALLS + ALL_SENT
          + INPUT + CLOSE + INTERRUPT + STOP + SIZE)
 _HEAD = struct.Struct("!cQI")  # kind, the guest's clock in ns, bytes that follow
 MOST_BYTES = 1 << 16  # of a frame

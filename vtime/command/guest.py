@@ -22,9 +22,10 @@ from typing import BinaryIO
 from firstflight.base.untrusted import quoted
 from vtime import confine, readable, uml
 from vtime.command import inside
-from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
+from vtime.command.frames import (ALL_SENT, CALLS, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
                                   INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                   Frame, Outlet, Reader)
+from vtime.command.in_place import MOST_CALLS_BYTES
 from vtime.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
 from vtime.command.link_times import LinkTimes
 from vtime.command.processes import session_processes
@@ -109,6 +110,7 @@ class CommandOutcome:
     spinning: list[str] = field(default_factory=list)  # names of processes
     namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
     has_dropped_namespaces: bool = False  # there were more than MOST_NAMESPACES
+    calls: bytearray = field(default_factory=bytearray)  # of Mininet, in JSON
 
     def note(self, trouble: str) -> None:
         """Keep a line for the user; after MOST_TROUBLES lines, only count them."""
@@ -318,10 +320,7 @@ class CommandGuest:
             self._send(INPUT, content[place:place + MOST_BYTES])
 
     def interrupt(self) -> bool:
-        """Handle Ctrl-C: the command gets the first one, the second stops it.
-
-        Returns True if the guest is to end now.
-        """
+        """The command gets the first Ctrl-C, the second stops it; True if the guest is to end."""
         self.interrupts.append(time.monotonic())
         if len(self.interrupts) > 1:
             return self.stop(INTERRUPTED, "interrupted")
@@ -440,6 +439,8 @@ class CommandGuest:
                 self.outcome.note(quoted(frame.content))
         elif frame.kind == NAMES:
             self.outcome.keep_namespaces(frame.content)
+        elif frame.kind == CALLS:
+            self.outcome.calls += frame.content[:MOST_CALLS_BYTES - len(self.outcome.calls)]
         elif frame.kind == ALL_SENT:
             self.has_sent_all = True
         elif frame.kind == ENDED:

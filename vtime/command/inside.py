@@ -29,11 +29,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from vtime.command import own_kernel
-from vtime.command.frames import (ALL_SENT, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE, FOLDER,
-                                  FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME, NAMES,
-                                  OUTPUT, SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader, Room)
-from vtime.mounts import mount
+from vtime.command import in_place, own_kernel
+from vtime.command.frames import (ALL_SENT, CALLS, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FILE,
+                                  FOLDER, FULL, INPUT, INTERRUPT, LINK, MOST_BYTES, MOST_NAME,
+                                  NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE, Entry, Frame, Reader,
+                                  Room)
+from vtime.mounts import MS_PRIVATE, MS_REC, bind, mount
 from vtime.readable import HIDDEN
 
 REQUEST, FRAMES, STANDARD_INPUT = "request.json", "frames", "input"
@@ -41,23 +42,7 @@ KINDS_OF_FILES = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 CONSOLE = "/dev/tty1"  # receives the machine's frames
 HOME = "/tmp/home"
-# Programs that a file of this folder replaces in the guest. The replaced program is in OWN, where
-# the file may call it. NOTES: lines that these programs have for the user.
-OURS = "/run/first-flight"
-OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
-IN_PLACE = {
-    **{f"/usr/bin/{name}": name for name in (
-        "ovs-vsctl", "ovs-ofctl", "telnet", "controller", "sudo", "packetdrill")},
-    "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
-    **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
-# Programs that have to be installed before a file takes their place.
-NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
-          "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}
-MOST_NOTES, MOST_SPACES = 10_000, 1000  # bytes, and names of network namespaces
-# The part of cgroup v1 that Mininet looks for: the files of a group, and their content.
-CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1024",
-                   "rt_period_us": "1000000", "rt_runtime_us": "950000"},
-           "cpuacct": {"usage": "0"}, "cpuset": {"cpus": "0", "mems": "0"}}
+MOST_SPACES = 1000  # names of network namespaces
 NEW, OLD = "/run/new", "mnt"  # where the new root is made, and where the old one is put in it
 # Seconds since the guest's boot when the command begins. In the first second of a machine some
 # programs take the clock as unset (iputils' ping then sends without its interval).
@@ -66,7 +51,6 @@ TICK_S = 1.0  # of the guest's clock, between two signs of life
 QUIET_S = 2.0  # with a terminal, a person is awaited once nothing was printed for so long
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _PIVOT_ROOT = 155
-_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 1 << 14, 1 << 18
 _MNT_DETACH = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -78,11 +62,6 @@ def _mounted(source: str, target: str, kind: str, flags: int = 0, options: str =
     """mount(2); makes the folder first. Raises OSError."""
     os.makedirs(target, exist_ok=True)
     mount(source, target, kind, flags, options)
-
-
-def bind(source: str, target: str) -> None:
-    """Mount a file or folder in place of another one. Raises OSError."""
-    mount(source, target, "", _MS_BIND | _MS_REC)
 
 
 def _overlay(lower: str, target: str, above: str) -> str:
@@ -102,7 +81,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     folder: where the command was started. readable: further paths that the command may read.
     Returns descriptors of the folder's upper layer, and of the folder shared with the machine.
     """
-    _mounted("none", "/", "", _MS_REC | _MS_PRIVATE)
+    _mounted("none", "/", "", MS_REC | MS_PRIVATE)
     _mounted("memory", "/run/above", "tmpfs", options="mode=755,size=95%")
     _overlay("/", NEW, "/run/above/root")
     for path in (*HIDDEN, "/mnt"):
@@ -118,14 +97,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
         else:
             Path(NEW + path).touch()
         bind(path, NEW + path)
-    for place, name in IN_PLACE.items():
-        if os.path.exists(NEEDED.get(name, "/")):
-            _put_in_place(place, name)
-    for source in Path(__file__).parent.glob("times.*"):  # for packetdrill
-        Path(f"{NEW}{OURS}/{source.name}").write_bytes(source.read_bytes())
-    if not os.path.lexists(f"{NEW}/usr/bin/python"):  # many experiments call it so
-        os.symlink("python3", f"{NEW}/usr/bin/python")
-    _make_cgroups(f"{NEW}/sys/fs/cgroup")
+    in_place.put_all(NEW)
     socket.sethostname("localhost")  # a machine's name that resolves
     os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
     upper = _overlay(folder, NEW + folder, "/run/above/folder")
@@ -139,36 +111,6 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     _libc.umount2(f"/{OLD}".encode(), _MNT_DETACH)
     os.makedirs(HOME)
     return above, shared
-
-
-def _put_in_place(place: str, name: str) -> None:
-    """Put this folder's program in place of the machine's, and that one into OWN."""
-    own = f"{NEW}{OWN}/{os.path.basename(place)}"
-    os.makedirs(NEW + OWN, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        program = os.path.realpath(place, strict=True)
-        Path(own).touch(mode=0o755)
-        bind(program, own)
-        os.remove(NEW + place)
-    ours = Path(NEW + place)
-    ours.write_bytes((Path(__file__).parent / name).read_bytes())
-    ours.chmod(0o755)
-
-
-def _make_cgroups(tree: str) -> None:
-    """Make files like those of cgroup v1, which limit nothing: Mininet 2.3.0 cannot do without."""
-    mount("cgroup", tree, "tmpfs", options="mode=755")
-    for controller, values in CGROUPS.items():
-        os.makedirs(f"{tree}/{controller}")
-        for name, value in values.items():
-            Path(f"{tree}/{controller}/{controller}.{name}").write_text(f"{value}\n")
-
-
-def notes() -> list[str]:
-    """The notes that replaced programs left for the user, without duplicates."""
-    with contextlib.suppress(OSError), open(NOTES, "rb") as file:
-        return list(dict.fromkeys(file.read(MOST_NOTES).decode(errors="replace").splitlines()))
-    return []
 
 
 # The command -------------------------------------------------------------------------
@@ -488,7 +430,8 @@ def main(folder: Path, project: Path) -> None:
         send_written(above, Room(request["most_bytes"], request["most_files"]), command.send)
         command.send(NAMES, "\n".join(f"{since_ns} {space}" for space, since_ns
                                       in command.spaces.items()).encode())
-        for line in notes():
+        command.send(CALLS, in_place.calls())
+        for line in in_place.notes():
             command.send(TROUBLE, line.encode())
         command.send(ALL_SENT)
     except Unsent:

@@ -12,7 +12,8 @@
  * block BLOCK: how a device is set (DEVICE), its qdiscs and classes with their counters, in
  *     netlink's own words (SETTINGS), what was dropped elsewhere (DROPS), that the file was full
  *     (FULL), a qdisc or class that the kernel refused (REFUSED), whose command changes queues next
- *     (ASKED), how a program that sets up networks ended (COMMAND), what one complained of (SAID).
+ *     (ASKED), how a program that sets up networks ended (COMMAND), what one complained of (SAID),
+ *     with which window an end of a TCP connection begins (OPENED).
  *
  * vtime/command reads none of it: wire/capture/pcapng.py does.
  */
@@ -31,6 +32,7 @@
 #include <net/dropreason.h>
 #include <net/net_namespace.h>
 #include <net/rtnetlink.h>
+#include <net/tcp.h>
 #include <init.h>
 #include <os.h>
 
@@ -45,7 +47,7 @@
 #define MOST_DROPS 1024
 #define ACCEPTED BIT_ULL(63)
 
-enum { DEVICE = 1, SETTINGS, DROPS, FULL, REFUSED, ASKED, COMMAND, SAID };
+enum { DEVICE = 1, SETTINGS, DROPS, FULL, REFUSED, ASKED, COMMAND, SAID, OPENED };
 
 static int capture_fd = -1;
 static u64 capture_room;		/* bytes that may still be written */

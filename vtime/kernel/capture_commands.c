@@ -2,12 +2,13 @@
 /*
  * The part of capture.c that names who has set up the network: the commands that asked for queues,
  * how such programs ended, and what they and others wrote to their standard error. Scripts throw
- * all of this away. Part of net/core/capture.c.
+ * all of this away. And with which window a connection begins. Part of net/core/capture.c.
  */
 #define COMMAND_BYTES 400	/* of a command's words */
 #define SAID_BYTES 200
 #define MOST_COMMANDS 20000
 #define MOST_SAID 4000
+#define MOST_OPENED 20000
 
 /* Programs that set up networks, by the names that their processes have. */
 static const char *const capture_tools[] = {
@@ -20,7 +21,7 @@ static const char *const capture_complaints[] = {
 	"not found", "nvalid", "llegal", "outside supported range", "RTNETLINK", "annot find device",
 };
 
-static unsigned int capture_commands, capture_said_lines;
+static unsigned int capture_commands, capture_said_lines, capture_opened_ends;
 
 static bool capture_is_tool(void)
 {
@@ -126,6 +127,23 @@ void capture_said(unsigned int fd, const char __user *text, size_t bytes)
 	put_option(1, said, bytes);
 	put_option(2, current->comm, strlen(current->comm));
 	put_u32(0);
+	end();
+	local_irq_restore(flags);
+}
+
+/* A TCP connection is established at this end; its congestion window is that of its route. */
+void capture_opened(const struct sock *sk)
+{
+	const struct net *net = sock_net(sk);
+	unsigned long flags;
+
+	if (capture_fd < 0 || capture_opened_ends >= MOST_OPENED)
+		return;
+	capture_opened_ends++;
+	local_irq_save(flags);
+	begin_own(OPENED, net->ns.inum);
+	put_u32(net_eq(net, &init_net));
+	put_u32(tcp_snd_cwnd(tcp_sk(sk)));
 	end();
 	local_irq_restore(flags);
 }

@@ -68,3 +68,7 @@ s/^void __noreturn do_exit(long code)$/void capture_exits(long code);\n\n&/
 s/^\tWARN_ON(tsk->plug);$/&\n\tcapture_exits(code);/
 s/^ssize_t ksys_write(unsigned int fd, const char __user \*buf, size_t count)$/void capture_said(unsigned int fd, const char __user *text, size_t bytes);\n\n&/
 /ksys_write(unsigned int fd/,/^}/ s/^\tssize_t ret = -EBADF;$/&\n\n\tcapture_said(fd, buf, count);/
+
+# net/ipv4/tcp_input.c: with which window a connection begins, for capture.c
+/^void tcp_init_transfer(/,/^}/ s/^\ttcp_init_buffer_space(sk);$/&\n\tcapture_opened(sk);/
+s/^void tcp_init_transfer(/void capture_opened(const struct sock *sk);\n\n&/

@@ -120,7 +120,8 @@ net/sched/sch_api.c expires += link_noise();
 net/sched/sch_netem.c u64			busy_until;
 net/sched/sch_netem.c now = link_time(sch, q->qdisc
 kernel/exit.c capture_exits(code);
-fs/read_write.c capture_said(fd, buf, count);'
+fs/read_write.c capture_said(fd, buf, count);
+net/ipv4/tcp_input.c capture_opened(sk);'
 
 # What spins gets on, a seed decides all that is random, root's files are root's, and packets can be
 # captured: see command.c, command.sed and capture.c.

@@ -26,10 +26,10 @@ from firstflight.base.quantity import KernelName
 from firstflight.commands.engines import engine_errors
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, DEFAULT_KERNEL,
                                                   MOST_SHOWN, facts_of, kernel_of, new_folder)
-from firstflight.commands.virtual.script import advice, hidden_programs, hints
+from firstflight.commands.virtual.script import advice, hidden_programs
 from vtime import LinkTimes, Result
 from vtime.command.guest import CommandGuest, CommandRequest
-from vtime.command.inside import IN_PLACE, OURS
+from vtime.command.in_place import IN_PLACE, OURS
 from vtime.command.terminal import RawTerminal, in_foreground
 from vtime.memory import MEMINFO, available
 from vtime.readable import led_to
@@ -86,7 +86,6 @@ def run(argv: Sequence[str]) -> int:
     flags, words = divided(argv)
     arguments = parsed(flags, words)
     check_request(arguments)
-    script_hints = hints(words)  # before the command may change its script
     for line in (*advice(words, shutil.which),
                  *hidden_programs(words, Path.cwd(),
                                   [path.resolve() for path in arguments.readable])):
@@ -94,12 +93,11 @@ def run(argv: Sequence[str]) -> int:
     with engine_errors():
         if len(arguments.kernel) > 1:
             from firstflight.commands.virtual import compared
-            return compared.run(arguments, words, script_hints, environment_of(arguments))
+            return compared.run(arguments, words, environment_of(arguments))
         kernel = kernel_of(*arguments.kernel)
         if arguments.repeat:
             from firstflight.commands.virtual import repeated  # and with it numpy
-            return repeated.run(arguments, words, script_hints, kernel,
-                                environment_of(arguments))
+            return repeated.run(arguments, words, kernel, environment_of(arguments))
         folder = new_folder(arguments.results, "commands")
         with Terminal(arguments.quiet) as terminal:
             virtual_s, wall_s = arguments.timeout
@@ -110,7 +108,7 @@ def run(argv: Sequence[str]) -> int:
                 environment=environment_of(arguments), clock_limit_s=virtual_s, wall_limit_s=wall_s,
                 most_bytes=most_bytes, most_files=most_files, write_back=arguments.write_back,
                 link_times=LinkTimes(arguments.packet_cost), watcher=terminal, kernel=kernel)
-    facts = facts_of(arguments, words, result, arguments.seed, script_hints, kernel)
+    facts = facts_of(arguments, words, result, arguments.seed, kernel)
     is_whole = result.is_whole
     try:
         files.save(folder, COMMAND_JSON, json.dumps(facts, indent=1) + "\n")

@@ -33,7 +33,6 @@ class Machines(vtime.Watcher):
 
     arguments: argparse.Namespace
     words: Sequence[str]
-    hints: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
     running: CommandGuest | None = None
@@ -69,7 +68,7 @@ class Machines(vtime.Watcher):
         if self.status:
             return None
         self.results[name] = result
-        facts = facts_of(arguments, self.words, result, arguments.seed, self.hints, kernel)
+        facts = facts_of(arguments, self.words, result, arguments.seed, kernel)
         files.save(into, COMMAND_JSON, json.dumps({"kernel": name, **facts}, indent=1) + "\n")
         if not arguments.quiet:
             say(f"run.sh: kernel {name}: status {result.status}, {result.clock_s:.1f} s of virtual"
@@ -79,7 +78,7 @@ class Machines(vtime.Watcher):
         return pcapng.read(into / pcapng.NAME) if result.capture else None
 
 
-def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str],
+def run(arguments: argparse.Namespace, words: Sequence[str],
         environment: Mapping[str, str]) -> int:
     """Run it on both kernels, and print the first packet that differs; the exit status.
 
@@ -87,7 +86,7 @@ def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str
     """
     kernels = {name: kernel_of(name) for name in arguments.kernel}
     folder = new_folder(arguments.results, "commands")
-    machines = Machines(arguments, words, hints, environment, folder)
+    machines = Machines(arguments, words, environment, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=machines.interrupt)
     began, captures = time.monotonic(), []
     for name, kernel in kernels.items():

@@ -21,13 +21,13 @@ RUN = "run_"  # begins the names of the folders of several runs in a command's
 
 
 def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result, seed: int,
-             script_hints: Sequence[str], kernel: Path) -> dict[str, object]:
+             kernel: Path) -> dict[str, object]:
     """What command.json says of a run."""
     return {"command": list(words), "folder": str(Path.cwd()), "seed": seed,
             "status": result.status, "virtual_s": round(result.clock_s, 9),
             "wall_s": round(result.wall_s, 3), "files": result.file_count,
             "left_out": result.troubles, "spinning": result.spinning,
-            "namespaces": result.namespaces, "hints": script_hints, **made_from(kernel)}
+            "namespaces": result.namespaces, "calls": result.calls, **made_from(kernel)}
 
 
 def kernel_of(name: str) -> Path:

@@ -66,7 +66,6 @@ class Runs(vtime.Watcher):
 
     arguments: argparse.Namespace
     words: Sequence[str]
-    hints: Sequence[str]
     kernel: Path
     environment: Mapping[str, str]
     folder: Path
@@ -117,7 +116,7 @@ class Runs(vtime.Watcher):
             kernel=self.kernel, guest=number % arguments.jobs)
         if self.status:
             return
-        facts = facts_of(arguments, self.words, result, seed, self.hints, self.kernel)
+        facts = facts_of(arguments, self.words, result, seed, self.kernel)
         files.save(into, COMMAND_JSON, json.dumps(facts, indent=1) + "\n")
         conversations = self._conversations(into, facts) if result.capture else []
         if not arguments.capture:
@@ -182,7 +181,7 @@ def lines_printed(output: Path) -> list[str]:
                 for line in islice(files.lines(file), MOST_LINES)]
 
 
-def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str], kernel: Path,
+def run(arguments: argparse.Namespace, words: Sequence[str], kernel: Path,
         environment: Mapping[str, str]) -> int:
     """Run a command arguments.repeat times, print the spread, and return the exit status.
 
@@ -190,7 +189,7 @@ def run(arguments: argparse.Namespace, words: Sequence[str], hints: Sequence[str
     """
     arguments.jobs = min(guests(arguments.jobs) if arguments.jobs else 1, arguments.repeat)
     folder = new_folder(arguments.results, "commands")
-    runs = Runs(arguments, words, hints, kernel, environment, folder)
+    runs = Runs(arguments, words, kernel, environment, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)
     began = time.monotonic()
     try:

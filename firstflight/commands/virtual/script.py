@@ -1,4 +1,4 @@
-"""Reads a command's script: which programs it needs that are missing, and what it means to set."""
+"""Reads a command's script: which programs it needs that are missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from firstflight.base import files
-from firstflight.commands.virtual.ignored import OF_LINKS, ignored
 from vtime.readable import HIDDEN, homes
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
@@ -23,8 +22,6 @@ _OTHERS = ("arping", "bwm-ng", "conntrack", "dhclient", "dnsmasq", "ebtables", "
            "mtr", "ncat", "netperf", "netserver", "nft", "nmap", "nping", "nuttcp", "socat",
            "sshpass", "tcpreplay", "tcptrace", "traceroute", "tshark", "wget", "wrk", "zebra")
 MOST_SCRIPT_BYTES = 1 << 20
-# What wire.capture.report has to know of it. Delays in microseconds, on purpose:
-_MICROSECONDS = r"[\d}'\"]\s*us(ecs?)?\b|\b0?\.\d+\s*ms\b"
 
 
 def text_of(words: Sequence[str]) -> str:
@@ -83,16 +80,3 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
             lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
                          f" not see: --readable {needed} shows it to this one")
     return list(dict.fromkeys(lines))
-
-
-def hints(words: Sequence[str]) -> list[str]:
-    """Hints for a capture's report: "microseconds", and what the script gives plain links.
-
-    And in sentences, which have spaces, what Mininet ignores of the script's links.
-    """
-    text = text_of(words)
-    is_shaped = re.search(r"\bTC(Link|Intf)|link[= ]['\"]?tc\b", text)
-    given = [name for name in OF_LINKS if not is_shaped and re.search(
-        rf"\baddLink\([^#]*?\b{name}\s*=", text)]
-    return [*given, *(["microseconds"] if re.search(_MICROSECONDS, text) else []),
-            *ignored(words, text.partition("\n")[2])]

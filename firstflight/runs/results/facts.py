@@ -33,7 +33,7 @@ RUN = lenient_table({
 COMMAND = lenient_table({
     "command": _TEXTS, "folder": _TEXT, "seed": _INTEGER, "status": _INTEGER, "files": _INTEGER,
     "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS,
-    "namespaces": _TEXTS, "hints": _TEXTS, **_KERNEL})
+    "namespaces": _TEXTS, "calls": _TEXTS, **_KERNEL})
 
 
 def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:

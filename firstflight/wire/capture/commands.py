@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from firstflight.base.untrusted import quoted
-from firstflight.wire.capture.connections import ObservedConnection
 from firstflight.wire.capture.pcapng import Capture, Command, Complaint
 from firstflight.wire.capture.spaces import NamespaceNames, node_names
 
@@ -24,13 +23,14 @@ _HARMLESS = re.compile(r"\b(del(ete|br|if)?(-\w+)?|flush|show|list|ls|get|dump\S
                        r"|^\S*sysctl -n\b|^\S+$")
 _COMPLAINTS = re.compile(r"not found|outside supported range|[Ii]llegal|[Ii]nvalid|Cannot find dev")
 _SYSCTL = re.compile(r"\bnet[./]ipv[46][./][^\s=]+")
+_WRITTEN = re.compile(r">\s*/proc/sys/net/ipv[46]/(\S+)")
 _OF_HOSTS = re.compile(r"disable_ipv6")  # people set it everywhere, to have fewer packets
 _LOOPBACK = re.compile(r"\btc\b.* (add|replace|change) dev lo\b")
+_OF_TC_LINKS = re.compile(r"\bethtool: command not found")  # which Mininet calls for GRO
 _INITCWND = re.compile(r"\broute\b.*\binitcwnd\s+(\d+)")
 
 
 def lines_about_commands(capture: Capture, spaces: NamespaceNames,
-                         connections: Sequence[ObservedConnection],
                          most: int = MOST_LINES) -> list[str]:
     """A line for each such command: at most `most`, then one that counts the others."""
     names = _space_names(capture, spaces)
@@ -40,26 +40,40 @@ def lines_about_commands(capture: Capture, spaces: NamespaceNames,
     lines.update(_complaints(capture, names))
     lines.update(_sysctls(capture))
     lines.update(_loopbacks(capture, names))
-    lines.update(_initial_windows(capture, names, connections))
+    lines.update(_calls(capture))
+    lines.update(_initial_windows(capture, names))
     texts = [f"{line} ({count} times)" if count > 1 else line for line, count in lines.items()]
     if len(texts) > most:
         texts[most:] = [f"… and {len(texts) - most} more lines about commands"]
     return texts
 
 
-def _space_names(capture: Capture, spaces: NamespaceNames) -> Mapping[int, str]:
-    """The host of each network namespace except the root's, by the namespace's number."""
+Names = Mapping[int, Sequence[tuple[int, str]]]  # by namespace: since when it is whose
+
+
+def _space_names(capture: Capture, spaces: NamespaceNames) -> Names:
+    """The hosts of each network namespace except the root's: the kernel uses a number again."""
     names = node_names(capture.devices, spaces)
-    return {state.namespace: names[device.number] for device in capture.devices
-            for state in device.states if not state.is_root}
+    found: dict[int, list[tuple[int, str]]] = {}
+    for device in capture.devices:
+        for state in device.states:
+            if not state.is_root:
+                found.setdefault(state.namespace, []).append((state.time_ns, names[device.number]))
+    return {space: sorted(times) for space, times in found.items()}
 
 
-def _where(what: Command | Complaint, names: Mapping[int, str]) -> str:
+def _where(what: Command | Complaint, names: Names) -> str:
     """The host in which a command or a program ran."""
-    return _ROOT if what.is_root else names.get(what.namespace, "a namespace without links")
+    if what.is_root:
+        return _ROOT
+    known = names.get(what.namespace)
+    if not known:
+        return "a namespace without links"
+    # A command may come before the namespace's first device is up.
+    return max((name for name in known if name[0] <= what.time_ns), default=known[0])[1]
 
 
-def _failed(capture: Capture, names: Mapping[int, str], refused: str) -> Iterator[str]:
+def _failed(capture: Capture, names: Names, refused: str) -> Iterator[str]:
     """Commands that failed, with their messages. refused: words of commands reported already."""
     for command in capture.commands:
         if not command.status or _HARMLESS.search(command.words) or command.words in refused:
@@ -67,20 +81,24 @@ def _failed(capture: Capture, names: Mapping[int, str], refused: str) -> Iterato
         wrote = " ".join(complaint.text for complaint in capture.complaints
                          if complaint.process == command.process)
         why = quoted(wrote.replace("Error: ", ""), 120) or f"status {command.status}"
-        yield f"failed in {_where(command, names)}: {_shortened(command.words)}: {why}"
+        yield f"failed in {_where(command, names)}: {_shown(command, capture)}: {why}"
 
 
-def _shortened(words: str) -> str:
-    return quoted(words, _MOST_WORDS)
+def _shown(command: Command, capture: Capture) -> str:
+    """A command's words, with the script's line in brackets where that is known."""
+    place = capture.calls.place_of(command.words)
+    return quoted(command.words, _MOST_WORDS) + (f" ({place})" if place else "")
 
 
-def _complaints(capture: Capture, names: Mapping[int, str]) -> Iterator[str]:
+def _complaints(capture: Capture, names: Names) -> Iterator[str]:
     """Messages of programs that go on: commands that a shell misses, values Mininet ignores."""
     ended = {command.process for command in capture.commands}
+    is_mininets = capture.calls.links and not any("ethtool" in call.words
+                                                  for call in capture.calls.commands)
     for complaint in capture.complaints:
         if complaint.process not in ended:
             for line in complaint.text.splitlines():
-                if _COMPLAINTS.search(line):
+                if _COMPLAINTS.search(line) and not (is_mininets and _OF_TC_LINKS.search(line)):
                     yield f"{quoted(complaint.program, 20)} in {_where(complaint, names)}:" \
                           f" {quoted(line.replace('*** Error: ', ''), 150)}"
 
@@ -89,21 +107,37 @@ def _sysctls(capture: Capture) -> Iterator[str]:
     """Sysctls that were set in the root namespace only, although each host has its own."""
     since_ns = min((state.time_ns for device in capture.devices for state in device.states
                     if not state.is_root), default=None)
-    in_hosts = {_key(command) for command in capture.commands if not command.is_root}
+    in_hosts = {_key(command) for command in capture.commands
+                if not command.is_root and not command.status}
     for command in capture.commands:
         key = _key(command)
         if key and command.is_root and not command.status and key not in in_hosts \
                 and since_ns is not None and command.time_ns > since_ns \
                 and not _OF_HOSTS.search(key):
-            yield f"{_shortened(command.words)} ran in {_ROOT}, and the hosts have values of" \
+            yield f"{_shown(command, capture)} ran in {_ROOT}, and the hosts have values of" \
                   " their own: run it in the host (h1.cmd)"
 
 
-def _loopbacks(capture: Capture, names: Mapping[int, str]) -> Iterator[str]:
+def _calls(capture: Capture) -> Iterator[str]:
+    """What a script started itself, in the root namespace, or with Mininet's popen, in vain."""
+    calls = capture.calls.commands
+    in_hosts = {key[1] for call in calls if not call.is_of_root
+                for key in _WRITTEN.finditer(call.words)}
+    for call in calls:
+        place = f"{call.place}: " if call.place else ""
+        if call.is_missing:
+            yield f"{place}popen: {quoted(call.words.split(' ')[0], 40)}: no such program"
+        for key in _WRITTEN.finditer(call.words) if call.is_of_root else ():
+            if key[1] not in in_hosts and not _OF_HOSTS.search(key[1]):
+                yield f"{place}{quoted(call.words, _MOST_WORDS)} ran in {_ROOT}, and the hosts" \
+                      " have values of their own: run it in the host (h1.cmd)"
+
+
+def _loopbacks(capture: Capture, names: Names) -> Iterator[str]:
     """Queues on lo, which packets between hosts never pass."""
     for command in capture.commands:
         if _LOOPBACK.search(command.words) and not command.status:
-            yield f"{_shortened(command.words)}: the loopback device of" \
+            yield f"{_shown(command, capture)}: the loopback device of" \
                   f" {_where(command, names)} has only packets of the host to itself: name the" \
                   " device that leads to other hosts"
 
@@ -117,26 +151,25 @@ def _key(command: Command) -> str:
     return match[0].replace("/", ".") if match and is_writing and program == "sysctl" else ""
 
 
-def _initial_windows(capture: Capture, names: Mapping[int, str],
-                     connections: Iterable[ObservedConnection]) -> Iterator[str]:
-    """Initial windows that were set on a route and that no first flight shows."""
+def _initial_windows(capture: Capture, names: Names) -> Iterator[str]:
+    """Initial windows that were set on a route and with which no connection began."""
+    has_hosts = any(not state.is_root for device in capture.devices for state in device.states)
     for command in capture.commands:
         match = _INITCWND.search(command.words)
         if not match or command.status:
             continue
         node, segments = _where(command, names), int(match[1])
-        if command.is_root and any(not state.is_root for device in capture.devices
-                                   for state in device.states):
-            yield f"{_shortened(command.words)} ran in {_ROOT}, and the hosts have routes of" \
+        if command.is_root and has_hosts:
+            yield f"{_shown(command, capture)} ran in {_ROOT}, and the hosts have routes of" \
                   " their own: run it in the host that sends (h1.cmd)"
             continue
-        flights = [flight.segments for later in connections if later.begun_ns > command.time_ns
-                   for sender, flight in ((later.ends.client_node, later.to_server.first_flight),
-                                          (later.ends.server_node, later.to_client.first_flight))
-                   if sender == node and flight and flight.at_once]
-        if flights and segments not in flights:
-            found = str(min(flights)) if len({*flights}) == 1 else \
-                f"{min(flights)} to {max(flights)}"
-            yield f"{_shortened(command.words)} set an initial window of {segments} in {node}," \
-                  f" and its first flights have {found} segments: they took another route, or" \
-                  " the receive window is smaller"
+        windows = {opened.window for opened in capture.opened
+                   if opened.namespace == command.namespace and opened.time_ns > command.time_ns}
+        if not windows:
+            yield f"{_shown(command, capture)} set an initial window of {segments} in {node}, and" \
+                  " no TCP connection began there afterwards"
+        elif segments not in windows:
+            found = str(min(windows)) if len(windows) == 1 else f"{min(windows)} to {max(windows)}"
+            yield f"{_shown(command, capture)} set an initial window of {segments} in {node}," \
+                  f" and its connections began with {found} segments: they took another route" \
+                  " (ip route get ADDRESS shows which)"

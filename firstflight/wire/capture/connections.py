@@ -273,10 +273,11 @@ class _PacketEvents:
         count = numpy.bincount(self.host, segments * flight, self.hosts).astype(int)
         last, following = self._last(flight), self._first(fresh & (places > end[self.host]))
         times = numpy.append(self.time_ns, _LARGEST)
-        # Also a full segment: Nagle's algorithm may have delayed a shorter one.
+        # Also a full segment: Nagle's algorithm may have delayed a shorter one. The appended one is
+        # for hosts without such a packet, and there may be no packet at all.
         payload = numpy.append(self.payload, 0)
         at_once = (payload[following] >= mss) & (last >= 0) & (
-            self.payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
+            payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
         return [Flight(*flight) if flight[1] else None
                 for flight in zip(size.tolist(), count.tolist(), at_once.tolist())]
 

@@ -23,13 +23,14 @@ class LinkDirection:
     those under which packets came to the queue. packets: all that came to it, in the order in
     which they left or were dropped; places: their places in the capture. wire_bytes: with the
     headers that each segment has on a real wire (qdisc_pkt_len_segs_init); queue_bytes: as queues
-    count. own_packets: sent by the kernel itself (ICMPv6 without pings). sent, sent_bytes: of
-    packets that left. queue_drops: dropped by a full queue, udp_drops: those of UDP among them.
-    managed_drops: dropped by an AQM. random_drops: random loss. discarded: still queued when the
-    link was taken down or its queue was replaced. dropped_behind: dropped by the receiver on
-    arrival, by the kernel's reason. least_ms, longest_ms: from the queue's entry to the link's end,
-    under the last setting; None without packets under it. highest_kbps: over a second, None for
-    less time. most_queued: packets. judged: packets that were compared one by one with what the
+    count. is_own: which of them no program sent: ARP, neighbours and groups, topology of switches
+    (wire.capture.links.own_packets). sent, sent_bytes: of packets that left. queue_drops: dropped
+    by a full queue, udp_drops: those of UDP among them. managed_drops: dropped by an AQM.
+    random_drops: random loss. down_drops: dropped while an end was down. discarded: still queued
+    when the link was taken down or its queue was replaced. dropped_behind: dropped by the receiver
+    on arrival, by the kernel's reason. least_ms, longest_ms: from the queue's entry to the link's
+    end, under the last setting; None without packets under it. highest_kbps: over a second, None
+    for less time. most_queued: packets. judged: packets that were compared one by one with what the
     queues have to do; worst_us: the largest difference that is allowed. unjudged: why no packet was
     compared, or "". short_delays: delays below 1 ms in whole µs, or below 1 µs in whole ns, with
     their unit. wrong: how packets differ from the settings. advice: settings that work as set but
@@ -46,7 +47,7 @@ class LinkDirection:
     places: Numbers
     wire_bytes: Numbers
     queue_bytes: Numbers
-    own_packets: int = 0
+    is_own: Flags
     settings: tuple[DeviceSetting, ...] = ()
     sent: int = 0
     sent_bytes: int = 0
@@ -56,6 +57,7 @@ class LinkDirection:
     dropped_behind: Counter[str] = field(default_factory=Counter)
     managed_drops: int = 0
     random_drops: int = 0
+    down_drops: int = 0
     discarded: int = 0
     least_ms: float | None = None
     longest_ms: float | None = None
@@ -84,9 +86,14 @@ class LinkDirection:
         return self.setting.time_ns if len(self.settings) > 1 else 0
 
     @property
+    def is_used(self) -> bool:
+        """Whether a program's packet came to it."""
+        return not self.is_own.all()
+
+    @property
     def is_untested(self) -> bool:
         """Whether something was set, but no packet of a program shows what it does."""
-        return self.packets.size == self.own_packets and self.setting.is_shaping
+        return not self.is_used and self.setting.is_shaping
 
     @property
     def drops(self) -> int:
@@ -95,7 +102,8 @@ class LinkDirection:
     def select(self, chosen: Flags) -> LinkDirection:
         """This direction with some of its packets only."""
         return replace(self, packets=self.packets.at(chosen), places=self.places[chosen],
-                       wire_bytes=self.wire_bytes[chosen], queue_bytes=self.queue_bytes[chosen])
+                       wire_bytes=self.wire_bytes[chosen], queue_bytes=self.queue_bytes[chosen],
+                       is_own=self.is_own[chosen])
 
 
 def highest_kbps(times: Numbers, sizes: Numbers) -> float | None:

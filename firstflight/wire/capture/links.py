@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from firstflight.wire.capture.direction import WINDOW_NS, LinkDirection, highest
 from firstflight.wire.capture.fields import Headers
 from firstflight.wire.capture.misplaced import FEW, note_misplaced
 from firstflight.wire.capture.pcapng import Capture, Device, Flags, Numbers, Packets
-from firstflight.wire.capture.qdiscs import PLAIN, DeviceSetting, format_rate
+from firstflight.wire.capture.qdiscs import PLAIN, DeviceSetting, Qdisc, format_rate
 from firstflight.wire.capture.spaces import NamespaceNames, node_names
 from firstflight.wire.delivery.packet_path import Deviation, Frame, delivery_of, examples
 
@@ -30,6 +31,10 @@ MOST_JUDGED = 200_000  # the first packets of a direction are compared one by on
 _LIKELY = 4.0  # standard deviations: chance explains such a deviation of the share of losses
 _VLAN_BYTES = 4  # of a tag that a device adds as it sends: no queue counts it
 _LEAST_OWN = 130  # ICMPv6's types from here on: multicast listeners, neighbours (RFC 2710, 4861)
+_IGMP = 2
+_LEAST_TYPE = 0x600  # below it is the length of a frame of 802.3, such as the spanning tree's
+# EtherTypes of ARP, LLDP, and what controllers of OpenFlow find links with.
+_OF_NETWORKS = (0x0806, 0x88CC, 0x8942)
 _NEVER = 1 << 62
 _MOST_OWN = 12  # packets that a kernel sends by itself on a new device
 
@@ -45,7 +50,7 @@ def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
     own_bytes = numpy.maximum(packets.segments - 1, 0) * headers.header_bytes
     wire_bytes = packets.frame_bytes + own_bytes
     queue_bytes = wire_bytes - _VLAN_BYTES * headers.is_tagged * numpy.maximum(packets.segments, 1)
-    is_own = (headers.protocol == ICMPV6) & (headers.byte(headers.body) >= _LEAST_OWN)
+    is_own = own_packets(headers)
     order = numpy.argsort(packets.device, kind="stable")
     ends = numpy.searchsorted(packets.device[order], numpy.arange(len(capture.devices) + 1))
     # The kernel writes a packet down when it leaves a queue. A number without a packet means that
@@ -66,7 +71,7 @@ def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
         link = LinkDirection(
             device.number, since_ns, state.name, peer.name if peer else "", names[device.number],
             names[state.peer] if peer and state.peer is not None else "", packets.at(places),
-            places, wire_bytes[places], queue_bytes[places], int(is_own[places].sum()),
+            places, wire_bytes[places], queue_bytes[places], is_own[places],
             wrong=list(dict.fromkeys(device.refused)))
         link.dropped_behind = Counter({reason: count for number, reason, count in capture.dropped
                                        if number == state.peer and reason in ON_ARRIVAL})
@@ -76,12 +81,20 @@ def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
         both = [device, *([capture.devices[state.peer]] if peer and state.peer is not None else [])]
         link.down_ns = [times for end in both for times in _down_ns(end)]
         _observe(link)
-        _judge(link, are_some_queued)
+        _judge(link, are_some_queued, capture)
         _note_down(link, both)
         note_misplaced(link, device, capture)
         directions.append(link)
         proceed(f"{len(directions)} directions of links")
     return directions
+
+
+def own_packets(headers: Headers) -> Flags:
+    """Which packets no program sent: a network has them by itself, and they test nothing."""
+    is_own: Flags = ((headers.protocol == ICMPV6) & (headers.byte(headers.body) >= _LEAST_OWN)
+                     | (headers.protocol == _IGMP) | (headers.kind < _LEAST_TYPE)
+                     | numpy.isin(headers.kind, _OF_NETWORKS))
+    return is_own
 
 
 def _without_last_drops(came: LinkDirection) -> LinkDirection:
@@ -106,24 +119,31 @@ def _is_within(times: Numbers, intervals: Sequence[tuple[int, int]]) -> Flags:
     return within
 
 
-def _note_down(link: LinkDirection, ends: Sequence[Device]) -> None:
-    """Note packets that were dropped because an end of the link was down."""
+def _dropped_while_down(link: LinkDirection, intervals: Sequence[tuple[int, int]]) -> Flags:
     packets = link.packets
+    return _is_within(packets.time_ns, intervals) & packets.is_dropped & ~packets.is_discarded
+
+
+def _note_down(link: LinkDirection, ends: Sequence[Device]) -> None:
+    """Note packets that were dropped because an end of the link was down: no queue dropped them.
+    """
     for device in ends:
-        count = int((_is_within(packets.time_ns, _down_ns(device)) & packets.is_dropped
-                     & ~packets.is_discarded).sum())
+        count = int(_dropped_while_down(link, _down_ns(device)).sum())
         if count and device.state:
-            link.wrong.append(f"{count} packets were dropped while {device.state.name} was down")
+            link.remarks.append(f"{count} {'packet was' if count == 1 else 'packets were'} dropped"
+                                f" while {device.state.name} was down")
             return
 
 
 def _observe(link: LinkDirection) -> None:
     """Count what happened to the packets of a link."""
-    packets, dropped = link.packets, link.packets.is_dropped
-    sent = ~dropped
+    packets, sent = link.packets, ~link.packets.is_dropped
+    while_down = _dropped_while_down(link, link.down_ns)
+    dropped = packets.is_dropped & ~while_down
+    link.down_drops = int(while_down.sum())
     link.sent, link.sent_bytes = int(sent.sum()), int(link.wire_bytes[sent].sum())
     is_lossy = any(setting.loss_percent != 0 for setting in link.settings)
-    at_random = packets.is_dropped_at_once & is_lossy
+    at_random = packets.is_dropped_at_once & is_lossy & ~while_down
     link.queue_drops = int((dropped & ~packets.accepted).sum())
     link.random_drops, link.discarded = int(at_random.sum()), int(packets.is_discarded.sum())
     link.managed_drops = int((dropped & packets.accepted & ~at_random & ~packets.is_discarded
@@ -156,15 +176,19 @@ def _effective_settings(settings: Sequence[DeviceSetting], packets: Packets
 def _with_counters(before: DeviceSetting, after: DeviceSetting) -> DeviceSetting:
     """The later of two equal settings, with the larger counters: those of a new qdisc begin at 0.
     """
-    counts = {(queue.kind, queue.handle): queue.packets for queue in before.queues}
-    return replace(after, queues=tuple(
-        replace(queue, packets=max(queue.packets, counts.get((queue.kind, queue.handle), 0)))
-        for queue in after.queues))
+    counts = {(queue.kind, queue.handle): queue for queue in before.queues}
+    return replace(after, queues=tuple(_with_more(queue, counts.get((queue.kind, queue.handle)))
+                                       for queue in after.queues))
+
+
+def _with_more(queue: Qdisc, before: Qdisc | None) -> Qdisc:
+    return queue if before is None or before.packets <= queue.packets else replace(
+        queue, packets=before.packets, bytes=before.bytes)
 
 
 # As set, and as observed ----------------------------------------------------------------
 
-def _judge(link: LinkDirection, are_some_queued: bool) -> None:
+def _judge(link: LinkDirection, are_some_queued: bool, capture: Capture) -> None:
     """Compare a link's packets with its settings, and one by one if its queues are modelled.
 
     are_some_queued: whether packets were in some queue at the end of the capture.
@@ -173,8 +197,8 @@ def _judge(link: LinkDirection, are_some_queued: bool) -> None:
     for place, setting in enumerate(link.settings):
         until = link.settings[place + 1].time_ns if place + 1 < len(link.settings) else math.inf
         since = setting.time_ns if place else 0
-        _compare_totals(link, setting,
-                        link.select((since <= packets.queued_ns) & (packets.time_ns < until)))
+        _compare_totals(link, setting, link.select((since <= packets.queued_ns)
+                                                   & (packets.time_ns < until)), capture)
     since = link.set_since_ns
     if not _is_fresh(link.setting, link.select(packets.queued_ns <= since)):
         link.unjudged = "its settings changed meanwhile"
@@ -199,7 +223,8 @@ def _is_fresh(setting: DeviceSetting, before: LinkDirection) -> bool:
     return left_ns + spent_ns < setting.time_ns
 
 
-def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirection) -> None:
+def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirection,
+                    capture: Capture) -> None:
     """Note how the packets under a setting differ from it: unused qdiscs, delay, rate, losses."""
     packets, sent = came.packets, ~came.packets.is_dropped
     count = int(sent.sum())
@@ -208,13 +233,18 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
     wrong = link.wrong
     shaping = [queue for queue in setting.queues if queue.kind not in PLAIN]
     # A few of the kernel's own packets may pass it: priorities may send them another way than data.
+    few = min(FEW * count, _MOST_OWN)
     unused = [queue for queue in shaping if queue.words != queue.kind
-              and queue.packets <= min(FEW * count, _MOST_OWN)]
+              and (queue.packets <= few or _is_beside(queue, setting, came))]
     is_shaped = any(queue.is_shaping and queue not in unused for queue in setting.queues)
     for queue in unused:
-        (link.remarks if is_shaped else wrong).append(
-            f"{queue.words}: only {queue.packets} of {count} packets passed it" if queue.packets
-            else f"{queue.words}: never used, none of {count} packets passed it")
+        words = (f"{queue.words}: only {queue.packets} of {count} packets passed it"
+                 if queue.packets else
+                 f"{queue.words}: never used, none of {count} packets passed it")
+        if is_shaped and not queue.packets and setting.is_chosen_by_filters(queue):
+            link.advice.append(f"{words}: {_why_unused(queue, link.sender, capture)}")
+        else:
+            (link.remarks if is_shaped else wrong).append(words)
     if unused and not is_shaped:
         return
     least_ns = int((packets.time_ns - packets.queued_ns)[sent].min())
@@ -223,7 +253,9 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
         wrong.append(f"a packet took {least_ns / 1e6:g} ms, and {setting.delay_ms:g} ms are set")
     rate_kbps, highest = setting.rate_kbps, highest_kbps(packets.time_ns[sent],
                                                          came.queue_bytes[sent])
-    room_kbps = (setting.burst_bytes + 2 * int(came.queue_bytes.max())) * 8e6 / WINDOW_NS
+    # What passed classes beside the main one may have come within the same second.
+    room_kbps = (setting.burst_bytes + setting.other_bytes
+                 + 2 * int(came.queue_bytes.max())) * 8e6 / WINDOW_NS
     if highest and not is_reordered and highest > rate_kbps * 1.001 + room_kbps:
         wrong.append(f"{format_rate(highest)} in a second, and {format_rate(rate_kbps)} are set")
     share = (setting.loss_percent or 0.0) / 100
@@ -235,11 +267,34 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
                      f" {setting.loss_percent:g} % are set")
 
 
+def _is_beside(queue: Qdisc, setting: DeviceSetting, came: LinkDirection) -> bool:
+    """Whether only a network's own packets passed a delay: programs' packets took less, and most
+    packets went another way."""
+    if not queue.delay_ms or queue.packets > min(_MOST_OWN, setting.queues[0].packets / 2):
+        return False
+    packets, of_programs = came.packets, ~came.packets.is_dropped & ~came.is_own
+    took = (packets.time_ns - packets.queued_ns)[of_programs]
+    return bool(took.size and (took < queue.delay_ms * 1e6 - 1000).mean() >= 1 - FEW)
+
+
+def _why_unused(queue: Qdisc, device: str, capture: Capture) -> str:
+    """Why no packet came to a class that filters have to choose."""
+    name = f"{queue.handle >> 16:x}:{queue.handle & 0xFFFF:x}"
+    if any(state.master == "ovs-system" for each in capture.devices if each.name == device
+           for state in each.states):
+        return f"no flow of Open vSwitch sends packets to class {name} (set_queue)"
+    leading = rf"\bfilter\b.*\bdev {re.escape(device)}\b.*\b(flowid|classid) {name}\b"
+    if any(re.search(leading, command.words) for command in capture.commands):
+        return f"the filter that leads to class {name} matched nothing"
+    return f"no filter leads to class {name}"
+
+
 def _compare_packets(link: LinkDirection, modelled: Link, came: LinkDirection) -> None:
     """Compare each packet with what the queues have to do with it (wire.delivery)."""
     # Packets that were discarded with their link have filled the queue until then.
     until = came.packets.queued_ns[came.packets.is_discarded].min(initial=1 << 62)
-    came = came.select((came.packets.number != 0) & (came.packets.queued_ns < until))
+    came = came.select((came.packets.number != 0) & (came.packets.queued_ns < until)
+                       & ~_dropped_while_down(came, link.down_ns))
     if came.packets.size > MOST_JUDGED:  # later packets have no effect on the first ones
         last = numpy.partition(came.packets.number, MOST_JUDGED - 1)[MOST_JUDGED - 1]
         came = came.select(came.packets.number <= last)
@@ -250,8 +305,7 @@ def _compare_packets(link: LinkDirection, modelled: Link, came: LinkDirection) -
         return
     link.judged = packets.size
     if not link.setting.is_shaping:
-        late = packets.frame[((packets.time_ns != packets.queued_ns) | packets.is_dropped)
-                             & ~_is_within(packets.time_ns, link.down_ns)]
+        late = packets.frame[(packets.time_ns != packets.queued_ns) | packets.is_dropped]
         deviations = [Deviation(int(frame), "waited or was dropped") for frame in late]
     else:
         if math.isinf(modelled.rate_kbps):

@@ -15,11 +15,12 @@ from firstflight.wire.capture.pcapng import Capture, Device, DeviceState
 from firstflight.wire.capture.qdiscs import DeviceSetting, format_rate
 
 FEW = 0.1  # of the packets: with a smaller share a setting hardly mattered
-MICROSECONDS = "microseconds"  # a hint about a script: it gives delays in microseconds
 # The unit that tc assumes for a delay without one: in iproute2 6.1 and before, and in 6.15.
 WITHOUT_UNIT = {"µs": "microseconds", "ns": "nanoseconds"}
 _BYTE_RATE = re.compile(r"\brate\s+([\d.]+)([kmg]?)bps\b", re.IGNORECASE)  # tc's bytes a second
-_WITH_UNIT = r"\bdelay\s+[\d.]+\s*[a-zµ]+"  # a delay in a command of tc
+_WITHOUT_UNIT = r"\bdelay\s+(\S+\s+)?[\d.]+(\s|$)"  # a delay, or its jitter, in a command of tc
+_BARE_RATE = re.compile(r"\brate\s+(\d+)(\s|$)")
+_LEAST_BITS = 1_000_000  # a second: with less, a rate without a unit was meant in another one
 _SWITCHES = ("bridge", "openvswitch")  # kinds of devices that are a switch's own
 _QUEUE_PACKETS = 1000  # default txqueuelen of a veth device
 _SHARE = 0.25  # of a queue's packets: if more of them only propagate, there is a remark
@@ -27,6 +28,8 @@ _USUAL_BURST_BYTES = 15_000  # Mininet's
 _SHORT_NS = 100_000_000  # the time in which a burst passes
 _HIDDEN = 0.5  # share of the bytes sent: a larger burst hides the rate
 _MOST_COMMAND = 90  # characters
+_NEVER = 1 << 62
+_OF_OVS = "(ovs-vswitchd "  # a command that the kernel refused
 
 
 def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
@@ -62,29 +65,41 @@ def _note_device(link: LinkDirection, device: Device, state: DeviceState, captur
     if shaped and (state.kind in _SWITCHES or has_ports and not link.receiver):
         link.wrong.append(f"{shaped[-1].words}: set on the switch's own device, and what it"
                           " forwards passes only the queues of its ports: set it there")
-    elif shaped and not link.receiver and link.packets.size == link.own_packets:
+    elif shaped and not link.receiver and not link.is_used:
         link.wrong.append(f"{shaped[-1].words}: never used, no packet came to {link.sender}")
 
 
 # Settings that were replaced ------------------------------------------------------------
 
 def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Note a limit that was replaced or removed, so that later packets passed without it."""
-    queued_ns = link.packets.queued_ns
+    """Note a limit that was replaced or removed, so that packets passed without it.
+
+    Open vSwitch and Mininet remove queues and set them again before any packet comes.
+    """
+    queued_ns = link.packets.queued_ns[~link.is_own]
     for place, (before, after) in enumerate(pairwise(settings), start=1):
-        if not _removes_qdisc(before, after):
+        removed = _keys(before) - _keys(after)
+        if not removed:
             continue
-        later = _most_used(settings[place:], link)
-        limits = _limited(before) - _limited(later)
-        came = int((queued_ns >= after.time_ns).sum())
-        if not limits or came <= link.own_packets:
+        back = next((number for number in range(place, len(settings))
+                     if removed <= _keys(settings[number])), len(settings))
+        until_ns = settings[back].time_ns if back < len(settings) else _NEVER
+        came = int(((queued_ns >= after.time_ns) & (queued_ns < until_ns)).sum())
+        later = _most_used(settings[place:back], link)
+        if not came or not _limited(before) - _limited(later):
             continue
+
         since_ns = _since_ns(settings[:place])
         under = int(((queued_ns >= since_ns) & (queued_ns < after.time_ns)).sum())
         how = f"replaced by {later.words}" if later.is_shaping else "removed"
         words = (f"{before.words}: {how} {(after.time_ns - since_ns) / 1e9:.3g} s after it was set"
                  f"{in_brackets(after.command)}; {under} packets came under it, {came} later")
-        (link.wrong if under <= FEW * came else link.remarks).append(words)
+        if under <= FEW * came:
+            # What its owner asks for afterwards fails, since the queue is no longer there.
+            link.wrong[:] = [said for said in link.wrong if _OF_OVS not in said]
+            link.wrong.append(words)
+        else:
+            link.remarks.append(words)
         return
 
 
@@ -126,9 +141,9 @@ def _since_ns(settings: Sequence[DeviceSetting]) -> int:
 
 def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
     """Note delays in whole µs or ns: tc takes a delay without a unit for that."""
-    delays_ns = {queue.delay_ms * 1e6 for setting in settings for queue in setting.queues
-                 if setting.is_shaping and 0 < queue.delay_ms < 1}
-    if any(re.search(_WITH_UNIT, setting.command) for setting in settings):
+    delays_ns = {ms * 1e6 for setting in settings for queue in setting.queues
+                 for ms in (queue.delay_ms, queue.jitter_ms) if setting.is_shaping and 0 < ms < 1}
+    if not any(re.search(_WITHOUT_UNIT, setting.command) for setting in settings):
         return
     link.short_delays = sorted(
         [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]
@@ -138,8 +153,15 @@ def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -
 
 
 def _note_byte_rates(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Note rates in bps: tc reads bytes a second, and people write it for bits."""
+    """Note rates in bps, which are bytes a second for tc and which people write for bits; and rates
+    without a unit, which are bits a second."""
     for setting in settings:
+        bare = _BARE_RATE.search(setting.command)
+        if bare and int(bare[1]) < _LEAST_BITS:
+            link.advice.append(f"{bare[0].strip()}: without a unit tc takes bits a second, and set"
+                               f" {format_rate(int(bare[1]) / 1000)}; write {bare[1]}mbit or"
+                               f" {bare[1]}kbit")
+            return
         if match := _BYTE_RATE.search(setting.command):
             number, unit = match[1], match[2].lower()
             kbps = 8 * float(number) * {"": 0.001, "k": 1, "m": 1e3, "g": 1e6}[unit] \

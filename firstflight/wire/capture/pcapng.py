@@ -18,11 +18,12 @@ import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.errors import FirstFlightError
+from firstflight.wire.capture.calls import Calls
 from firstflight.wire.capture.qdiscs import DeviceSetting, parse_setting
 
 NAME = "capture.pcapng"
 _SECTION, _INTERFACE, _PACKET, _OWN = 0x0A0D0D0A, 1, 6, 0x80004646
-_DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID = range(1, 9)
+_DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID, _OPENED = range(1, 10)
 _BYTE_ORDER = 0x1A2B3C4D
 _BLOCK = struct.Struct("<II")  # type, length of the whole block
 # The head of a packet's block, in words of 4 bytes: device, time (high, low), bytes kept, length.
@@ -181,6 +182,15 @@ class Complaint(NamedTuple):
     program: str
 
 
+class Opened(NamedTuple):
+    """An end of a TCP connection, as it is established. window: initial, in segments."""
+
+    time_ns: int
+    namespace: int
+    is_root: bool
+    window: int
+
+
 @dataclass
 class Capture:
     """The content of a capture file.
@@ -188,8 +198,8 @@ class Capture:
     packets: in the order in which they left or were dropped. data: the bytes of the file. dropped:
     (device, reason, count) of packets that were dropped outside of queues. is_full: whether later
     packets were not recorded. is_cut: whether the file ends within a block. commands, complaints:
-    of programs that set up the network. unread: number of settings and commands beyond the first
-    MOST_BLOCKS.
+    of programs that set up the network. opened: the ends of TCP connections. calls: what a script
+    asked of Mininet. unread: number of settings and commands beyond the first MOST_BLOCKS.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -200,6 +210,8 @@ class Capture:
     is_cut: bool = False
     commands: list[Command] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
+    opened: list[Opened] = field(default_factory=list)
+    calls: Calls = Calls()
     unread: int = 0
 
 
@@ -311,6 +323,10 @@ def _read_own(capture: Capture, body: bytes) -> None:
         return
     if kind in (_COMMAND, _SAID):
         _read_command(capture, kind, body)
+        return
+    if kind == _OPENED:
+        is_root, window = struct.unpack_from("<II", body, place)
+        capture.opened.append(Opened(time_ns, number, bool(is_root), window))
         return
     device = capture.devices[number]
     if kind == _ASKED:

@@ -28,6 +28,7 @@ _UNLIMITED = 1 << 31
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
          "prio", "pie")
 _PACING = "fq"  # delays packets that a program or TCP (BBR) paces
+_MAIN = 0.9  # of the bytes: a class with so many is the one that carried the flow
 # Qdiscs with classes that are not listed: packets may pass below them by an unlisted class.
 _HIDING = ("prio", "mq", "drr", "ets", "multiq", "qfq")
 
@@ -39,7 +40,8 @@ class Qdisc:
     handle, parent: tc's 1:1 is 0x10001. bytes, packets: that left, drops: dropped packets, all
     counted by the kernel. above: handle of the qdisc or class that hands it packets. rate_kbps:
     inf without a limit. limit_packets, limit_bytes: None without a limit. loss_percent: None if
-    it is no single number. also: other settings, in tc's words.
+    it is no single number. default_class: handle of the class for packets that no filter matches, 0
+    for none. also: other settings, in tc's words.
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Qdisc:
     limit_packets: int | None = None
     limit_bytes: int | None = None
     seed: int = 0
+    default_class: int = 0
     also: tuple[str, ...] = ()
 
     @property
@@ -120,12 +123,28 @@ class DeviceSetting:
     def below(self, above: Qdisc | None) -> list[Qdisc]:
         """The children of a qdisc, or the root for None; only those with packets, if any has some.
         """
-        parent = above.handle if above else _ROOT
-        below = [queue for queue in self.queues if queue.above == parent]
+        below = self._below(above)
         return [queue for queue in below if queue.packets] or below
 
+    def _below(self, above: Qdisc | None) -> list[Qdisc]:
+        parent = above.handle if above else _ROOT
+        return [queue for queue in self.queues if queue.above == parent]
+
+    def main(self, above: Qdisc | None) -> list[Qdisc]:
+        """The same, but only the child with nearly all bytes, if one has them."""
+        below = self.below(above)
+        whole = sum(queue.bytes for queue in below)
+        main = [queue for queue in below if whole and queue.bytes >= _MAIN * whole]
+        return main or below
+
+    def is_chosen_by_filters(self, queue: Qdisc) -> bool:
+        """Whether it is a class without classes below, and not the default one."""
+        return queue.is_class and not any(
+            child.is_class for child in self._below(queue)) and not any(
+            each.default_class == queue.handle for each in self.queues)
+
     def _rate_kbps(self, above: Qdisc | None) -> float:
-        rates = [] if self._has_more(above) else [*map(self._rate_kbps, self.below(above))]
+        rates = [] if self._has_more(above) else [*map(self._rate_kbps, self.main(above))]
         return min(above.rate_kbps if above else math.inf, sum(rates) if rates else math.inf)
 
     def _has_more(self, above: Qdisc | None) -> bool:
@@ -149,8 +168,14 @@ class DeviceSetting:
 
     @cached_property
     def rate_kbps(self) -> float:
-        """The rate of all qdiscs together; inf without a limit."""
+        """The rate of the qdiscs and classes that carried the packets; inf without a limit."""
         return self._rate_kbps(None)
+
+    @cached_property
+    def other_bytes(self) -> int:
+        """Bytes that passed classes beside the main ones."""
+        return sum(queue.bytes for above in (None, *self.queues)
+                   for queue in self.below(above) if queue not in self.main(above))
 
     @property
     def burst_bytes(self) -> int:
@@ -275,12 +300,25 @@ def _htb_class(queue: Qdisc, options: bytes) -> Qdisc:
     bucket = qdiscs.read_htb_class(options)
     rate, ceiling = _kbps(bucket.rate), _kbps(bucket.ceiling)
     if bucket.level:
-        return replace(queue, also=("with classes below",))
+        return replace(queue, rate_kbps=ceiling, burst_bytes=_burst(bucket.ceiling_burst, ceiling),
+                       also=("with classes below",))
     ceiling_burst = _burst(bucket.ceiling_burst, ceiling)
     return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(bucket.burst, rate),
                                                              ceiling_burst),
                    ceiling_burst_bytes=ceiling_burst,
                    also=() if rate == ceiling else (f"rate {format_rate(rate)} below its ceiling",))
+
+
+def _htb(queue: Qdisc, options: bytes) -> Qdisc:
+    return replace(queue, default_class=_class_of(queue, qdiscs.read_htb_default(options)))
+
+
+def _hfsc(queue: Qdisc, options: bytes) -> Qdisc:
+    return replace(queue, default_class=_class_of(queue, struct.unpack_from("=H", options)[0]))
+
+
+def _class_of(queue: Qdisc, minor: int) -> int:
+    return queue.handle & 0xFFFF0000 | minor if minor else 0
 
 
 def _hfsc_class(queue: Qdisc, options: bytes) -> Qdisc:
@@ -330,7 +368,7 @@ def _fq(queue: Qdisc, options: bytes) -> Qdisc:
 
 _QDISCS: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {
     "netem": _netem, "tbf": _tbf, "pfifo": _in_packets, "bfifo": _in_bytes, "fq_codel": _codel,
-    "codel": _codel, "cake": _cake, "fq": _fq, "red": _red}
+    "codel": _codel, "cake": _cake, "fq": _fq, "red": _red, "htb": _htb, "hfsc": _hfsc}
 _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc": _hfsc_class}
 
 

@@ -14,6 +14,7 @@ from itertools import dropwhile, pairwise
 from firstflight.base.words import format_duration, format_range
 from firstflight.findings.findings import (Answer, Cell, Column, Fact, Finding, Report, Statement,
                                            Table)
+from firstflight.wire.capture.calls import read_calls
 from firstflight.wire.capture.commands import lines_about_commands
 from firstflight.wire.capture.connections import (NOT_ANSWERED, REFUSED, RESET, Direction,
                                                   ObservedConnection, observe_connections)
@@ -21,8 +22,9 @@ from firstflight.wire.capture.conversations import (Conversations, Flow, find_co
                                                     format_end)
 from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.direction import LinkDirection
+from firstflight.wire.capture.ignored import lines_about_links
 from firstflight.wire.capture.links import observe_links
-from firstflight.wire.capture.misplaced import MICROSECONDS, WITHOUT_UNIT
+from firstflight.wire.capture.misplaced import WITHOUT_UNIT
 from firstflight.wire.capture.spaces import NamespaceNames
 from firstflight.wire.capture.drops import LOSSES, drop_statements
 from firstflight.wire.capture.pcapng import MOST_BLOCKS, Capture
@@ -87,6 +89,7 @@ def report_capture(capture: Capture, facts: Mapping[str, object], path: str, ori
     proceed: called with texts about the progress.
     """
     spaces = NamespaceNames(_list_of(facts, "namespaces"))
+    capture.calls = read_calls(_list_of(facts, "calls"), _list_of(facts, "command"))
     fields = read_headers(capture)
     directions = observe_links(capture, fields, spaces, proceed)
     conversations = find_conversations(capture, fields, directions)
@@ -94,7 +97,7 @@ def report_capture(capture: Capture, facts: Mapping[str, object], path: str, ori
     connections = _follow_connections(capture, conversations, directions)
     excluded = {**conversations.excluded, "connections that could not be followed":
                 len(conversations.connections) - len(connections)}
-    wrong = _alarms(capture, directions, connections, facts, spaces)
+    wrong = _alarms(capture, directions, spaces)
     link_table = Table("Links", _LINKS, tuple(
         _link_row(link, origin_ns) for link in directions), _link_notes(directions), wraps=True)
     connection_table = Table("TCP connections", _CONNECTIONS, tuple(
@@ -137,26 +140,19 @@ def _list_of(facts: Mapping[str, object], name: str) -> list[str]:
     return [*map(str, words)] if isinstance(words, Iterable) else []
 
 
-def _alarms(capture: Capture, directions: Sequence[LinkDirection],
-            connections: Sequence[ObservedConnection], facts: Mapping[str, object],
-            spaces: NamespaceNames) -> list[str]:
+def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: NamespaceNames
+            ) -> list[str]:
     """What a reader must not miss, the most important first."""
-    lines = set(_list_of(facts, "hints"))
-    hints = {line for line in lines if " " not in line}  # single words are keys
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
     wrong += [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.advice]
-    wrong[:0] = [*sorted(lines - hints), *lines_about_commands(capture, spaces, connections)]
+    wrong[:0] = [*lines_about_links(capture.calls), *lines_about_commands(capture, spaces)]
     short = [link for link in directions if link.short_delays]
-    if short and MICROSECONDS not in hints:
+    if short:
         number, unit = min(short[0].short_delays)
         places = ", ".join(f"{link.name} ({link.sender})" for link in short[:3])
         wrong.insert(0, f"{places}{f' and {len(short) - 3} more' if len(short) > 3 else ''}: delay"
                         f" {number} {unit}; did you mean {number} ms? Without a unit tc takes"
                         f" {WITHOUT_UNIT[unit]}")
-    named = sorted(hint for hint in hints if hint != MICROSECONDS)
-    if named and not any(link.setting.is_shaping or len(link.settings) > 1 for link in directions):
-        wrong.insert(0, f"the script gives links {', '.join(named)}, and nothing was set on any:"
-                        " Mininet's plain Link ignores them; write link=TCLink (or --link tc)")
     if capture.is_full:
         wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
     if capture.unread:
@@ -354,7 +350,7 @@ def _outcome(directions: Sequence[LinkDirection]) -> str:
     else:
         sentence = f"No rate, delay or loss was set on the {len(directions)} directions of links"
     if untested:
-        sentence += (f", and on {untested} nothing shows what was set, since no packet"
+        sentence += (f", and on {untested} nothing shows what was set, since no packet of a program"
                      " came")
     return (f"{sentence}: of {packets} packets {dropped} {_were(dropped)} dropped by queues and"
             f" {lost} {_were(lost)} lost at random.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
 import signal
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +18,12 @@ import pytest
 
 from firstflight.base.errors import OK, FirstFlightError
 from firstflight.commands.virtual import captured, script
-from firstflight.commands.virtual.ignored import ignored
 from firstflight.net.headers import TCP, UDP
 from firstflight.net.link import Link
 from firstflight.wire.capture import conversations, links, pcapng
+from firstflight.wire.capture.calls import read_calls
 from firstflight.wire.capture.fields import FRAGMENT, read_headers
+from firstflight.wire.capture.ignored import lines_about_links
 from firstflight.wire.capture.links import _effective_settings
 from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, _without_cut,
                                              packets_of)
@@ -28,7 +31,7 @@ from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, format_rate, p
 from firstflight.wire.capture.spaces import NamespaceNames
 from tests.builders.captures import (DELAY, HANDSHAKE, QUEUE_DROP, ROOT, SYN,
                                      TAKEN_DOWN, Packet, content, found, made, message, netem, of,
-                                     own_block, seen, small)
+                                     own_block, seen, small, with_commands)
 
 
 def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
@@ -192,16 +195,16 @@ def test_no_queue_counts_the_tag_of_a_vlan() -> None:
     assert tagged.queue_bytes.tolist() == [54] == plain.queue_bytes[:1].tolist()
 
 
-@pytest.mark.parametrize(("text", "hints"), [
-    ("net.addLink(a, b, bw=10,\n  delay=d())", ["bw", "delay"]), ("f(bw=10)", []),
-    ("link=TCLink\nnet.addLink(a, b, bw=10)", []),
-    ("net.addLink(h1, h2, delay='5us')", ["delay", "microseconds"]),
-    ("net.addLink(h1, h2, delay='0.1ms')", ["delay", "microseconds"])])
-def test_a_script_says_what_its_links_are_meant_to_have(tmp_path: Path, text: str,
-                                                        hints: list[str]) -> None:
-    path = tmp_path / "a.py"
-    path.write_text(text)
-    assert script.hints(["python3", str(path)]) == hints
+def test_connections_of_which_no_host_is_known_are_none() -> None:
+    """Their addresses are those of other hosts, which have sent datagrams before."""
+    behind = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 50)
+              for packet in HANDSHAKE]
+    capture = made([Packet(0, 1, 0, 0), Packet(1, 2, 0, 0), *behind])
+    data = bytearray(capture.data.tobytes())
+    for place in capture.packets.place[:2].tolist():
+        data[place + 23] = UDP
+    capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
+    assert seen(capture) == []
 
 
 # What stands above all --------------------------------------------------------------
@@ -281,21 +284,86 @@ def test_commands_are_read_from_a_capture() -> None:
     assert capture.complaints[0][1:] == (5, False, 77, "tc add", "tc")
     killed = own_block(7, 5, struct.pack("<III", 1, 77, 9) + bytes(4))
     assert small(content() + killed).commands[0].status == 137
+    opened = small(content() + own_block(9, 5, struct.pack("<II", 0, 40))).opened
+    assert opened[-1][1:] == (5, False, 40)
 
 
-def test_what_mininet_ignores_of_links_is_read_from_the_script() -> None:
-    text = ("o = dict(bandwidth=10, weight=3)\nself.addLink(a, b, **o)\n"
-            "net.addLink(a, b, cls=Link, bw=10)\nnet.addLink(a, b, bw=2000)\n"
-            "net.addLink(a, b, dealy='5ms', latency_ms=3)\nnet.addLink(a, b, cls=TCLink, bw=9)\n")
-    assert ignored(["python3", "x"], text) == [
+def link_made(line: int, given: dict[str, object], ignored: Sequence[str] = (), kind: str = "TC",
+              own_class: bool = False, file: str = "/x/a.py") -> str:
+    """A line as the guest writes it."""
+    end = {"device": "h1-eth0", "class": f"{kind}Intf", "is_mininets": not own_class,
+           "given": given, "ignored": [*ignored], "most_bw": 1000 if kind == "TC" else None}
+    return json.dumps({"at": [file, line], "link": f"{kind}Link", "ends": [end, end]})
+
+
+def told(*lines: str) -> list[str]:
+    return lines_about_links(read_calls(lines, ["python3", "a.py"]))
+
+
+def test_what_mininet_ignored_of_links_is_told_with_the_scripts_line() -> None:
+    assert told(link_made(2, {"bandwidth": "10", "weight": "3"}, ["bandwidth", "weight"]),
+                link_made(3, {"bw": "10"}, ["bw"], kind=""), link_made(4, {"bw": "2000"}),
+                link_made(5, {"dealy": "5ms"}, ["dealy"], file="/x/topo.py"),
+                link_made(6, {"dealy": "5ms"}, ["dealy"]), link_made(7, {"bw": "9"}),
+                link_made(8, {"loss": "150"}), link_made(9, {"use_tbf": "True"}),
+                link_made(10, {"jitter": "2ms"})) == [
         "line 2, addLink: Mininet does not know bandwidth, and ignores it: write bw",
-        "line 3, addLink: cls=Link ignores bw: write cls=TCLink",
+        "line 3, addLink: Link ignores bw: write cls=TCLink",
         "line 4, addLink: bw=2000: Mininet takes at most 1000 Mbit/s, and sets no rate for more",
-        "line 5, addLink: Mininet does not know dealy, and ignores it: write delay"]
-    assert ignored(["mn", "--link", "tc,bw=2000"], "") == [
-        "--link tc,bw=2000: bw=2000: Mininet takes at most 1000 Mbit/s, and sets no rate for more"]
-    assert not ignored(["bash", "x"], "addLink(")
-    assert "line 2, addLink" in of(made(HANDSHAKE), hints=ignored([], text)).report.alarms[0]
+        "topo.py line 5, line 6, addLink: Mininet does not know dealy, and ignores it: write delay",
+        "line 8, addLink: loss=150: Mininet takes 0 to 100 percent, and for more sets no delay and"
+        " no queue either",
+        "line 9, addLink: use_tbf: without bw Mininet ignores it",
+        "line 10, addLink: jitter: without delay Mininet ignores it"]
+    assert told(link_made(0, {"bw": "10"}, ["bw"], kind="", file="")) == [
+        "addLink: Link ignores bw: write link=TCLink (or --link tc)"]
+    several = [link_made(line, {"lat": "1ms"}, ["lat"]) for line in range(1, 6)]
+    assert told(*several) == ["line 1, line 2, line 3 and 2 more, addLink: Mininet does not know"
+                              " lat, and ignores it: write delay"]
+
+
+def test_a_class_of_the_scripts_own_may_take_anything() -> None:
+    assert not told(link_made(2, {"bandwidth": "10", "bw": "2000"}, ["bandwidth"], own_class=True))
+    assert not told(link_made(2, {"bw": "10", "rate": "7"}, ["rate"]))  # bw is there, too
+
+
+@pytest.mark.parametrize("line", [
+    "", "[]", "{}", "null", "7", '{"at": 7}', '{"at": ["a"], "link": "x"}', "[" * 9999,
+    '{"at": ["a", 1], "link": "x", "ends": [7]}', '{"at": ["a", "b"], "command": "x"}',
+    '{"at": ["a", 1], "link": "x", "ends": [{"device": 1, "given": []}]}'])
+def test_what_a_guest_wrote_amiss_is_skipped(line: str) -> None:
+    good = json.dumps({"at": ["/x/a.py", 3], "command": "tc qdisc add dev 'h1-eth0' root; x"})
+    calls = read_calls([line, good], ["a.py"])
+    assert not calls.links and [call.place for call in calls.commands] == ["line 3"]
+
+
+def test_what_a_guest_wrote_is_shown_without_control_characters() -> None:
+    (line,) = told(link_made(2, {"lat": "1ms", "bw": "7000\x1b[2J"}, ["lat"], "TC\x1b[1m"))
+    assert "\x1b" not in line and line.startswith("line 2, addLink: Mininet does not know lat")
+
+
+def test_a_command_has_the_scripts_line_that_gave_it() -> None:
+    lines = [json.dumps({"at": [file, line], "command": words}) for file, line, words in (
+        ("/x/a.py", 3, "/sbin/tc qdisc add dev 'h1-eth0' root netem; sleep 1"),
+        ("/x/more.py", 9, "sysctl -w net.ipv4.tcp_sack=0 && x"), ("/usr/bin/mn", 7, "ip a"))]
+    calls = read_calls(lines, ["python3", "a.py"])
+    assert calls.place_of("/usr/sbin/tc qdisc add dev h1-eth0 root netem") == "line 3"
+    assert calls.place_of("sysctl -w net.ipv4.tcp_sack 0") == "more.py line 9"
+    assert calls.place_of("tc qdisc add dev h1-eth0 root net") == ""
+    assert calls.place_of("ip a") == calls.place_of("") == ""
+    capture = with_commands(("tc qdisc add dev h1-eth0 root netem", 2, False))
+    assert "root netem (line 3): status 2" in of(
+        capture, calls=lines, command=["a.py"]).report.alarms[0]
+
+
+def test_mininets_own_ethtool_is_no_alarm_and_a_scripts_is() -> None:
+    said = "bash: line 1: ethtool: command not found\n"
+    capture = with_commands(complaints=(said,), program="bash")
+    made_by = link_made(3, {"bw": "10"})
+    own = json.dumps({"at": ["/x/a.py", 4], "command": "ethtool -K h1-eth0 tso off"})
+    assert "ethtool" not in " ".join(of(capture, calls=[made_by]).report.alarms)
+    assert "ethtool" in of(capture, calls=[made_by, own]).report.alarms[0]
+    assert "ethtool" in of(capture).report.alarms[0]
 
 
 def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:

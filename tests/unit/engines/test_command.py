@@ -21,7 +21,7 @@ from firstflight.base.files import PROJECT
 from firstflight.commands.virtual.command import show_end
 from tests.running import run_program
 from vtime import Result, session
-from vtime.command import guest, inside
+from vtime.command import guest, in_place, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
 from vtime.command.guest import CommandOutcome, CommandRequest, environment_of
@@ -254,7 +254,7 @@ def test_all_of_a_session_and_no_other_process_is_found(
 def called_in_memory(tmp_path: Path) -> Callable[..., str]:
     """Calls one of them, on a tree of cgroups and with notes in a folder of the test's."""
     tree = tmp_path / "cgroup"
-    for controller, values in inside.CGROUPS.items():
+    for controller, values in in_place.CGROUPS.items():
         (tree / controller).mkdir(parents=True)
         for name, value in values.items():
             (tree / controller / f"{controller}.{name}").write_text(f"{value}\n")
@@ -263,7 +263,7 @@ def called_in_memory(tmp_path: Path) -> Callable[..., str]:
         program = tmp_path / name
         source = Path(inside.__file__).parent / ("cgroups" if name.startswith("cg") else name)
         program.write_text(source.read_text().replace("/sys/fs/cgroup", str(tree))
-                           .replace(inside.NOTES, str(tmp_path / "notes")))
+                           .replace(in_place.NOTES, str(tmp_path / "notes")))
         done = run_program(["sh", str(program), *words])
         return f"{done.stdout}{done.stderr}{done.returncode}"
     return call
