@@ -292,7 +292,7 @@ def in_readme(path: Path, reports: Iterable[Report]) -> str:
     before, heading, after = files.content(path).decode().partition(HEADING)
     if not heading:
         raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
-    chapter = filled(quoted(template("README").strip(), reports))
+    chapter = filled(quoted(template("README").strip("\n"), reports))
     return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
 
 
@@ -310,9 +310,9 @@ def reproduce(reports: Mapping[str, Report]) -> str:
 
 
 def filled(text: str) -> str:
-    """Paragraphs wrapped to WIDTH; a picture stays on one line."""
+    """Paragraphs wrapped to WIDTH; pictures, tables, headings and code keep their lines."""
     return "\n\n".join(
-        paragraph if paragraph.startswith("[![") else
+        paragraph if paragraph.startswith(("[![", "|", "#", "    ")) else
         textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
         for paragraph in text.split("\n\n"))
 

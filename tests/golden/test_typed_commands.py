@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ from firstflight.base.files import PROJECT
 from firstflight.commands import flags
 from firstflight.commands.virtual import captured, command
 from firstflight.runs import scenario_file
-from tests.golden.test_links import DOCUMENTS
+from tests.golden.test_links import DOCUMENTS, PROGRAMS
 
 # CHANGELOG has what is gone.
 NAMES = [str(path.relative_to(PROJECT)) for path in DOCUMENTS
@@ -106,6 +107,20 @@ def test_a_line_that_is_not_taken_is_found(line: str, tmp_path: Path,
     assert len(refused(f"    ./run.sh {line}   # so\n", tmp_path, capsys)) == 1
 
 
+# Programs that documents, pages and programs name as ./PROGRAM --------------------------
+
+AS_COMMAND = re.compile(r"(?<![\w./])\./(\w+\.(?:py|sh))\b")
+
+
+def test_each_program_that_is_named_as_a_command_is_executable() -> None:
+    texts = [*DOCUMENTS, *PROGRAMS, *PROJECT.glob("docs/templates/*"),
+             *PROJECT.glob("firstflight/findings/render/*.j2")]
+    named = {name for path in texts for name in AS_COMMAND.findall(
+        path.read_text(encoding="utf-8")) if (PROJECT / name).is_file()}
+    assert named >= {"run.sh", "install.sh", "test.sh", "plot.py", "topo.py", "server.py"}
+    assert not [name for name in named if not os.access(PROJECT / name, os.X_OK)]
+
+
 @pytest.fixture(name="known", scope="module")
 def _known() -> set[str]:
     """The flags of every program of the project, by what it says itself."""
@@ -113,7 +128,7 @@ def _known() -> set[str]:
                            text=True,
                            check=True).stdout
             for *words, more in (["./run.sh", ["all"]], ["./install.sh", []],
-                                 ["/usr/bin/python3", "docs/update.py", []])]
+                                 ["./topo.py", []], ["/usr/bin/python3", "docs/update.py", []])]
     sources = [path.read_text(encoding="utf-8") for folder in ("benchmarks", "paper")
                for path in (PROJECT / folder).glob("**/*.py")]
     return {*OTHERS, *FLAG.findall("\n".join([*said, *sources]))}

@@ -142,8 +142,8 @@ INDENT = "  "
 def brief(report: Report, width: int = WIDTH) -> str:
     """The answer of a run, with tables of at most MOST_ROWS rows."""
     answer = answer_of(report)
-    parts = [wrapped(_head(report), width, INDENT), *_paragraphs(report.about, width),
-             *_paragraphs(answer.sentence, width)]
+    parts = [wrapped(_head(report), width, INDENT), *_paragraphs(answer.sentence, width),
+             *_paragraphs(report.about, width)]
     if answer.table is not None and answer.table.rows:
         parts.append(_indented(table_text(replace(answer.table, title="", notes=()),
                                           width - len(INDENT))))
