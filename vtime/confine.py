@@ -13,7 +13,8 @@ the guest does:
 
 In addition the guest runs in namespaces if the machine has them (vtime/uml.py).
 
-Start it as `confine.py [--read PATH]… KERNEL WORD…` in the guest's folder; it becomes the kernel.
+Start it as `confine.py [--memory MB] [--read PATH]… KERNEL WORD…` in the guest's folder; it becomes
+the kernel. With --memory a parent watches what the guest takes of the machine (watch.py).
 Each PATH may be read: paths of every guest, the guest's root if it is not the machine's, and paths
 that the user named. See Documentation/userspace-api/landlock.rst and seccomp_filter.rst.
 """
@@ -21,6 +22,7 @@ that the user named. See Documentation/userspace-api/landlock.rst and seccomp_fi
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import struct
 import sys
@@ -298,6 +300,10 @@ def main(command: list[str]) -> None:
     of another variable (get_top_address in arch/um/kernel/um_arch.c). So there has to be one:
     TMPDIR, which is not used as long as memfd_create works.
     """
+    if command[0] == "--memory":
+        _, memory_mb, *command = command
+        sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+        importlib.import_module("watch").begin(int(memory_mb))
     readable = []
     while command[0] == "--read":
         _, path, *command = command

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from firstflight.base.untrusted import quoted
 from vtime.shared_folder import ends_within
+from vtime.watch import KILLED, MARK
 
 CONSOLE = "console.log"
 CONSOLE_BYTES = 1 << 17  # of the console's beginning and end are read, so many together
+TRUSTED = ("a kernel that keeps to its memory does not: ./install.sh --force builds the default one"
+           " again")
 
 
 class EngineError(Exception):
@@ -31,12 +34,20 @@ def printed_in(folder: Path) -> str:
 
 
 def was_killed(printed: str) -> bool:
-    """Whether SIGKILL ended a guest in namespaces, as the kernel does if memory runs out.
+    """Whether SIGKILL ended a guest, as the kernel does if memory runs out.
 
-    unshare is then its parent, which passes other signals on by dying of them. It cannot do so
-    with this one, prints a message, and ends with status 1.
+    Its watcher says so. If that was killed, too, unshare is the parent, which passes other signals
+    on by dying of them. It cannot do so with this one, prints a message, and ends with status 1.
     """
-    return "unshare: sigprocmask unblock failed" in printed
+    return KILLED in printed or "unshare: sigprocmask unblock failed" in printed
+
+
+def excess_in(printed: str) -> str:
+    """What a guest took of the machine so that its watcher ended it; "" if it did not."""
+    _, mark, reason = printed.rpartition(MARK)
+    if not mark:
+        return ""
+    return f"{quoted(reason.partition(chr(10))[0])}; {TRUSTED}"
 
 
 def last_words_of(printed: str) -> str:

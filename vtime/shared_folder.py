@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import re
 import stat
 import subprocess
-from collections.abc import Container
-from contextlib import suppress
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,6 +74,46 @@ def remove_within(folder: Path, place: str) -> None:
         os.unlink(name, dir_fd=within)
     finally:
         os.close(within)
+
+
+@contextmanager
+def locked_folder(place: Path) -> Iterator[Path]:
+    """A new, locked folder for guests, removed afterwards.
+
+    If this process is killed, remove_dead removes it.
+    """
+    lock = _lock_new(place)
+    try:
+        yield place
+    finally:
+        remove_folder(place)
+        os.close(lock)
+
+
+def _lock_new(place: Path) -> int:
+    """Create a folder and lock it; try again if remove_dead takes it for a dead one before that."""
+    while True:
+        place.mkdir()
+        with suppress(FileNotFoundError):
+            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(place)):
+                    return lock
+            os.close(lock)
+
+
+def remove_dead(shared: Path) -> None:
+    """Remove the folder of a guest whose process was killed; leave that of a running one."""
+    with suppress(OSError):
+        lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The opened folder may be gone, and that of another run may have its name.
+            if os.path.samestat(os.fstat(lock), os.lstat(shared)):
+                remove_folder(shared)
+        finally:
+            os.close(lock)
 
 
 def _opened_within(folder: Path, place: str) -> tuple[int, str]:

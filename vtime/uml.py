@@ -192,7 +192,8 @@ def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] =
     """
     if '"' in f"{INIT}{root}":  # the kernel's command line cannot escape it
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
-    confined = confining([*([str(root)] if root else []), *named], places=places)
+    confined = confining([*([str(root)] if root else []), *named], places=places,
+                         memory_mb=memory_mb)
     init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
     return [*confined, str(kernel),
             f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "hostfs=/",
@@ -221,18 +222,21 @@ _TRY_S = 10.0
 
 
 def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
-              places: readable.ReadablePaths | None = None) -> list[str]:
+              places: readable.ReadablePaths | None = None, memory_mb: int = MEMORY_MB
+              ) -> list[str]:
     """The beginning of a command line that confines the command behind it to the current folder.
 
     named: paths that it may read in addition to places, by default those of every guest. around:
-    the namespaces, by default all that are possible. [] if this machine cannot confine.
+    the namespaces, by default all that are possible. memory_mb: what a guest behind it has as its
+    memory; it is ended if it takes more of the machine (watch.py). [] if this machine cannot
+    confine.
     """
     if confine.lacking():
         return []
     around = namespaces() if around is None else around  # tried while places are searched
+    paths = (*(places or readable.ReadablePaths()).paths, *named)
     return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
-            *(word for path in (*(places or readable.ReadablePaths()).paths, *named)
-              for word in ("--read", path))]
+            "--memory", str(memory_mb), *(word for path in paths for word in ("--read", path))]
 
 
 def walls() -> dict[str, object] | bool:

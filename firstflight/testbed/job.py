@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,10 +18,12 @@ from firstflight.testbed import observations
 from firstflight.testbed.messages import Job, Observation, ObservedTrial, trials_file
 from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 from vtime import shared_folder
-from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in, was_killed
+from vtime.console import (CONSOLE, EngineCannot, EngineError, excess_in, last_words_of,
+                           printed_in, was_killed)
 from vtime.kernel.init import PROGRAM
 from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_within, remove_folder,
                                  remove_within)
+from vtime.silence import Watchdog
 from vtime.uml import ending_with_us
 
 WORKER = "firstflight.testbed.worker.worker"  # the module to start, on the host or in a guest
@@ -29,6 +32,8 @@ PIECE_BYTES = 1 << 20  # of observations.jsonl are read at a time
 # A worker's folder may hold so much on the disk, without what was read of growing files.
 MOST_NAMES, MOST_HELD_BYTES = 100_000, 4 << 30
 ROOM_S = 1.0  # between two looks at what it holds
+# The names of processes between this one and a guest's kernel: unshare, confine.py.
+ABOVE_KERNEL = ("unshare\n", f"{Path(sys.executable).name[:15]}\n")
 MOST_LINES = 10_000  # between two observations; a trial writes only a few
 
 
@@ -254,6 +259,8 @@ class WorkerProcess:
             self.job.check_storage()
         if self.ending:
             raise self.ending
+        if ended and (why := excess_in(self.printed())):
+            raise EngineError(f"the guest was ended while {awaited} was awaited: {why}")
         if (self.process.returncode == -signal.SIGKILL
                 or ended and was_killed(self.printed())):
             raise WorkerKilled(f"the worker was killed while {awaited} was awaited, by the system"
@@ -299,18 +306,19 @@ class WorkerProcess:
 
 
 def _kernel_process(first: int) -> int | None:
-    """The process of a guest's kernel: the first one of its group, or unshare's only child.
+    """The process of a guest's kernel: the first one of its group, or below unshare and watcher.
 
     None where it has ended, or where /proc does not list children. Only this process may be
     stopped: the kernel takes the stop of one of its own processes for a signal that it never sent.
     """
+    process = first
     try:
-        if Path(f"/proc/{first}/comm").read_text() != "unshare\n":
-            return first
-        (child,) = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        while Path(f"/proc/{process}/comm").read_text() in ABOVE_KERNEL:
+            (child,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+            process = int(child)
     except (OSError, ValueError):
         return None
-    return int(child)
+    return process
 
 
 def _signal(process: int, number: signal.Signals) -> bool:
@@ -319,61 +327,3 @@ def _signal(process: int, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-# The watchdog ------------------------------------------------------------------------
-
-LOOK_S = 5.0  # between two looks at all processes
-
-
-class Watchdog:
-    """How long a process group has been silent.
-
-    By the clock only, a guest without a processor looks like one that hangs. So time in which its
-    processes wait for a processor does not count. A guest that spins or sleeps for ever is still
-    detected, but later on a busy machine.
-    """
-
-    def __init__(self, group: int) -> None:
-        self.group = group
-        self.end()
-
-    def end(self) -> None:
-        """End the silence: the group has reported something."""
-        self.since = self.looked = time.monotonic()
-        self.first: float | None = None  # when the waiting of its processes was first read
-        self.delays_s: dict[str, float] = {}
-        self.waited_s = 0.0
-
-    def seconds(self) -> float:
-        """Seconds of silence in which it had a processor; the first LOOK_S count in full."""
-        now = time.monotonic()
-        if now - self.looked >= LOOK_S:
-            self._look(now)
-        return now - self.since - self.waited_s
-
-    def _look(self, now: float) -> None:
-        """Add how long processes waited since the last look, or since they started."""
-        self.looked, before, self.delays_s = now, self.delays_s, delays_s(self.group)
-        if self.first is None:
-            self.first = now
-            return
-        more_s = sum(max(0.0, delay_s - before.get(process, 0.0))
-                     for process, delay_s in self.delays_s.items())
-        self.waited_s = min(self.waited_s + more_s, now - self.first)  # several wait at once
-
-
-def delays_s(group: int) -> dict[str, float]:
-    """How many seconds each process of a group has waited for a processor, by its number.
-
-    {} if the machine's kernel does not count it (CONFIG_SCHED_INFO).
-    """
-    delays = {}
-    for folder in Path("/proc").iterdir():
-        try:
-            if folder.name.isdecimal() and int(
-                    (folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
-                delays[folder.name] = int((folder / "schedstat").read_text().split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):  # it has ended meanwhile
-            continue
-    return delays

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import os
@@ -13,8 +12,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -30,9 +29,11 @@ from vtime.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
 from vtime.command.link_times import LinkTimes
 from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground, size
-from vtime.console import CONSOLE, EngineCannot, EngineError, last_words_of, printed_in
+from vtime.console import (CONSOLE, EngineCannot, EngineError, excess_in, last_words_of,
+                           printed_in)
 from vtime.kernel.init import PROGRAM
-from vtime.shared_folder import GrowingFile, holds_more, open_within, probe, remove_folder
+from vtime.shared_folder import GrowingFile, holds_more, locked_folder, open_within, probe
+from vtime.silence import Watchdog
 
 CAPTURE = "capture.pcapng"  # its name is in vtime/kernel/capture.c, too
 POLL_S = 0.01
@@ -41,6 +42,9 @@ BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 # The guest sends a frame with each second of its clock. If none comes while it uses so much
 # processor time, a program spins without system calls and is woken; sooner if one did before.
 SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.005
+# A guest that was woken sends frames again. The clock of one stands still that does not, while it
+# uses so much processor time; and that of one that has said nothing BOOT_S after its start.
+STANDS_STILL_S, BOOT_S = 300.0, 120.0
 SECOND_INTERRUPT_S = 1.0  # a second Ctrl-C so soon at a terminal ends the command
 STOP_S = 10.0  # time for a guest to send its command's files once the command was stopped
 WHOLE_INPUT_S, WHOLE_INPUT_BYTES = 0.3, 1 << 26  # input that ends so soon is passed as a file
@@ -135,46 +139,6 @@ class CommandOutcome:
         self.unsaved = True
 
 
-@contextmanager
-def locked_folder(place: Path) -> Iterator[Path]:
-    """A new, locked folder for guests, removed afterwards.
-
-    If this process is killed, remove_dead removes it.
-    """
-    lock = _lock_new(place)
-    try:
-        yield place
-    finally:
-        remove_folder(place)
-        os.close(lock)
-
-
-def _lock_new(place: Path) -> int:
-    """Create a folder and lock it; try again if remove_dead takes it for a dead one before that."""
-    while True:
-        place.mkdir()
-        with suppress(FileNotFoundError):
-            lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock), os.stat(place)):
-                    return lock
-            os.close(lock)
-
-
-def remove_dead(shared: Path) -> None:
-    """Remove the folder of a guest whose process was killed; leave that of a running one."""
-    with suppress(OSError):
-        lock = os.open(shared, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The opened folder may be gone, and that of another run may have its name.
-            if os.path.samestat(os.fstat(lock), os.lstat(shared)):
-                remove_folder(shared)
-        finally:
-            os.close(lock)
-
-
 def processor(guest: int) -> int:
     """The processor that the guest with this number is bound to."""
     allowed = uml.processors()
@@ -260,6 +224,7 @@ class CommandGuest:
                 start_new_session=True, bufsize=0)
         assert self.process.stdin is not None
         self.outlet = Outlet(self.process.stdin.fileno())
+        self.silence = Watchdog(self.process.pid)  # until it is up
 
     def __enter__(self) -> CommandGuest:
         return self
@@ -397,10 +362,15 @@ class CommandGuest:
             elif not piece:
                 time.sleep(WAKE_S if self.woken else POLL_S)
             self._wake()
+            if not self.is_up and self.silence.seconds() > BOOT_S:
+                raise EngineError(f"the guest said nothing for {BOOT_S:.0f} s after its start:"
+                                  f" {last_words_of(printed_in(self.shared))}")
         if not self.has_ended and self.stopped is None:
             printed = printed_in(self.shared)
             if why := uml.why_not(printed):
                 raise EngineCannot(why)
+            if why := excess_in(printed):
+                raise EngineError(f"the guest was ended: {why}")
             raise EngineError(f"the guest ended before its command did: {last_words_of(printed)}")
         return self._closed()
 
@@ -482,8 +452,11 @@ class CommandGuest:
             return
         if self.silent_processor_s is None:
             self.silent_processor_s = self._processor_s()
-        if now - self.heard < patience_s or \
-                self._processor_s() - self.silent_processor_s < patience_s / 2:
+        took_s = self._processor_s() - self.silent_processor_s
+        if took_s > STANDS_STILL_S:
+            raise EngineError(f"the guest's clock stood still while it used {took_s:.0f} s of"
+                              " processor time, and it was ended")
+        if now - self.heard < patience_s or took_s < patience_s / 2:
             return
         self.woken = now
         for pid, state, _ in session_processes(self.process.pid):

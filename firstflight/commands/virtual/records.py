@@ -9,8 +9,8 @@ from pathlib import Path
 
 from firstflight.base import files
 from vtime import Result
-from vtime.command.guest import remove_dead
 from vtime.session import GUEST
+from vtime.shared_folder import remove_dead
 from vtime.uml import built_kernel_for_commands, made_from, named_kernel
 
 DEFAULT_KERNEL = "default"

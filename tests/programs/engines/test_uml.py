@@ -19,15 +19,15 @@ import pytest
 
 from firstflight.base.errors import CANNOT, OK
 from firstflight.base.files import PROJECT
-from firstflight.testbed import job
 from firstflight.testbed.guests import UmlEngine
-from firstflight.testbed.job import (JobFolder, Observation, StorageError, Watchdog, WorkerKilled,
-                                     WorkerLost, WorkerProcess, shared_out)
+from firstflight.testbed.job import (JobFolder, Observation, StorageError, WorkerKilled, WorkerLost,
+                                     WorkerProcess, shared_out)
 from tests.running import HANGS_S, run_program
-from vtime import uml
+from vtime import silence, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.mounts import mount
 from vtime.shared_folder import FREED_BYTES, GrowingFile, open_within
+from vtime.silence import Watchdog
 from vtime.uml import guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "network": {}}
@@ -416,7 +416,7 @@ def started(*command: str) -> Iterator[int]:
 
 
 def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "LOOK_S", 0.02)
+    monkeypatch.setattr(silence, "LOOK_S", 0.02)
     one = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
     with contextlib.ExitStack() as others:
         for _ in range(3):
@@ -436,16 +436,18 @@ def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) 
         assert seen.seconds() > 0.9 * took_s
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, float]]) -> list[float]:
-    """What a Watchdog says a LOOK_S after the other, where its processes have waited so long."""
+def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float, float]]]
+             ) -> list[float]:
+    """What a Watchdog says a LOOK_S after the other, where its processes ran and waited so long."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(job, "delays_s", lambda group: dict(looks.pop(0)))
+    monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(silence, "scheduled", lambda group: {
+        number: silence.Scheduled(*seen) for number, seen in looks.pop(0).items()})
     seen, said = Watchdog(1), []
     while looks:
-        clock.now += job.LOOK_S
+        clock.now += silence.LOOK_S
         said.append(seen.seconds())
-    clock.now += job.LOOK_S / 2
+    clock.now += silence.LOOK_S / 2
     said.append(seen.seconds())
     seen.end()
     return [*said, seen.seconds()]
@@ -453,16 +455,19 @@ def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, float]]) -> 
 
 @pytest.mark.parametrize(("looks", "said"), [
     # What was waited before the first look does not count; afterwards what is new does.
-    ([{"1": 90.0}, {"1": 94.0}, {"1": 99.0}], [5, 6, 6, 8.5, 0]),
+    ([{"1": (0, 90.0)}, {"1": (1, 94.0)}, {"1": (1, 99.0)}], [5, 6, 6, 8.5, 0]),
     # A process that begins counts from its start on, one that ends no more.
-    ([{"1": 50.0}, {"2": 3.0}, {}, {"2": 3.0}], [5, 7, 12, 14, 16.5, 0]),
+    ([{"1": (0, 50.0)}, {"2": (0, 3.0)}, {}, {"2": (0, 3.0)}], [5, 7, 12, 14, 16.5, 0]),
     # Ten that wait at once do not wait longer than the clock.
-    ([{}, {str(each): 5.0 for each in range(10)}, {}], [5, 5, 10, 12.5, 0]),
+    ([{}, {str(each): (0, 5.0) for each in range(10)}, {}], [5, 5, 10, 12.5, 0]),
+    # A hundred that share one processor wait for each other only, however long.
+    ([{}, {str(each): (0.05, 4.9) for each in range(100)},
+      {str(each): (0.1, 9.8) for each in range(100)}], [5, 10, 15, 17.5, 0]),
     # A kernel that does not count it: the clock alone.
     ([{}, {}, {}], [5, 10, 15, 17.5, 0])])
-def test_what_processes_waited_is_taken_off(monkeypatch: pytest.MonkeyPatch,
-                                            looks: list[dict[str, float]],
-                                            said: list[float]) -> None:
+def test_what_processes_waited_is_taken_off(
+        monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float, float]]],
+        said: list[float]) -> None:
     assert scripted(monkeypatch, looks) == pytest.approx(said)
 
 

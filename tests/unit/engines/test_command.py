@@ -20,7 +20,7 @@ import pytest
 from firstflight.base.files import PROJECT
 from firstflight.commands.virtual.command import show_end
 from tests.running import run_program
-from vtime import Result, session
+from vtime import Result, session, shared_folder
 from vtime.command import guest, in_place, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
@@ -228,7 +228,7 @@ def test_no_other_folder_is_removed_in_the_place_of_a_dead_ones(
         (place / "file").touch()
         lock(file, operation)
     monkeypatch.setattr("fcntl.flock", lock_late)
-    guest.remove_dead(place)
+    shared_folder.remove_dead(place)
     assert (place / "file").exists()
 
 
@@ -300,12 +300,12 @@ def test_a_new_folder_of_a_guest_is_not_taken_for_a_dead_ones(tmp_path: Path) ->
 
     def clear_up() -> None:
         while not stop.is_set():
-            guest.remove_dead(place)
+            shared_folder.remove_dead(place)
     other = threading.Thread(target=clear_up)
     other.start()
     try:
         for _ in range(50):
-            with guest.locked_folder(place):
+            with shared_folder.locked_folder(place):
                 (place / "file").touch()
             assert not place.exists()
     finally:

@@ -1,0 +1,152 @@
+"""A guest that takes more of the machine than it needs is ended, and the reason told.
+
+Hostile kernels stand in for a guest's: programs that behave badly behind its walls.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vtime
+from firstflight.testbed.guests import UmlEngine
+from tests.programs.engines.test_walls import TRIAL, wait_until_gone
+from tests.running import wait_until
+from vtime import confine, uml, watch
+from vtime.command import guest
+from vtime.console import EngineError, excess_in
+
+pytestmark = pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
+
+BEGINNING = f"""#!{sys.executable} -IS
+import ctypes, os, socket, time
+MB = 1 << 20
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+
+def fill(file):
+    for _ in range(32):
+        os.write(file, bytes(MB))
+
+def mapped():
+    "32 MB that all may share, in a file that is closed."
+    file = os.memfd_create("closed")
+    fill(file)
+    place = libc.mmap(None, ctypes.c_size_t(32 * MB), 3, 1, file, ctypes.c_long(0))
+    os.close(file)
+    ctypes.memset(place, 1, 32 * MB)
+
+"""
+MEMORY = "it took [0-9]+ MB of memory, and needs [0-9]+ MB at most"
+# What a kernel does for ever: in one process, in many, in files.
+WAYS = {
+    "allocate": ("held = []\nfor _ in range(12):\n    if os.fork() == 0:\n"
+                 "        held.append(b'x' * (100 * MB))\n        time.sleep(999)\ntime.sleep(999)\n",
+                 MEMORY),
+    "memfds": ("files = []\nwhile True:\n    files.append(os.memfd_create('m'))\n"
+               "    fill(files[-1])\n", MEMORY),
+    "one memfd": ("file = os.memfd_create('m')\nwhile True:\n    fill(file)\n", MEMORY),
+    "mapped": ("while True:\n    mapped()\n", MEMORY),
+    "deleted files": ("while True:\n    file = os.open('f', os.O_CREAT | os.O_RDWR, 0o600)\n"
+                      "    os.unlink('f')\n    fill(file)\n", MEMORY),
+    "fork": ("for _ in range(12_000):\n    if os.fork() == 0:\n        time.sleep(999)\n"
+             "time.sleep(999)\n", "it had [0-9]+ processes, and needs [0-9]+ at most"),
+    "sockets": ("pairs = []\nwhile len(pairs) < 900:\n    pairs.append(socket.socketpair())\n"
+                "time.sleep(999)\n", "it had [0-9]+ sockets, and needs [0-9]+ at most")}
+
+
+def kernel(folder: Path, does: str) -> Path:
+    made = folder / "linux"
+    made.write_text(BEGINNING + does)
+    made.chmod(0o755)
+    return made
+
+
+def run_command(tmp_path: Path, does: str, memory_mb: int = 64) -> None:
+    made = kernel(tmp_path, does)
+    for name in ("folder", "into"):
+        (tmp_path / name).mkdir()
+    vtime.run(["true"], tmp_path / "folder", tmp_path / "into", memory_mb=memory_mb, kernel=made)
+
+
+@pytest.mark.parametrize("around", [None, ()], ids=["namespaces", "none"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_command_s_guest_that_takes_too_much_is_ended(
+        way: str, around: tuple[str, ...] | None, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    if around is not None:
+        monkeypatch.setattr(uml, "namespaces", lambda: around)
+    does, why = WAYS[way]
+    with pytest.raises(EngineError, match=f"the guest was ended: {why}; .*--force"):
+        run_command(tmp_path, does)
+    wait_until_gone(tmp_path / "into")
+
+
+@pytest.mark.parametrize("way", ["allocate", "memfds", "sockets"])
+def test_a_trial_whose_guest_takes_too_much_has_failed(way: str, tmp_path: Path) -> None:
+    does, why = WAYS[way]
+    with pytest.raises(EngineError, match=f"was ended while its network was awaited: {why}"):
+        list(UmlEngine(kernel(tmp_path, does), 1).run([TRIAL], {}, tmp_path / "work"))
+    wait_until_gone(tmp_path / "work")
+
+
+def test_a_guest_whose_clock_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                   ) -> None:
+    monkeypatch.setattr(guest, "STANDS_STILL_S", 0.5)
+    monkeypatch.setattr(guest, "SPINS_S", 0.1)
+    with pytest.raises(EngineError, match="clock stood still"):
+        run_command(tmp_path, "import signal\nsignal.signal(14, signal.SIG_IGN)\n"
+                              "while True:\n    pass\n")
+
+
+def test_a_guest_that_never_comes_up_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                              ) -> None:
+    monkeypatch.setattr(guest, "BOOT_S", 0.5)
+    with pytest.raises(EngineError, match="said nothing for .* s after its start"):
+        run_command(tmp_path, "print('here I am', flush=True)\ntime.sleep(999)\n")
+
+
+@pytest.mark.parametrize(("does", "status"), [
+    ("os._exit(7)", 7), ("os.kill(os.getpid(), 15)", 128 + 15),
+    ("os.kill(os.getpid(), 9)", 128 + 9)])
+def test_the_watcher_ends_as_the_guest_does(does: str, status: int, tmp_path: Path) -> None:
+    done = subprocess.run([*uml.confining(), str(kernel(tmp_path, does))], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert (watch.KILLED in done.stdout) is (status == 137) and not excess_in(done.stdout)
+
+
+def test_nothing_is_watched_but_what_the_guest_started(tmp_path: Path) -> None:
+    """Also orphans, also where the kernel does not list children."""
+    with subprocess.Popen(["sleep", "999"]) as other, subprocess.Popen(
+            [*uml.confining(), str(kernel(tmp_path, "if os.fork() == 0:\n    if os.fork() == 0:\n"
+                                          "        open('left', 'w').close()\n"
+                                          "        time.sleep(999)\n    os._exit(0)\n"
+                                          "os.wait()\nopen('up', 'w').close()\ntime.sleep(999)\n"))],
+            cwd=tmp_path, start_new_session=True) as first:
+        try:
+            wait_until(lambda: (tmp_path / "up").exists() and (tmp_path / "left").exists(),
+                       "a guest with an orphan")
+            found = watch.descendants(str(first.pid))
+            assert str(other.pid) not in found and len(found) >= 2
+            taken = watch.Taken(str(first.pid))
+            assert taken.processes == len(found) and not taken.excess(64)
+            assert {*watch._of_session(str(first.pid))} == {*found}
+        finally:
+            os.killpg(first.pid, 9)
+            other.kill()
+
+
+@pytest.mark.parametrize(("available", "swap", "full"), [(100, 0, True), (100, 900, False),
+                                                         (900, 0, False)])
+def test_guests_end_before_the_machine_s_memory_does(available: int, swap: int, full: bool,
+                                                     tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text(f"MemTotal: 32000 kB\nMemFree: 3 kB\nMemAvailable: {available} kB\n"
+                       f"SwapTotal: 999 kB\nSwapFree: {swap} kB\n")
+    assert bool(watch.machine_is_full(str(meminfo))) is full
+    assert not watch.machine_is_full(str(tmp_path / "none"))
