@@ -32,6 +32,7 @@ from firstflight.base.errors import FirstFlightError
 
 MOST_BYTES = 64 << 20  # of a file that is read at once; captures are the largest
 MOST_LINE_CHARACTERS = 1 << 20  # nginx's longest request and headers together have a tenth of it
+LONG_LINE = f"it has a line of more than {MOST_LINE_CHARACTERS} characters"
 
 
 def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
@@ -47,8 +48,7 @@ def lines(file: BinaryIO) -> Iterator[str]:
     text = io.TextIOWrapper(file, "utf-8-sig", errors="replace")
     while line := text.readline(MOST_LINE_CHARACTERS + 1):
         if len(line) > MOST_LINE_CHARACTERS:
-            raise OSError(errno.EFBIG, f"it has a line of more than {MOST_LINE_CHARACTERS}"
-                          " characters")
+            raise OSError(errno.EFBIG, LONG_LINE)
         yield line
 
 

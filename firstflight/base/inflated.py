@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ from firstflight.base import files
 
 PIECE_BYTES = 1 << 16
 MOST_MEMBERS = 100_000  # gzip files may follow each other in one; bgzip makes one of 64 kB each
+WHOLE = 1000  # lines of a text that are all read, its head among them
 _GZIP = b"\x1f\x8b"
 _GZIP_BITS = 31  # zlib's word for gzip's format with any window
 # What other compressed files begin with, and the command that unpacks them.
@@ -102,3 +104,63 @@ def _inflated(file: BinaryIO) -> Iterator[bytes]:
         raise OSError(errno.EINVAL, "it is a damaged gzip file: make it again") from None
     if not inflater.eof:
         raise OSError(errno.EINVAL, "it is a gzip file that is cut off: copy it again")
+
+
+# Lines of a text -----------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text, or the first WHOLE of them and then every one_in-th."""
+
+    lines: Generator[str, None, None]
+    one_in: int = 1
+
+
+def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines:
+    r"""The lines of a text, ended by \n, \r or \r\n; evenly fewer where it has more than most_read.
+
+    most_lines, most_bytes: of the inflated text. Raises OSError, also while it is read.
+    """
+    count = since_end = 0
+    with opened(path, most_bytes) as file:
+        while piece := file.read(PIECE_BYTES):
+            ends = max(piece.count(b"\n"), piece.count(b"\r"))
+            count += ends
+            since_end = 0 if ends else since_end + len(piece)
+            if since_end > 4 * files.MOST_LINE_CHARACTERS:  # of UTF-8's longest
+                raise OSError(errno.EFBIG, files.LONG_LINE)
+            if count > most_lines:
+                raise OSError(errno.EFBIG, f"it has more than {most_lines:,} lines")
+    one_in = -(-count // most_read)
+    if one_in <= 1:
+        return Lines(_closing(opened(path, most_bytes)))
+    # An odd number: of lines in pairs, each half comes in turn.
+    return Lines(_sampled(opened(path, most_bytes), one_in | 1), one_in | 1)
+
+
+def _closing(file: BinaryIO) -> Generator[str, None, None]:
+    with file:
+        yield from files.lines(file)
+
+
+def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
+    """The first WHOLE lines, then every one_in-th. Raises OSError for a line that is too long."""
+    rest, count = b"", -WHOLE
+    with file:
+        while piece := file.read(PIECE_BYTES):
+            whole = (rest + piece).replace(b"\r\n", b"\n")
+            held = whole[-1:] if whole.endswith(b"\r") else b""  # it may be half an end
+            *ended, rest = whole[:len(whole) - len(held)].replace(b"\r", b"\n").split(b"\n")
+            rest += held
+            if len(rest) > files.MOST_LINE_CHARACTERS:
+                raise OSError(errno.EFBIG, files.LONG_LINE)
+            first = ended[:max(0, -count)]
+            after = max(0, count)
+            yield from map(_decoded, (*first, *ended[len(first) + -after % one_in::one_in]))
+            count += len(ended)
+    if rest:
+        yield _decoded(rest)
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode("utf-8", errors="replace") + "\n"

@@ -8,17 +8,15 @@ Traffic Server's tcpinfo plugin logs `<time> <event> <client> <server> <rtt in Â
 
 from __future__ import annotations
 
-import errno
-import gzip
 import re
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from firstflight.base import files
+from firstflight.base import inflated
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.study.users import named_fields, servers
@@ -29,11 +27,12 @@ from firstflight.study.users.rows import ANOTHER_EVENT, Row, Skipped, UserTable,
 
 KNOWN = ("CSV with a header, such as rtt_ms,response_bytes; JSON, an object a line; a log with"
          " rtt=$tcpinfo_rtt; the output of ss -tin; or --rtt-field N for a field of a log")
-SNIFFED = 4  # bytes that distinguish a capture and a compressed file from a text
+SNIFFED = 4  # bytes that distinguish a capture from a text
 CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
             b"\x0a\x0d\x0d\x0a")  # pcap in Âµs and ns, either order of bytes; pcapng
-GZIP = b"\x1f\x8b"
-MOST_INFLATED = 1 << 30  # characters of a compressed file: ten million lines of a log
+MOST_READ, MOST_LINES = 300_000, 10_000_000  # lines of a file: that are read, that it may have
+FEWER = "; keep its head and one line in ten: awk 'NR == 1 || NR % 10 == 0'"
+MOST_INFLATED = 1 << 30  # bytes: ten million lines of a log
 SHOWN = 100  # characters of a first line that is not understood
 
 # A field of a log: in quotes, in brackets, or up to a space.
@@ -50,30 +49,23 @@ _TCPINFO_HEAD = "timestamp event client server rtt"
 
 
 def read_file(path: Path, rtt_field: RttField | None = None) -> UserTable:
-    """The usable rows of a file, whatever its format. Raises UsageError."""
+    """The usable rows of a file, whatever its format. Raises UsageError.
+
+    Of a file with more than MOST_READ lines evenly fewer are read.
+    """
     try:
-        with files.opened(path) as file:
-            first = file.read(SNIFFED)
-            file.seek(0)
-            if first in CAPTURES:
+        with inflated.opened(path, MOST_INFLATED) as file:
+            if file.read(SNIFFED) in CAPTURES:
                 raise UsageError(f"{path}: is a capture; {REMOVED['a capture']}")
-            lines = _inflated(file) if first.startswith(GZIP) else files.lines(file)
-            return read(lines, str(path), rtt_field)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UsageError(f"{path}: is a damaged gzip file: {error}") from error
+        found = inflated.lines(path, MOST_READ, MOST_LINES, MOST_INFLATED)
+        with closing(found.lines):
+            users = read(found.lines, str(path), rtt_field)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def _inflated(file: BinaryIO) -> Iterator[str]:
-    """The lines of a compressed text. Raises OSError where these are too many."""
-    count = 0
-    for line in files.lines(cast(BinaryIO, gzip.GzipFile(fileobj=file))):
-        count += len(line)
-        if count > MOST_INFLATED:
-            raise OSError(errno.EFBIG, f"it has more than {MOST_INFLATED >> 20} MB when it is"
-                                       " inflated")
-        yield line
+        cure = FEWER if "more than" in str(error.strerror) else ""
+        raise UsageError(f"{path}: cannot be read: {error.strerror}{cure}") from error
+    if found.one_in == 1:
+        return users
+    return replace(users, format=f"{users.format}, one line in {found.one_in} of the file's")
 
 
 def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) -> UserTable:

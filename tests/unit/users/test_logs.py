@@ -17,7 +17,7 @@ import numpy
 import pytest
 from hypothesis import given, settings, strategies as any_
 
-from firstflight.base import files
+from firstflight.base import files, inflated
 from firstflight.base.errors import UsageError
 from firstflight.base.files import PROJECT
 from firstflight.study.users import logs
@@ -190,8 +190,38 @@ def test_what_a_small_file_inflates_to_is_limited(tmp_path: Path,
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"rtt=20000 bytes=9\n" * 200_000))
     assert path.stat().st_size < 20_000
-    with pytest.raises(UsageError, match="it has more than 1 MB when it is inflated"):
+    with pytest.raises(UsageError, match="it has more than 1 MB; keep .* one line in ten"):
         read(path)
+
+
+def test_of_a_large_file_evenly_fewer_lines_are_read(tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "users.csv"
+    path.write_text("rtt_ms\n" + "".join(f"{1 + number / 100}\n" for number in range(20_000)))
+    whole = read(path)
+    monkeypatch.setattr(logs, "MOST_READ", 2000)
+    some = read(path)
+    assert (whole.format, whole.count) == ("CSV", 20_000)
+    assert some.format == "CSV, one line in 11 of the file's"
+    assert some.count == pytest.approx(1000 + 19_000 / 11, abs=1)
+    tail = some.rtt_ms[some.rtt_ms >= 10.99]
+    assert numpy.diff(tail) == pytest.approx(0.11) and tail[-1] > 200.8
+    monkeypatch.setattr(logs, "MOST_LINES", 19_000)
+    with pytest.raises(UsageError, match="it has more than 19,000 lines; keep"):
+        read(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("piece", [1, 7, 1 << 16])
+def test_lines_of_a_sample_are_lines_of_the_file(end: str, piece: int, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflated, "PIECE_BYTES", piece)
+    path = tmp_path / "log"
+    path.write_text("".join(f"{number}{end}" for number in range(1500)) + "last", newline="")
+    found = inflated.lines(path, 100, 10_000, 1 << 20)
+    read = [line.strip() for line in found.lines]
+    expected = [*range(1000), *range(1000, 1500, found.one_in)]
+    assert found.one_in >= 15 and read == [*map(str, expected), "last"]
 
 
 # Which rows of logs and tables are used -----------------------------------------------
@@ -396,7 +426,7 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],
                           capture_output=True, text=True, check=True, cwd=PROJECT)
     assert done.stdout == (f"{path}: cannot be read: it has a line of more than"
-                           f" {files.MOST_LINE_CHARACTERS} characters\n")
+                           f" {files.MOST_LINE_CHARACTERS} characters{logs.FEWER}\n")
 
 
 def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
