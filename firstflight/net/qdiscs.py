@@ -146,13 +146,6 @@ def read_tbf(options: bytes) -> Bucket:
                   peak_rate=_rate(parameters[_RATESPEC.size:], None), mtu=mtu)
 
 
-def read_htb_default(options: bytes) -> int:
-    """The number, behind the colon, of HTB's class for packets that no filter matches; 0 for none.
-    """
-    settings = attributes(options).get(_HTB_INIT, b"")
-    return int(_HTB_GLOB.unpack_from(settings.ljust(_HTB_GLOB.size, b"\0"))[2])
-
-
 HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default class 1
 
 

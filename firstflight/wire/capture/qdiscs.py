@@ -310,7 +310,7 @@ def _htb_class(queue: Qdisc, options: bytes) -> Qdisc:
 
 
 def _htb(queue: Qdisc, options: bytes) -> Qdisc:
-    return replace(queue, default_class=_class_of(queue, qdiscs.read_htb_default(options)))
+    return replace(queue, default_class=_class_of(queue, qdiscs.htb_default(options)))
 
 
 def _hfsc(queue: Qdisc, options: bytes) -> Qdisc:

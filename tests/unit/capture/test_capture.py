@@ -20,6 +20,7 @@ from firstflight.base.errors import OK, FirstFlightError
 from firstflight.commands.virtual import captured, script
 from firstflight.net.headers import TCP, UDP
 from firstflight.net.link import Link
+from firstflight.net.netlink import attribute
 from firstflight.wire.capture import conversations, links, pcapng
 from firstflight.wire.capture.calls import read_calls
 from firstflight.wire.capture.fields import FRAGMENT, read_headers
@@ -205,6 +206,36 @@ def test_connections_of_which_no_host_is_known_are_none() -> None:
         data[place + 23] = UDP
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
     assert seen(capture) == []
+
+
+@pytest.mark.parametrize(("shares", "ceiling_kbps", "rate_kbps"), [
+    ((3000, 57_000), 100_000.0, 2000.0), ((57_000, 3000), 100_000.0, 10_000.0),
+    ((30_000, 30_000), 100_000.0, 12_000.0), ((30_000, 30_000), 5000.0, 5000.0),
+    ((57_000, 0), 5000.0, 5000.0), ((0, 0), 100_000.0, 12_000.0)])
+def test_the_rate_is_that_of_the_class_that_carried_the_flow(
+        shares: tuple[int, int], ceiling_kbps: float, rate_kbps: float) -> None:
+    """As Open vSwitch sets queues: two classes below one with the port's rate."""
+    top = Qdisc("htb", True, 0x1FFFE, 1 << 16, above=1 << 16, rate_kbps=ceiling_kbps, bytes=60_000,
+                packets=60, also=("with classes below",))
+    below = [Qdisc("htb", True, 1 << 16 | number, 0x1FFFE, above=0x1FFFE, rate_kbps=rate,
+                   bytes=share, packets=share // 1000)
+             for number, rate, share in zip((1, 2), (10_000.0, 2000.0), shares)]
+    root = Qdisc("htb", False, 1 << 16, ROOT, packets=60, bytes=60_000, default_class=0x10001)
+    setting = DeviceSetting(0, (root, top, *below))
+    assert setting.rate_kbps == rate_kbps
+    assert setting.other_bytes == (min(shares) if max(shares) == 57_000 else 0)
+    assert [setting.is_chosen_by_filters(queue) for queue in setting.queues] == [
+        False, False, False, True]
+
+
+def test_htbs_default_class_and_the_rate_of_a_class_with_others_below_are_read() -> None:
+    root = message("htb", 1 << 16, ROOT, options=attribute(2, struct.pack("=5I", 3, 10, 9, 0, 0)))
+    speed = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 625_000)  # 5 Mbit/s
+    parameters = attribute(1, 2 * speed + struct.pack("=5I", 100, 100, 0, 7, 0))
+    top = message("htb", 0x1FFFE, 1 << 16, True, parameters)
+    queues = parse_setting(0, root + top).queues
+    assert [queue.default_class for queue in queues] == [0x10009, 0]
+    assert queues[1].rate_kbps == 5000 and queues[1].also == ("with classes below",)
 
 
 # What stands above all --------------------------------------------------------------
