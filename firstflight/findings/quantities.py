@@ -44,7 +44,7 @@ _OTHERS: tuple[Quantity, ...] = (
              label="document of a page"),
     Quantity("named_by", "the number of an object", "", 0, 1000, whole=True),
     Quantity("at_byte", "a place in an object", "bytes", 0, 50_000_000, whole=True),
-    Quantity("host", "the number of a host", "", 0, 63, whole=True),
+    Quantity("host", "the number of a host", "", 0, 255, whole=True),
     Quantity("clients", "a number of client hosts", "", 1, 250, whole=True),
     Quantity("servers", "a number of server hosts", "", 1, 250, whole=True),
     Quantity("duration_s", "a run", "s", 0.1, 86_400),

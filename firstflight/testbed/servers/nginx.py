@@ -16,6 +16,9 @@ MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
+# Where connections run out nginx closes idle ones, which a browser would use again. A page may have
+# a connection for each of its objects.
+CONNECTIONS = 2048
 # How files are sent is as in Debian's nginx.conf.
 _CONFIGURATION = """\
 daemon off;
@@ -23,7 +26,7 @@ master_process off;
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log stderr warn;
-events {{ worker_connections 512; }}
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     sendfile on;
@@ -98,7 +101,7 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     secure += _PATIENT if settings.is_page else ""
     temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     return _CONFIGURATION.format(
-        folder=folder, temporary=temporary, address=settings.address, port=settings.port,
+        folder=folder, connections=CONNECTIONS, temporary=temporary, address=settings.address, port=settings.port,
         listen=" ssl http2" if settings.files else " http2" if settings.http == HTTP_2 else "",
         bodies=bodies, secure=secure)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from firstflight.base.files import PROJECT
 from firstflight.study.fetches.scenario.tls import TlsParameters
+from firstflight.study.page.objects import MOST_OBJECTS
 from firstflight.testbed.bench import Lacking, WorkerError
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.hosts.certificates import ChainFiles
@@ -275,6 +277,14 @@ def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
                                 Path("/f"),
                                 Path("/b"))
     assert "listen 10.0.0.2:8080;" in plain and "ssl" not in plain
+
+
+def test_nginx_keeps_a_connection_for_each_object_of_a_page() -> None:
+    """Where they run out it closes idle ones, which a browser would use again."""
+    requested = nginx.Settings.of_trial("10.0.0.2", 8080, None, None, "1.1", is_page=True)
+    text = nginx.configuration(requested, Path("/f"), Path("/b"))
+    (connections,) = re.findall(r"worker_connections (\d+);", text)
+    assert int(connections) > MOST_OBJECTS
 
 
 def test_where_nginx_is_missing_a_trial_is_skipped(monkeypatch: pytest.MonkeyPatch,
