@@ -19,6 +19,7 @@ NOT_MODIFIED = 304
 CONNECTION = "_connectionId"
 # Without a body, whatever a file says of its size (RFC 9110, 6.4.1 and 15.4.5).
 _EMPTY = (101, 204, NOT_MODIFIED)
+_MOST_HEAD = 4096  # bytes of headers; a Content-Length further away is of another response
 _PORTS = {"http": 80, "https": 443}
 _PLAIN = ("", "identity")  # codings of content that leave its size as it is
 # Names of a version: QUIC's first, as old Chrome wrote "http/2.0+quic/46". WebPageTest cuts
@@ -127,7 +128,8 @@ def _less_headers(entry: Entry, came: float) -> float:
     if came <= 0:
         return -1
     is_consistent = entry.is_coded or entry.size <= 0 or entry.declared == entry.size
-    return (entry.declared if is_consistent and 0 <= entry.declared <= came else
+    is_near = 0 <= entry.declared <= came <= entry.declared + _MOST_HEAD
+    return (entry.declared if is_consistent and is_near else
             max(0.0, came - max(0.0, entry.head)))
 
 

@@ -118,6 +118,9 @@ GZIP = {"content-encoding": "gzip"}
     ("chrome-har 1.3.1", {"bodySize": 3000, "headersSize": -1, "_transferSize": 3000,
                           "content": {"size": 3000}, "headers": {"content-length": "169"}},
      3000, "_transferSize"),
+    ("chrome-har 1.3.0", {"bodySize": 31_977, "headersSize": -1, "_transferSize": 31_977,
+                          "content": {"size": 120_318, "compression": 88_341},
+                          "headers": {"content-length": "169"}}, 31_977, "_transferSize"),
     ("Charles Proxy 4.6.3", {"bodySize": 616, "headersSize": 0, "content": {
         "size": 1256, "compression": 640}}, 616, "bodySize"),
     ("mitmproxy 11.0.2", {"bodySize": 2954, "content": {"size": 2954, "compression": 4224},
