@@ -409,9 +409,8 @@ def add_question(parser: Parser) -> None:
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
     add("--sample", type=sample, metavar="1/N|full",
-        help="1/N: measure only one in N of a scenario's networks, or of a population's clients,"
-             " evenly spread; full: measure the large sample of a scenario that draws its responses,"
-             " for narrower intervals")
+        help="1/N: measure only one in N of a scenario's networks, or of its population's clients;"
+             " full: measure the large sample of a population, for narrower intervals")
     add("--name", metavar="NAME", type=nonempty,
         help="the name of the folder of results and of the figures (default own)")
 

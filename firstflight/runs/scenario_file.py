@@ -64,7 +64,8 @@ class ScenarioFile:
     def sampled(self, one_in: int) -> ScenarioFile:
         """A scenario with one in `one_in` cells or clients; its kind reads the key one_in."""
         first, _, rest = self.text.partition("\n")
-        return ScenarioFile(self.name + sample_suffix(one_in), f"{first}\n\none_in = {one_in}\n{rest}",
+        text = f"{first}\n\none_in = {one_in}\n{rest}"
+        return ScenarioFile(self.name + sample_suffix(one_in), text,
                             {**self.raw, "one_in": one_in}, f"{self.where}, one in {one_in}")
 
     def head(self) -> Head:

@@ -101,7 +101,8 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     secure += _PATIENT if settings.is_page else ""
     temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     return _CONFIGURATION.format(
-        folder=folder, connections=CONNECTIONS, temporary=temporary, address=settings.address, port=settings.port,
+        folder=folder, connections=CONNECTIONS, temporary=temporary, address=settings.address,
+        port=settings.port,
         listen=" ssl http2" if settings.files else " http2" if settings.http == HTTP_2 else "",
         bodies=bodies, secure=secure)
 
