@@ -405,7 +405,7 @@ def add_question(parser: Parser) -> None:
         help="a TCP setting of both hosts that differs from a current distribution's, like"
              " net.ipv4.tcp_slow_start_after_idle=0; may be given several times (default none)")
     add("--repeat", type=positive_number, metavar="N",
-        help="measure every setting N times (default 1, and 100 where loss or jitter decides)")
+        help="measure a setting N times (default 1, 100 with loss or jitter, 20 if a queue drops)")
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
     add("--sample", type=sample, metavar="1/N|full",

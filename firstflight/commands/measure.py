@@ -113,7 +113,7 @@ def options_of(study: Study, arguments: argparse.Namespace, refining: Refining |
     is_small_question = arguments.own and len(study.trials) <= OWN_CAPTURES
     return MeasureOptions(
         results=arguments.results, seed=arguments.seed, fresh=arguments.fresh,
-        keep_captures=arguments.keep_captures or is_small_question,
+        keep_captures=arguments.keep_captures, keep_first_captures=is_small_question,
         facts={"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)},
         quiet=arguments.quiet, refining=refining, reasons=not arguments.no_reasons)
 

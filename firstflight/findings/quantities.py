@@ -82,6 +82,9 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("part", "a population", head="part"),
     Quantity("sample", "a member of a population", head="sample"),
     Quantity("what_if", "limits that are lifted", head="what if"),
+    Quantity("drawn_rtt_ms", "an RTT near the one requested", "ms", head="drawn RTT"),
+    Quantity("drawn_queue_packets", "a queue near the one requested", "packets",
+             head="drawn queue"),
     Quantity("variant", "a sender and queue", head="sender and queue"),
     Quantity("window", "an initial window", head="initial window"),
 )

@@ -98,6 +98,11 @@ class Overrides:
 NOTHING = Overrides({}, many=True)  # the scenario as it stands
 
 
+def is_drawn(trial: AnyTrial) -> bool:
+    """Whether a trial repeats another one with an RTT near the one requested."""
+    return getattr(trial, "drawn_rtt_ms", None) is not None
+
+
 @dataclass(frozen=True)
 class RunData:
     """A run as it was measured: what its report is built from.
@@ -173,6 +178,17 @@ class Kind(ABC):
         """Whether the trials that were measured are enough for the scenario's figures."""
         return set(trials) <= set(measured)
 
+    def repeats_with_drops(self, scenario: Any) -> int:
+        """How often a cell is measured in which one measurement is one draw; 0 for as any other."""
+        return 0
+
+    def with_draws(self, study: Study, measured: Sequence[Any], seed: int) -> Sequence[AnyTrial]:
+        """The study's trials, with those that cells get in which one measurement is one draw.
+
+        measured: the first record of each cell and window. seed: of the run.
+        """
+        return study.trials
+
     def what_if_trials(self, study: Study, records: Sequence[Any], what_ifs: Sequence[Any]
                        ) -> Sequence[AnyTrial]:
         """The trials that would show why windows differ; those measured already are among them.
@@ -193,7 +209,9 @@ class Kind(ABC):
         trials = tuple(self.expand(scenario, overrides, seed))
         whole = overrides.given.keys() <= {"sample"} or self.has_all_cells(
             self.expand(scenario, NOTHING, seed), trials)
-        return Study(self, scenario, trials, whole)
+        repeats = self.repeats_with_drops(scenario)
+        return Study(self, scenario, trials, whole,
+                     repeats and (overrides.repeat or repeats))
 
 
 @dataclass(frozen=True)
@@ -201,12 +219,15 @@ class Study:
     """One scenario, ready to be measured and rendered.
 
     trials: what to measure. whole: whether these are all the trials that the figures need.
+    repeat_with_drops: how often a cell is measured in which one measurement is one draw; 0 for no
+    more than trials has of it.
     """
 
     kind: Kind
     scenario: Any
     trials: Sequence[Any]
     whole: bool
+    repeat_with_drops: int = 0
 
     @property
     def head(self) -> Head:

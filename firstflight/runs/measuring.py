@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import (Callable, Collection, Hashable, Iterable, Iterator, Mapping,
                              Sequence)
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from firstflight.net.segments import capture_file
 from firstflight.parameters import default
 from firstflight.runs import earlier, runs
 from firstflight.runs.captured import choose_captured
-from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study
+from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study, is_drawn
 from firstflight.runs.results.records import Record
 from firstflight.runs.runs import Run
 from firstflight.testbed.messages import Job, ObservedTrial
@@ -180,8 +180,9 @@ class Refining:
 class MeasureOptions:
     """How to measure a study: where results go, which seed, and what is kept.
 
-    facts: further entries of run.json. quiet: no progress line. reasons: whether trials are added
-    that show why windows differ.
+    keep_captures: the packets of every trial. keep_first_captures: only of those that were not
+    added with a drawn RTT. facts: further entries of run.json. quiet: no progress line. reasons:
+    whether trials are added that show why windows differ.
     """
 
     results: Path
@@ -192,6 +193,7 @@ class MeasureOptions:
     quiet: bool = False
     refining: Refining | None = None
     reasons: bool = True
+    keep_first_captures: bool = False
 
 
 def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
@@ -214,6 +216,7 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         run.save()
         if requested.refining and not (run.resumed or requested.fresh):
             _take_earlier(run, study, requested, requested.refining)
+        study = _with_draws(run, study, measurer, requested)
         _measure_missing(run, study, measurer, requested)
         what_ifs = _measure_reasons(run, study, measurer, requested)
         run.order(study.trials, what_ifs)
@@ -264,6 +267,19 @@ def _take_facts(run: Run, taken: Mapping[Path, int]) -> None:
         run.facts["earlier_runs"] = {folder.name: count for folder, count in taken.items()}
 
 
+def _with_draws(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> Study:
+    """Measure the first trial of each cell and window; return the study with those that these need.
+
+    A run that was interrupted adds the same trials: they follow from the first ones alone.
+    """
+    if not (study.repeat_with_drops and measurer.exact):
+        return study
+    firsts = [trial for trial in study.trials if trial.repeat == 1]
+    _measure_missing(run, replace(study, trials=firsts), measurer, requested)
+    records = [record for record in run.records() if record.trial in {*firsts}]
+    return replace(study, trials=study.kind.with_draws(study, records, requested.seed))
+
+
 def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
                      ) -> list[AnyTrial]:
     """Measure the trials that show reasons, round after round; return all of them, in their order.
@@ -308,7 +324,10 @@ def _captured(study: Study, requested: MeasureOptions) -> set[str]:
     """The ids of the trials whose packets are kept."""
     if requested.keep_captures or study.kind.all_captures:
         return {trial.id for trial in study.trials}
-    return choose_captured(study.trials)
+    firsts = [trial for trial in study.trials if not is_drawn(trial)]
+    if requested.keep_first_captures:
+        return {trial.id for trial in firsts}
+    return choose_captured(firsts)
 
 
 def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
@@ -325,6 +344,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
             for judged in measurer.judged(study, missing, captured, run.work_folder):
                 save_trial_files(run.folder, judged)
                 file.append(judged.record)
+                run.measured.add(judged.record.trial)
                 if file.rows == 1 and not study.whole:
                     run.point_partial()
                 if time.monotonic() - sealed > SEAL_INTERVAL_S:

@@ -44,8 +44,8 @@ LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 class Run:
     """One run folder, locked by the process that measures into it.
 
-    facts: the content of run.json. kind: the class of its records. measured: the trials that had
-    records when it was opened.
+    facts: the content of run.json. kind: the class of its records. measured: the trials with a
+    record, without what-if trials that were added since it was opened.
     """
 
     folder: Path

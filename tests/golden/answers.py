@@ -78,6 +78,13 @@ def cell(initcwnd: int, *total_ms: float, queue_drops: int = 0, **requested: Any
     return CellSetting(records[0].trial, records)
 
 
+def drawn(one: CellSetting) -> CellSetting:
+    """The cell with other networks from its second repeat on."""
+    return replace(one, records=[replace(record, trial=replace(
+        record.trial, drawn_rtt_ms=None if record.trial.repeat == 1 else 100.5))
+        for record in one.records])
+
+
 def answered(*cells: CellSetting, is_question: bool = True) -> Answer:
     return answer.answer_of_cells(cells, changes(cells), is_question)
 
@@ -97,7 +104,10 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
         "faster for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 180.0, 181.0, 179.0)),
         "by chance": (cell(10, 200.0, 200.0, 200.0), cell(20, 150.0, 260.0, 190.0)),
         "slower for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 220.0, 221.0, 219.0)),
-        "one window": (cell(10, 200.0),), "nothing counts": ()}
+        "one window": (cell(10, 200.0),), "nothing counts": (),
+        "one window, drawn": (drawn(cell(10, 200.0, 215.0, 190.0)),),
+        "drawn, and by chance": (drawn(cell(10, 200.0, 205.0, 203.0)),
+                                 drawn(cell(20, 150.0, 260.0, 190.0)))}
     for name, cells in made.items():
         yield f"cells: {name}", _sentences(answered(*cells))
     # 100 ms at 1 Mbit/s are 8.3 packets.
@@ -357,6 +367,11 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
             "faster": two(page_ms=200.0, document_ms=100.0, queue_drops=4),
             "slower": two(page_ms=300.0), "no window changes it": two(page_ms=two()[0].page_ms),
             "a window that does not count": [two()[0], replace(two()[1], verdict=FAIL)],
+            "drawn, and faster": drawn_pages((300.0, 302.0, 301.0), (250.0, 251.0, 250.5),
+                                             (400.0, 150.0, 180.0)),
+            "drawn, and slower": drawn_pages((300.0, 302.0, 301.0), (350.0, 351.0, 350.5),
+                                             (400.0, 150.0, 180.0), (301.0, 303.0, 302.0)),
+            "drawn, and by chance": drawn_pages((300.0, 302.0, 301.0), (400.0, 150.0, 180.0)),
             "settings, earlier and later": settings(
                 (270.0, 270.0), (330.0, 330.0), (100.0, 500.0), (210.0, 210.0), (299.0, 301.0)),
             "settings, other windows": settings(*[(270.0,)] * 4, (150.0,), window=32),
@@ -366,6 +381,16 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
         yield f"page: {name}", [
             page_findings.sentence(those, page_analysis.labels(those, {})),
             *(note for each in those[:1] for note in page_findings.notes(each, ""))]
+
+
+def drawn_pages(*by_window: tuple[float, ...]) -> list[PageRecord]:
+    """Pages of one setting under windows of 3, 10, … segments, with the times of their repeats."""
+    one = stored_page.two()[0]
+    return [replace(one, page_ms=page_ms, trial=replace(
+        one.trial, initcwnd=window, repeat=repeat,
+        drawn_rtt_ms=None if repeat == 1 else one.trial.rtt_ms))
+        for window, times_ms in zip((3, 10, 25, 40), by_window)
+        for repeat, page_ms in enumerate(times_ms, 1)]
 
 
 # Traces -------------------------------------------------------------------------------

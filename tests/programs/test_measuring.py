@@ -116,6 +116,27 @@ def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: P
     assert {*map(tuple, found.values())} == {("3", "1", "2", "6", "7", "19", "20")}
 
 
+def test_an_interrupted_run_draws_the_networks_that_one_without_a_stop_draws(tmp_path: Path
+                                                                             ) -> None:
+    """They follow from the first trials alone, wherever it was stopped."""
+    def with_draws(requested: Study, records: Sequence[Record], seed: int) -> list[Trial]:
+        assert [record.trial.rtt_ms for record in records] == [3.0, 1.0] and seed == 5
+        return [*requested.trials[:2], *(Trial("small", rtt_ms, 1) for rtt_ms in (5.0, 6.0))]
+
+    requested = replace(study(3.0, 1.0, kind=changed(KIND, with_draws=with_draws)),
+                        repeat_with_drops=2)
+    for stopped_after in range(5):
+        options = MeasureOptions(tmp_path / str(stopped_after), 5, False, False, {}, quiet=True)
+        engine = Stopping(10)
+        engine.left = stopped_after
+        try:
+            run = measure(requested, OneMachine(engine), options)
+        except KeyboardInterrupt:
+            run = measure(requested, OneMachine(Engine(10)), options)
+        assert [trial["rtt_ms"] for trial in rows(run.folder)] == ["3", "1", "5", "6"]
+        assert len(list((run.folder / CAPTURES).iterdir())) == 4
+
+
 @pytest.mark.parametrize(("limit", "capture_bytes", "file"), [
     (1200, 10, "trials.csv"), (2000, 5000, ".pcap"), (100, 10, "run.json")])
 def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str, str]],

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from firstflight.base.stats import Estimate
+from firstflight.base.stats import Estimate, estimate
 from firstflight.base.words import format_interval, format_number, format_brief, format_range
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
+from firstflight.study.compare import VARIES_MS
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cell_tables import changes_table
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, change_between, where
@@ -21,6 +22,7 @@ from firstflight.study.fetches.figures.reasons import (WhatIfs, changes_to_expla
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
+from firstflight.study.scenario.draws import note_on_draws
 
 MOST_ROWS = 20  # in the table of comparisons
 MOST_FIGURES = 3
@@ -70,9 +72,9 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     """
     if all(cell.total_ms is None for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
-    notes = tuple(queue_hints(
-        [cell.requested for cell in cells],
-        [record for cell in cells for record in cell.records])) if is_question else ()
+    records = [record for cell in cells for record in cell.records]
+    hints = queue_hints([cell.requested for cell in cells], records) if is_question else []
+    notes = (*hints, *note_on_draws([record.trial for record in records]))
     of_kernels = kernel_changes(cells)
     if not changes and of_kernels:
         return Answer(kernel_answer(of_kernels), kernels_table(of_kernels, MOST_ROWS), notes)
@@ -94,8 +96,12 @@ def _single(cells: Sequence[CellSetting]) -> str:
     first = next((record for cell in cells for record in cell.counting), None)
     sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
             if len(cells) == 1 and first is not None and first.response_flights else "")
+    drawn_ms = [record.total_ms for record in cells[0].counting if record.total_ms is not None]
+    taken = format_range(times, "ms")
+    if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:
+        taken = f"{format_brief(times[0])}{_half(estimate(drawn_ms))} ms"
     return (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
-            f" {format_range(times, 'ms')}{sent}."
+            f" {taken}{sent}."
             " Only one window was measured: compare with others by"
             f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
 

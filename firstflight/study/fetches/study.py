@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from firstflight.base.errors import UsageError
+from firstflight.net.link import MANAGED
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
@@ -19,7 +20,7 @@ from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, cell_key
 from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.scenario import grammar
+from firstflight.study.scenario import draws, grammar
 from firstflight.testbed.messages import ObservedTrial
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
         single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
     if overrides.repeat is not None:
         single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
-        single["repeat_with_loss"] = None
+        single["repeat_with_loss"] = single["repeat_with_drops"] = None
     if scenario.users and (given or single):
         raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
     changed = replace(
@@ -116,6 +117,24 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
         raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
                          " --seed, and no list of RTTs, bandwidths, sizes or repeats")
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
+
+
+# In fewer flights BBR has not left STARTUP and DRAIN, before which it draws nothing.
+BBR_FLIGHTS = 5
+
+
+def is_one_draw(record: Record) -> bool:
+    """Whether another RTT in its cell, by microseconds, may give quite another time.
+
+    Cells with random losses or jitter have repeats of their own, and so have populations.
+    """
+    trial = record.trial
+    if trial.is_random or trial.part:
+        return False
+    draws_phase = (trial.congestion_control.startswith("bbr")
+                   and (record.response_round_trips or 0) > BBR_FLIGHTS)
+    return bool(trial.qdisc in MANAGED or record.queue_drops or record.uplink_queue_drops
+                or draws_phase)
 
 
 class FetchKind(Kind):
@@ -155,6 +174,13 @@ class FetchKind(Kind):
             return {(cell_key(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
 
         return settings_of(trials) <= settings_of(measured)
+
+    def repeats_with_drops(self, scenario: Scenario) -> int:
+        return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
+
+    def with_draws(self, study: Study, measured: Sequence[Record], seed: int) -> Sequence[Trial]:
+        sensitive = {cell_key(record.trial) for record in measured if is_one_draw(record)}
+        return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
 
     def what_if_trials(self, study: Study, records: Sequence[Record], what_ifs: Sequence[Record]
                        ) -> Sequence[Trial]:

@@ -15,7 +15,8 @@ from firstflight.study.scenario import writing
 # Comments after keys that are not parameters.
 _COMMENTS = {
     "client": ", ".join(CLIENTS), "repeat": "times that every setting is measured",
-    "repeat_with_loss": "the same, where loss or jitter decides"}
+    "repeat_with_loss": "the same, where loss or jitter decides",
+    "repeat_with_drops": "the same, where a queue drops packets"}
 
 
 def text(scenario: Scenario) -> str:

@@ -13,10 +13,11 @@ from firstflight.findings.quantities import quantity
 from firstflight.runs.measuring import trial_file_path, read_trial_file
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import varied
-from firstflight.study.compare import Row, difference, student_by_seed
+from firstflight.study.compare import VARIES_MS, Row, difference, student_by_seed
 from firstflight.study.kernel_changes import KernelChange
 from firstflight.study.page.record import FILE, ObjectTimes, PageRecord, read_file
 from firstflight.study.page.trial import HTTP_2, PageTrial
+from firstflight.study.scenario.draws import NOT_DRAWN
 from firstflight.study.scenario.kernels import KERNEL, pair_words
 
 SAME_MS = 0.05  # pages that differ by less take equally long
@@ -27,8 +28,8 @@ _DISTINCT = ("part", "page", "http", "connections", "queue_packets", "loss_perce
 
 
 def setting_of(trial: PageTrial) -> PageTrial:
-    """The trial without its window, repeat and seed, and without objects, which may be drawn."""
-    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects="")
+    """The trial without its window, repeat and seed, and without what is drawn."""
+    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects="", **NOT_DRAWN)
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,16 @@ class WindowTimes:
         return None if not values or None in values else sum(values) / len(values)
 
     @property
+    def varying(self) -> tuple[PageRecord, ...]:
+        """Its records; only the first one where nothing was drawn, and all are alike."""
+        times_ms = [record.page_ms or 0.0 for record in self.records]
+        varies = bool(times_ms) and max(times_ms) - min(times_ms) >= VARIES_MS
+        return self.records if varies else self.records[:1]
+
+    @property
     def page(self) -> Estimate:
         """The time of the whole page in ms."""
-        return estimate([record.page_ms or 0.0 for record in self.records])
+        return estimate([record.page_ms or 0.0 for record in self.varying])
 
     @property
     def idle_share(self) -> float:
@@ -77,10 +85,24 @@ class Setting:
         """
         return _saved(next(iter(self.windows.values())), self.windows[window])
 
+    def effect(self, window: int) -> int:
+        """1 where the page is there earlier than with the baseline, −1 where later, 0 for unsure.
+        """
+        saved = self.saved(window)
+        if saved is None or abs(saved.absolute.value) <= SAME_MS:
+            return 0
+        if saved.absolute.interval is not None:
+            return saved.absolute.sign
+        return 1 if saved.absolute.value > 0 else -1
+
     @property
     def fastest(self) -> WindowTimes:
-        """The window with the shortest time; the first one within SAME_MS of it."""
-        counting = self.counting
+        """The window with the shortest time; the first one within SAME_MS of it.
+
+        The baseline where no other window is earlier for sure.
+        """
+        first, *others = self.counting
+        counting = [first, *(times for times in others if self.effect(times.window) > 0)]
         least = min(times.page.value for times in counting)
         return next(times for times in counting if times.page.value <= least + SAME_MS)
 
@@ -100,9 +122,13 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
 
 def _saved(base: WindowTimes, other: WindowTimes) -> Difference | None:
     """The time of the page in one setting less that in another, over paired repeats."""
+    both = (base, other)
+    # With one window that varies, each of its pages has a pair.
+    varies = any(len(times.varying) > 1 for times in both)
     rows = [Row(None, side, record.trial.repeat, 1.0, record.page_ms)
-            for side, times in enumerate((base, other))
-            for record in times.records if record.page_ms is not None]
+            for side, times in enumerate(both)
+            for record in (times.records if varies else times.varying)
+            if record.page_ms is not None]
     try:
         return difference(rows, 0, 1, student_by_seed)
     except ValueError:

@@ -17,6 +17,7 @@ from firstflight.study.page.analysis import SAME_MS, Setting, WindowTimes
 from firstflight.study.page.record import ObjectTimes, PageRecord
 from firstflight.study.page.scenario import PageFigure, PageScenario
 from firstflight.study.page.trial import HTTP_2, PageTrial
+from firstflight.study.scenario.draws import note_on_draws
 
 MOST_NAMED = 4  # settings that one sentence names
 NAME = Column("", is_text=True)
@@ -156,8 +157,10 @@ def answer(scenario: PageScenario, run: RunData) -> Answer:
     _, network = context_of(scenario, [setting.trial for setting in settings])
     return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
                   times_table(settings, names).first(20),
-                  tuple(filter(None, (f"Measured with {network}." if network else "", *reasons,
-                                      scenario.head.note))))
+                  tuple(filter(None, (
+                      f"Measured with {network}." if network else "", *reasons,
+                      *note_on_draws([record.trial for record in run.records]),
+                      scenario.head.note))))
 
 
 def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
@@ -206,18 +209,24 @@ def _change(setting: Setting) -> str:
     if fastest is base:
         if unsure := _unsure(setting):
             return unsure
-        slower = join_words([f"{format_brief(times.page.value - base.page.value)} ms later with"
-                             f" {times.window}" for times in others])
+        unsure_of = [times for times in others if not setting.effect(times.window)
+                     and _half(setting, times.window)]
+        slower = join_words([_later(setting, times) for times in others
+                             if times not in unsure_of])
+        unsure = (f"; with {join_words([str(times.window) for times in unsure_of])} it does not"
+                  " differ significantly" if unsure_of else "")
         return (f"{base.window} segments are the fastest: the page is there after"
-                f" {format_brief(base.page.value)} ms, and {slower}")
+                f" {format_brief(base.page.value)} ms, and {slower}{unsure}")
     if unsure := _unsure(setting):
         return unsure
     saved = base.page.value - fastest.page.value
     document = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
-    which = "" if len(others) == 1 else ", the fastest of " + join_words(
+    half = _half(setting, fastest.window)
+    # Whether another window is faster is another comparison, with an interval of its own.
+    which = "" if len(others) == 1 or half else ", the fastest of " + join_words(
         [str(times.window) for times in setting.counting])
     return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
-            f" {format_brief(saved)} ms earlier, after {format_brief(fastest.page.value)}"
+            f" {format_brief(saved)}{half} ms earlier, after {format_brief(fastest.page.value)}"
             f" instead of {format_brief(base.page.value)} ms"
             f" ({format_brief(saved / base.page.value * 100)} %); its document"
             f" {_earlier(document)}")
@@ -238,6 +247,23 @@ def _unsure(setting: Setting) -> str:
             f" takes {format_brief(base.page.value)} ms: it is there {named}")
 
 
+def _half(setting: Setting, window: int) -> str:
+    """Half of the interval of what a window saves, such as " ± 3.2"; "" without one."""
+    saved = setting.saved(window)
+    if saved is None or saved.absolute.interval is None:
+        return ""
+    low, high = saved.absolute.interval
+    return f" ± {format_brief((high - low) / 2)}"
+
+
+def _later(setting: Setting, times: WindowTimes) -> str:
+    """How much later the page is there with a window that is no faster than the baseline."""
+    later_ms = times.page.value - setting.counting[0].page.value
+    if abs(later_ms) <= SAME_MS:
+        return f"at the same time with {times.window}"
+    return f"{format_brief(later_ms)}{_half(setting, times.window)} ms later with {times.window}"
+
+
 def _earlier(saved_ms: float) -> str:
     if abs(saved_ms) <= SAME_MS:
         return "at the same time"
@@ -246,6 +272,8 @@ def _earlier(saved_ms: float) -> str:
 
 def _short_change(setting: Setting) -> str:
     base, fastest = setting.counting[0], setting.fastest
+    if not any(abs(times.page.value - base.page.value) > SAME_MS for times in setting.counting):
+        return f"no window changes the page, which takes {format_brief(base.page.value)} ms"
     if unsure := _unsure(setting):
         return f"{unsure[0].lower()}{unsure[1:]}"
     if fastest is base:
@@ -253,7 +281,8 @@ def _short_change(setting: Setting) -> str:
         return (f"{base.window} segments are the fastest, {format_brief(base.page.value)} ms, and"
                 f" others take up to {format_brief(most)} ms more")
     saved = base.page.value - fastest.page.value
-    return (f"{fastest.window} instead of {base.window} segments save {format_brief(saved)} of"
+    return (f"{fastest.window} instead of {base.window} segments save"
+            f" {format_brief(saved)}{_half(setting, fastest.window)} of"
             f" {format_brief(base.page.value)} ms"
             f" ({format_brief(saved / base.page.value * 100)} %)")
 

@@ -66,7 +66,7 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
             earlier_request_bytes=requests[0] if place else 0, earlier_count=place or 1,
             clock_phase_ns=(connection.opened_ns - evidence.tick_ns) % MS,
             window_scale=exchange.syns[0].scale))
-        if prediction.peak_queue > trial.queue_packets:
+        if prediction.peak_queue > trial.path.down.queue_packets:
             return
         yield Predicted(loaded.number, (arrived_ns - connection.opened_ns) / MS,
                         prediction.started_ms + prediction.total_ms)

@@ -23,7 +23,7 @@ from firstflight.study.page.har import SavedPage
 from firstflight.study.page.scenario import (ONLY_HTTP_1, ListedObject, Page, PageFigure,
                                              PageScenario, PageSweep)
 from firstflight.study.page.trial import BUILTIN, HTTP_1, HTTP_2, NGINX
-from firstflight.study.scenario import writing
+from firstflight.study.scenario import draws, writing
 from firstflight.study.scenario.kernels import KERNEL
 
 _WHERE = "the page"  # in messages, in place of a file's name
@@ -36,7 +36,8 @@ OBJECT_BYTES = 15_000
 _COMMENTS = {
     **{known: FLAGS[known].flag_help for known in (
         "rtt_ms", "bandwidth_kbps", "initrwnd", *_LISTS)},
-    "connections": "to a host, over HTTP/1.1", "repeat": "where losses are drawn"}
+    "connections": "to a host, over HTTP/1.1", "repeat": "where losses are drawn",
+    "repeat_lossless": "elsewhere", "repeat_with_drops": "where a queue drops"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     values |= {known: given[known][0] for known in ("uplink_kbps", "server") if known in given}
     sweep = PageSweep(
         name="own", page_names=(content.name,), connections=page.connections,
-        repeat=requested.repeat or REPEAT_BY_CHANCE, **values)
+        repeat=requested.repeat or REPEAT_BY_CHANCE, repeat_lossless=requested.repeat or 1,
+        repeat_with_drops=requested.repeat or draws.REPEATS, **values)
     windows = sweep.initcwnd
     verb = "do" if len(windows) > 1 else "does"
     title = f"A page of {what}: {_windows(windows)}"

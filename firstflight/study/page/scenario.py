@@ -124,8 +124,10 @@ class PageSweep(grammar.Sweep[PageTrial]):
     """Pages on one network, in every combination of the lists. Its fields are those of PageTrial.
 
     uplink_kbps: None for the bandwidth to the client. spread_ms: parse times are longer by a draw
-    from 0 to this, from the seed of the repeat and the same under every window. contents: the
-    objects of page_names, set once the pages are read.
+    from 0 to this, from the seed of the repeat and the same under every window. repeat: where
+    losses or parse times are drawn; repeat_lossless: where nothing is. repeat_with_drops: in
+    settings whose first page shows that one measurement is one draw (study.scenario.draws); None:
+    no page is added. contents: the objects of page_names, set once the pages are read.
     """
 
     LISTS: ClassVar[tuple[str, ...]] = ("page_names", "queue", "loss_percent",
@@ -154,6 +156,8 @@ class PageSweep(grammar.Sweep[PageTrial]):
         schema.one_or_more(schema.number("module_parameter"), "parameters")))
     spread_ms: float = key(0.0, quantity="process_ms")
     repeat: int = 1
+    repeat_lossless: int = key(1, quantity="repeat")
+    repeat_with_drops: int | None = key(None, quantity="repeat")
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
 
     def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
@@ -179,8 +183,9 @@ class PageSweep(grammar.Sweep[PageTrial]):
         return sum(len(self.initcwnd) * self.repeats(cell) for cell in self.combinations())
 
     def repeats(self, cell: Mapping[str, Any]) -> int:
-        """How often a cell is measured: once where nothing is drawn at random."""
-        return self.repeat if cell["loss_percent"] or self.spread_ms else 1
+        """How often a cell is measured, before its first page is known."""
+        is_drawn = cell["loss_percent"] or self.spread_ms
+        return self.repeat if is_drawn else self.repeat_lossless
 
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
@@ -258,7 +263,7 @@ def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
         f'{scenario.name}: {flag} does not go with a scenario of kind "page"'),
         'a scenario of kind "page" takes one value')
     if overrides.repeat is not None:
-        values["repeat"] = overrides.repeat
+        values["repeat"] = values["repeat_lossless"] = overrides.repeat
     for name in _ONE:
         if isinstance(values.get(name), tuple):
             if len(values[name]) != 1:

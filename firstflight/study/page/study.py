@@ -12,9 +12,11 @@ from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study.page import verify
+from firstflight.study.page.analysis import setting_of
 from firstflight.study.page.record import PageRecord
 from firstflight.study.page.scenario import PageScenario, expand, read_scenario
 from firstflight.study.page.trial import PageTrial
+from firstflight.study.scenario import draws
 from firstflight.testbed.messages import ObservedTrial
 
 # Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
@@ -40,6 +42,15 @@ class PageKind(Kind):
         return report_of(study, run, findings.findings(study.scenario, run),
                          summary=findings.summary(run.records),
                          answer=findings.answer(study.scenario, run))
+
+    def repeats_with_drops(self, scenario: PageScenario) -> int:
+        return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
+
+    def with_draws(self, study: Study, measured: Sequence[PageRecord], seed: int
+                   ) -> Sequence[PageTrial]:
+        sensitive = {setting_of(record.trial) for record in measured
+                     if record.queue_drops and not record.trial.loss_percent}
+        return draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
 
     def guest_s(self, trial: PageTrial) -> float:
         return (GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)

@@ -23,9 +23,11 @@ class PageTrial:
 
     part: the sweep. page: the name of the page. objects: its objects as text (study.page.objects).
     http: the version of HTTP. connections: how many the client opens to a host, 1 over HTTP/2.
-    rtt_ms: without load. queue_packets: the drop-tail limit of either bottleneck. loss_percent:
-    random loss towards the client. repeat: the number of the repeat. seed: of the losses, the same
-    under every window. initcwnd, initrwnd: route metrics of server and client, in segments.
+    rtt_ms: without load. queue_packets: the drop-tail limit of either bottleneck. drawn_rtt_ms,
+    drawn_queue_packets: measured in place of these, in a setting that is repeated with others near
+    them (study.scenario.draws). loss_percent: random loss towards the client. repeat: the number of
+    the repeat. seed: of what is random, the same under every window. initcwnd, initrwnd: route
+    metrics of server and client, in segments.
     kernel, module_parameter: of the guest (study.scenario.kernels).
     """
 
@@ -48,6 +50,8 @@ class PageTrial:
     objects: str
     kernel: str = default("kernel")
     module_parameter: str = default("module_parameter")
+    drawn_rtt_ms: float | None = None
+    drawn_queue_packets: int | None = None
     PATTERNS: ClassVar[dict[str, str]] = {"objects": PATTERN}
 
     @property
@@ -56,11 +60,13 @@ class PageTrial:
         loss = f"-loss{format_lossless(self.loss_percent)}" if self.loss_percent else ""
         uplink = (f"-up{format_lossless(self.uplink_kbps)}"
                   if self.uplink_kbps != self.bandwidth_kbps else "")
+        drawn = (f"-drawn{format_lossless(self.drawn_rtt_ms)}" if self.drawn_rtt_ms is not None
+                 else "")
         return (f"{self.part}-{self.page}-rtt{format_lossless(self.rtt_ms)}"
                 f"-bw{format_lossless(self.bandwidth_kbps)}"
                 f"{uplink}-q{self.queue_packets}{loss}-http{self.http}-c{self.connections}"
                 f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}{kernel_tag(self)}"
-                f"-iw{self.initcwnd}-{self.repeat}")
+                f"-iw{self.initcwnd}-{self.repeat}{drawn}")
 
     @property
     def requested(self) -> tuple[PageObject, ...]:
@@ -96,7 +102,10 @@ class PageTrial:
     @property
     def path(self) -> Path:
         """The path that is installed and judged: half the RTT each way, losses to the client."""
-        path = Path.between(self.rtt_ms, self.bandwidth_kbps, self.uplink_kbps, self.queue_packets)
+        rtt_ms = self.rtt_ms if self.drawn_rtt_ms is None else self.drawn_rtt_ms
+        queue = (self.queue_packets if self.drawn_queue_packets is None
+                 else self.drawn_queue_packets)
+        path = Path.between(rtt_ms, self.bandwidth_kbps, self.uplink_kbps, queue)
         return replace(path, down=replace(path.down, loss_percent=self.loss_percent,
                                           seed=self.seed))
 

@@ -26,6 +26,7 @@ from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, Sweep
+from firstflight.study.scenario import draws
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # Debian's pycurl uses another TLS library than curl
 REPEAT_BY_CHANCE = 100  # fetches of each setting where chance decides
@@ -58,7 +59,8 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     sweep = Sweep(
         name="own", lists={known: values[known] for known in WITH_FLAGS if values[known]},
         initcwnd=windows, own_server=own.text if own else "", client=client,
-        repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE)
+        repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
+        repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check(_WHERE)
     check_count(sweep.count, f"trials of {_WHERE}", many=True)
     head = Head(_title(windows, varied), "a question by flags", name, _claim(values, varied), "",

@@ -213,8 +213,8 @@ def test_records_of_lossy_networks_are_paired_by_their_seed() -> None:
 
 
 @pytest.mark.parametrize(("changed", "exact"), [
-    ({}, True), ({"qdisc": "fq"}, True), ({"qdisc": "cake"}, False), ({"jitter_ms": 1.0}, False),
-    ({"loss_percent": 1.0}, False)])
+    ({}, True), ({"qdisc": "fq"}, True), ({"qdisc": "cake"}, False),
+    ({"qdisc": "fq_codel"}, False), ({"jitter_ms": 1.0}, False), ({"loss_percent": 1.0}, False)])
 def test_what_chance_decides_is_not_called_exact(changed: dict[str, Any], exact: bool) -> None:
     scenario, records = (stored_fetches.scenario("marrama2012"),
                          stored_fetches.stored("marrama2012"))

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 from firstflight.base import stats
 from firstflight.findings.difference import Difference
+from firstflight.runs.kinds import is_drawn
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import value_of
 from firstflight.study.compare import Row, difference, student_of_repeats
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.scenario.varied_parameters import setting_words
+from firstflight.study.scenario.draws import NOT_DRAWN
 
 
 def mean(records: Iterable[Record], column: str) -> float | None:
@@ -38,7 +40,7 @@ BASE, EXPERIMENT = 0, 1  # the two settings of a comparison, in the tables for s
 class CellSetting:
     """All records of one setting of network, window and client.
 
-    requested: the trial, without its repeat and seed.
+    requested: the trial, without its repeat, seed and what is drawn.
     """
 
     requested: Trial
@@ -49,14 +51,19 @@ class CellSetting:
         return [record for record in self.records if record.counts]
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether it was repeated with other RTTs and queues (study.scenario.draws)."""
+        return any(is_drawn(record.trial) for record in self.records)
+
+    @property
     def total_ms(self) -> float | None:
         """Mean over the records that count; None where none does."""
         return mean(self.counting, "total_ms")
 
 
 def without_repeat(trial: Trial) -> Trial:
-    """The trial with repeat 1 and seed 0, the same for all repeats of a setting."""
-    return replace(trial, repeat=1, seed=0)
+    """The trial with repeat 1 and nothing drawn, the same for all repeats of a setting."""
+    return replace(trial, repeat=1, seed=0, **NOT_DRAWN)
 
 
 def settings(records: Iterable[Record]) -> list[CellSetting]:

@@ -32,6 +32,7 @@ from firstflight.study.fetches.scenario.what_if import BY_TAG, Limit, limits_of,
 
 EXPLAINED_SHARE = 0.8  # of a harm, at least, is gone without the limit that causes it
 HARMFUL = tuple(BY_TAG[tag] for tag in ("queue", "loss", "jitter", "pacing"))
+QUEUE = BY_TAG["queue"]
 # Limits that a user can raise, to save more than the larger window saves already.
 RAISABLE = tuple(BY_TAG[tag] for tag in ("receive-window", "send-buffer"))
 MOST_TRIALS = 40  # measured for the reasons of one answer
@@ -70,6 +71,13 @@ def tolerance_ms(change: WindowChange) -> float:
     interval = change.saved.absolute.interval
     half_ms = (interval[1] - interval[0]) / 2 if interval is not None else 0.0
     return max(half_ms, SAME_PART * change.saved.base.value)
+
+
+def may_be_chance(change: WindowChange) -> bool:
+    """Whether what is drawn hides what the window does: its interval is wide, and holds zero."""
+    interval = change.saved.absolute.interval
+    return (interval is not None and interval[0] <= 0 <= interval[1]
+            and interval[1] - interval[0] > 2 * SAME_PART * change.saved.base.value)
 
 
 def sign(change: WindowChange) -> int:
@@ -127,12 +135,15 @@ def _trials(change: WindowChange, limits: Limits) -> Iterator[Trial]:
         for _, record in zip(repeats, cell.records):
             trial = without(record.trial, limits)
             yield trial
-            if not trial.is_random:
+            # Without a limit of the queue nothing is dropped, and one trial is enough.
+            if not (trial.is_random or cell.is_drawn and QUEUE not in limits):
                 break
 
 
 def _limits_to_lift(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
     """The sets of limits to lift, those measured already included."""
+    if may_be_chance(change):
+        return []
     limits = limits_of(change.experiment.requested)
     alone = [(limit,) for limit in limits]
     if sign(change) == 0:
@@ -161,7 +172,12 @@ def _swapped(change: WindowChange) -> WindowChange:
 # Reasons -------------------------------------------------------------------------------
 
 def reasons(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
-    """Why the larger window changed the time, or did not; [] where it was not measured why."""
+    """Why the larger window changed the time, or did not.
+
+    [] where it was not measured why, and where there may be nothing to explain.
+    """
+    if may_be_chance(change):
+        return []
     if sign(change) == 0:
         return _why_unchanged(change, what_ifs)
     if sign(change) > 0 and is_round_trips(change):

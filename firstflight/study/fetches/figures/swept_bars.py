@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference, Excluded
+from firstflight.net.link import MANAGED
 from firstflight.runs.results.records import PASS
 from firstflight.study.compare import Row, Rows, difference, resampled_in_cells
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
 from firstflight.study.fetches.figures.bar_cells import (ByCell, by_cell, published_bars, sign_of,
                                                        weighted_cells)
 from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import CellKey, Value
 from firstflight.study.fetches.verify import notes
@@ -120,25 +120,19 @@ def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
 def rows_of(figure: Figure, cells: ByCell, cell: CellKey, weight: float,
             windows: tuple[int, int]) -> CellRows:
     """One cell under two windows, which may be the same."""
-    excluded, sides = Excluded(), []
+    excluded, sides, is_drawn = Excluded(), [], False
     for initcwnd in dict.fromkeys(windows):
-        values, without = counting(cells[cell, initcwnd], figure.metric)
+        records = cells[cell, initcwnd]
+        is_drawn |= any(record.trial.drawn_rtt_ms is not None for record in records)
+        values, without = counting(records, figure.metric)
         excluded += without
         sides.append([Row(cell, initcwnd, unit, weight, value) for unit, value in values])
     rows = [row for side in sides for row in side]
     if not all(sides):
         excluded += Excluded(unpaired=len(rows))
         rows = []
-    return CellRows(weight, rows, excluded, lossless=repeats(cell))
-
-
-def repeats(network: PathParameters) -> bool:
-    """Whether a second measurement on a network gives the same times, to the microsecond.
-
-    It does not under cake, which drops at random for a while after its queue was full (BLUE,
-    cobalt_should_drop in net/sched/sch_cake.c); its random numbers cannot be seeded.
-    """
-    return not network.is_random and network.qdisc != "cake"
+    is_chance = cell.is_random or cell.qdisc in MANAGED or is_drawn
+    return CellRows(weight, rows, excluded, lossless=not is_chance)
 
 
 def counting(records: Iterable[Record],

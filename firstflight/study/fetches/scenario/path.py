@@ -29,6 +29,8 @@ class PathParameters:
     jitter_ms: standard deviation of the delay towards the client, normally distributed; packets
         overtake each other.
     seed: of the trial's random numbers.
+    drawn_rtt_ms, drawn_queue_packets: measured in place of rtt_ms and queue_packets, in a cell that
+        is repeated with others near these (study.scenario.draws).
 
     How published set-ups differ:
 
@@ -51,6 +53,8 @@ class PathParameters:
     integer_kbps: float = default("integer_kbps")
     arp_ms: int = default("arp_ms")
     seed: int = 0
+    drawn_rtt_ms: float | None = None
+    drawn_queue_packets: int | None = None
 
     @property
     def network(self) -> tuple[Any, ...]:
@@ -64,13 +68,20 @@ class PathParameters:
         Half of the RTT is on each way; losses and jitter are towards the client; HTB shapes both
         ways.
         """
+        queue = (self.queue_packets if self.drawn_queue_packets is None
+                 else self.drawn_queue_packets)
         return Path(
-            Link(self.rtt_ms / 2, self.down_kbps, self.queue_packets,
+            Link(self.measured_rtt_ms / 2, self.down_kbps, queue,
                  loss_percent=self.loss_percent, loss_burst=self.loss_burst,
                  jitter_ms=self.jitter_ms, seed=self.seed, qdisc=self.qdisc,
                  htb_burst_bytes=self.htb_burst_bytes),
-            Link(self.rtt_ms / 2, self.up_kbps, self.queue_packets,
+            Link(self.measured_rtt_ms / 2, self.up_kbps, queue,
                  htb_burst_bytes=self.htb_burst_bytes))
+
+    @property
+    def measured_rtt_ms(self) -> float:
+        """The RTT of the path: the one drawn, where one was."""
+        return self.rtt_ms if self.drawn_rtt_ms is None else self.drawn_rtt_ms
 
     @property
     def down_kbps(self) -> float:

@@ -23,6 +23,7 @@ from firstflight.study.fetches.scenario.server import (BUILTIN, HERE, HTTP_1, NE
                                                        OwnServer, parsed)
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import grammar
+from firstflight.study.scenario.draws import NOT_DRAWN
 from firstflight.study.scenario.kernels import KERNEL
 from firstflight.study.scenario.seeds import netem_seed
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
@@ -68,7 +69,9 @@ class Sweep(grammar.Sweep[Trial]):
     pairs: of (rtt_ms, bandwidth_kbps), instead of every RTT with every bandwidth; chains: of
         (signature, intermediates, chain_bytes), and kernels: of (kernel, module_parameter),
         instead of every combination.
-    repeat_with_loss: replaces repeat in cells that chance affects.
+    repeat_with_loss: replaces repeat in cells that chance affects. repeat_with_drops: replaces it
+        in cells whose first trial shows that one measurement is one draw (study.scenario.draws);
+        None: no further trial is added.
     """
 
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN,
@@ -83,6 +86,7 @@ class Sweep(grammar.Sweep[Trial]):
     client: Client
     repeat: int
     repeat_with_loss: int | None = key(None, quantity="repeat")
+    repeat_with_drops: int | None = key(None, quantity="repeat")
 
     def __post_init__(self) -> None:
         given = {**_DEFAULTS, **self.lists}
@@ -279,7 +283,7 @@ class Template(Sweep):
 def cell_key(trial: Trial) -> CellKey:
     """The trial without its window, client, own server, repeat, seed and weight."""
     return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0,
-                   weight=1.0)
+                   weight=1.0, **NOT_DRAWN)
 
 
 def bucket_value(by: str, cell: Any) -> Value:

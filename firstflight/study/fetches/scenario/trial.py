@@ -69,6 +69,8 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         """The trial's name in files and messages; unique within a run."""
         if self.part:
             return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
+        drawn = (f"-drawn{format_lossless(self.drawn_rtt_ms)}" if self.drawn_rtt_ms is not None
+                 else "")
         seed = f"-seed{self.seed}" if self.is_random else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         system = f"-{self.system}" if self.system != HERE else ""
@@ -81,7 +83,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
                 f"-iw{self.initcwnd}-rw{self.initrwnd}{self._tagged(TCP)}"
                 f"-{self.congestion_control}-{self.client}{earlier}{self._tagged(RESPONSE)}"
                 f"{self._tagged(TLS)}{self._tagged(SERVER)}{system}"
-                f"-{self.response_bytes}B{stages}-{self.repeat}"
+                f"-{self.response_bytes}B{stages}-{self.repeat}{drawn}"
                 f"{'-without-' if self.what_if else ''}{self.what_if}")
 
     def _tagged(self, subject: str) -> str:

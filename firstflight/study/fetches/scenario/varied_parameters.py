@@ -16,12 +16,14 @@ from firstflight.parameters import PARAMETERS
 from firstflight.runs.results.records import requested_fields
 from firstflight.study.fetches.scenario.sweep import Sweep
 from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.scenario.draws import NOT_DRAWN
 
 Requested = tuple[Column, Callable[[Trial], Cell]]
 
 REQUESTED = "requested"  # a heading
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
-_NEVER = ("scenario", "seed", "own_server", "key_rtt_ms", "key_bandwidth_kbps", "weight")
+_NEVER = ("scenario", "seed", *NOT_DRAWN, "own_server", "key_rtt_ms", "key_bandwidth_kbps",
+          "weight")
 _FIRST = ("part", "sample")
 _FIELDS = sorted((field for field in requested_fields(Trial) if field.name not in _NEVER),
                  key=lambda field: field.name not in _FIRST)

@@ -62,6 +62,7 @@ def _faster(trial: Trial) -> Trial:
 def _endless_queue(trial: Trial) -> Trial:
     """The trial with a fifo that never drops; fq_codel and cake drop before they are full."""
     return replace(trial, queue_packets=int(QUANTITIES["queue_packets"].highest), queue_from="",
+                   drawn_queue_packets=None,
                    qdisc="fifo" if trial.qdisc in MANAGED else trial.qdisc)
 
 

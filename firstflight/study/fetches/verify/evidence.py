@@ -180,7 +180,7 @@ class Evidence(Observed):
         """
         retransmitted = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
         return (self.trial.loss_percent > 0 or not self._is_followed
-                or self.prediction.peak_queue + retransmitted > self.trial.queue_packets)
+                or self.prediction.peak_queue + retransmitted > self.trial.path.down.queue_packets)
 
     @property
     def judged_by(self) -> str:

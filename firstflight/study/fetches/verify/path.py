@@ -58,7 +58,7 @@ def is_estimated(evidence: Evidence) -> bool:
 
 
 def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Comparison]:
-    requested = evidence.trial.rtt_ms
+    requested = evidence.trial.measured_rtt_ms
     if observed_ms is not None and is_estimated(evidence):
         yield Comparison(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
                          f"{observed_ms:.3f} ms", f"{requested:g} ms")

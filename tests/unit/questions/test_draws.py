@@ -1,0 +1,169 @@
+"""Cells in which one measurement is one draw: what is repeated, how, and what the answer says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import PASS
+from firstflight.study.fetches import study as fetches
+from firstflight.study.fetches.answer import answer_of_cells
+from firstflight.study.fetches.figures.cells import changes, settings
+from firstflight.study.fetches.figures.reasons import WhatIfs, reasons, what_if_trials
+from firstflight.study.fetches.record import Record
+from firstflight.study.page import analysis, question as pages, study as page_study
+from firstflight.study.page.record import PageRecord
+from firstflight.study.questions import question
+from firstflight.study.scenario import draws
+
+ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,),
+                         "response_bytes": (150_000,), "initcwnd": (10, 40), "queue": ("20",)}
+
+
+def studied(repeat: int | None = None, **lists: Any) -> Any:
+    made = question.scenario("own", Overrides({**ASKED, **lists}, repeat=repeat))
+    return fetches.KIND.study_of(made)
+
+
+def first_records(study: Any, **columns: Any) -> list[Record]:
+    return [Record(trial, True, total_ms=500.0, verdict=PASS, **columns) for trial in study.trials
+            if trial.repeat == 1]
+
+
+@pytest.mark.parametrize(("lists", "columns", "number"), [
+    ({}, {"queue_drops": 0}, 1),
+    ({}, {"queue_drops": 1}, draws.REPEATS),
+    ({}, {"uplink_queue_drops": 1}, draws.REPEATS),
+    ({"qdisc": ("cake",)}, {}, draws.REPEATS), ({"qdisc": ("fq_codel",)}, {}, draws.REPEATS),
+    ({"congestion_control": ("bbr",)}, {"response_round_trips": 9}, draws.REPEATS),
+    ({"congestion_control": ("bbr",)}, {"response_round_trips": 4}, 1),
+    ({"congestion_control": ("cubic",)}, {"response_round_trips": 9}, 1)])
+def test_a_cell_in_which_one_measurement_is_one_draw_is_repeated(
+        lists: dict[str, Any], columns: dict[str, Any], number: int) -> None:
+    study = studied(**lists)
+    trials = fetches.KIND.with_draws(study, first_records(study, **columns), seed=1)
+    assert len(trials) == 2 * number
+    assert trials[:2] == list(study.trials)  # the network that was requested is one of them
+
+
+def test_what_has_repeats_of_its_own_gets_no_others() -> None:
+    study = studied(loss_percent=(1.0,), repeat=3)
+    assert list(fetches.KIND.with_draws(
+        study, first_records(study, queue_drops=4), seed=1)) == list(study.trials)
+    assert fetches.is_one_draw(first_records(studied(), queue_drops=4)[0])
+    assert not fetches.is_one_draw(replace(first_records(studied(), queue_drops=4)[0], trial=replace(
+        studied().trials[0], part="users")))
+
+
+def test_all_windows_have_the_same_draws_and_each_repeat_its_own() -> None:
+    study = studied()
+    added = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=7)[2:]
+    networks = [(trial.drawn_rtt_ms, trial.drawn_queue_packets, trial.seed) for trial in added]
+    assert networks[::2] == networks[1::2] and len(set(networks)) == draws.REPEATS - 1
+    assert all(abs(rtt_ms - 50) <= 1 and abs(queue - 20) <= 1 for rtt_ms, queue, _ in networks)
+    assert {queue for _, queue, _ in networks} == {19, 20, 21}
+    assert {trial.path.rtt_ms for trial in added} == {rtt_ms for rtt_ms, _, _ in networks}
+    assert {trial.path.down.queue_packets for trial in added} == {19, 20, 21}
+    assert len({trial.id for trial in (*study.trials, *added)}) == 2 * draws.REPEATS
+    again = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=8)[2:]
+    assert {trial.drawn_rtt_ms for trial in again}.isdisjoint(rtt_ms for rtt_ms, _, _ in networks)
+
+
+@pytest.mark.parametrize("queue_packets", [1, 2, 1000, 100_000])
+def test_a_drawn_queue_is_near_the_one_requested_and_holds_a_packet(queue_packets: int) -> None:
+    most = max(1, round(0.02 * queue_packets))
+    found = {draws.drawn(50, queue_packets, seed)["drawn_queue_packets"] for seed in range(200)}
+    assert min(found) >= max(1, queue_packets - most) and max(found) <= queue_packets + most
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize(("drops", "drawn"), [(0, 0), (1, 4)])
+def test_a_number_of_repeats_means_that_number(drops: int, drawn: int) -> None:
+    study = studied(repeat=5)
+    trials = fetches.KIND.with_draws(study, first_records(study, queue_drops=drops), seed=1)
+    assert len(trials) == 10
+    assert sum(trial.drawn_rtt_ms is not None for trial in trials) == 2 * drawn
+
+
+@pytest.mark.parametrize(("repeat", "drops", "number"), [
+    (None, 0, 1), (None, 1, draws.REPEATS), (3, 0, 3), (3, 1, 3), (1, 1, 1)])
+def test_pages_are_repeated_as_fetches_are(repeat: int | None, drops: int, number: int) -> None:
+    made = pages.scenario("own", pages.RequestedPage(None, 18), Overrides(
+        {"rtt_ms": (150.0,), "bandwidth_kbps": (3000.0,), "initcwnd": (4, 10)}, repeat=repeat))
+    study = page_study.KIND.study_of(made)
+    records = [PageRecord(trial, True, page_ms=900.0, queue_drops=drops, verdict=PASS)
+               for trial in study.trials if trial.repeat == 1]
+    trials = page_study.KIND.with_draws(study, records, seed=1)
+    assert len(trials) == 2 * number
+    drawn = [trial for trial in trials if trial.drawn_rtt_ms is not None]
+    assert len(drawn) == (2 * (number - 1) if drops else 0)
+    assert all(trial.path.rtt_ms == trial.drawn_rtt_ms for trial in drawn)
+
+
+# What is said of them ------------------------------------------------------------------
+
+def drawn_records(slower_ms: list[float]) -> list[Record]:
+    """Records of 10 segments, which take 500 ms, and of 40, which take so much longer."""
+    study = studied(repeat=len(slower_ms))
+    trials = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=1)
+    return [Record(trial, True, verdict=PASS, queue_drops=1, total_ms=500.0 + (
+        slower_ms[trial.repeat - 1] if trial.initcwnd == 40 else 0.0)) for trial in trials]
+
+
+def test_an_effect_that_its_draws_do_not_share_has_no_sign_and_no_reason() -> None:
+    records = drawn_records([300.0, -280.0, 310.0, -330.0])
+    cells = settings(records)
+    (change,) = changes(cells)
+    assert change.effect == 0
+    assert reasons(change, WhatIfs()) == [] and what_if_trials([change], WhatIfs()) == []
+    assert len(answer_of_cells(cells, [change], is_question=True).notes) == 1
+    assert draws.note_on_draws([record.trial for record in records if record.trial.repeat == 1]
+                               ) == []
+
+
+def test_an_effect_that_all_draws_share_has_an_interval() -> None:
+    (change,) = changes(settings(drawn_records([300.0, 280.0, 310.0, 330.0])))
+    assert change.effect == -1 and change.saved.absolute.interval is not None
+
+
+def test_a_what_if_trial_has_the_draws_where_the_queue_still_decides() -> None:
+    (change,) = changes(settings(drawn_records([0.0, 1.0, 2.0, 3.0])))
+    tried: dict[bool, set[float | None]] = {True: set(), False: set()}
+    for trial in what_if_trials([change], WhatIfs()):
+        tried["queue" in trial.what_if.split("_")].add(trial.drawn_rtt_ms)
+    assert tried[True] == {None} and len(tried[False]) == 4
+
+
+def page_settings(*page_ms: list[float]) -> list[analysis.Setting]:
+    """One setting under 4, 10, … segments, with these times of its pages."""
+    made = pages.scenario("own", pages.RequestedPage(None, 18), Overrides(
+        {"rtt_ms": (150.0,), "bandwidth_kbps": (3000.0,),
+         "initcwnd": (4, 10, 25)[:len(page_ms)]}, repeat=len(page_ms[0])))
+    study = page_study.KIND.study_of(made)
+    times = dict(zip((4, 10, 25), page_ms))
+    records = [PageRecord(trial, True, page_ms=times[trial.initcwnd][trial.repeat - 1],
+                          document_ms=300.0, queue_drops=1, verdict=PASS)
+               for trial in study.trials]
+    return analysis.settings(records)
+
+
+def test_a_page_has_no_faster_window_where_its_draws_differ() -> None:
+    (setting,) = page_settings([900.0, 905.0, 910.0, 895.0], [1700.0, 300.0, 1400.0, 200.0])
+    assert setting.fastest.window == 4 and setting.effect(10) == 0
+
+
+def test_a_page_names_the_fastest_of_those_that_are_faster_for_sure() -> None:
+    """The lowest mean may be chance."""
+    (setting,) = page_settings([900.0, 905.0, 910.0, 895.0], [850.0, 856.0, 861.0, 846.0],
+                               [1700.0, 300.0, 1100.0, 200.0])
+    assert setting.fastest.window == 10 and (setting.effect(10), setting.effect(25)) == (1, 0)
+
+
+def test_equal_pages_have_no_interval() -> None:
+    (setting,) = page_settings([900.0] * 3, [900.0] * 3)
+    assert setting.windows[4].page.interval is None
+    saved = setting.saved(10)
+    assert saved is not None and saved.absolute.interval is None
