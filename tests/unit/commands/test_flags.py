@@ -302,7 +302,7 @@ def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[dict[str
 
 def status_of(folder: Path, *flags: str) -> int:
     arguments = command.parsed([*flags, "--results", str(folder)], ["true"])
-    return repeated.run(arguments, ["true"], [], Path("kernel"), {})
+    return repeated.run(arguments, ["true"], Path("kernel"), {})
 
 
 def stored_in(folder: Path) -> dict[str, Any]:
