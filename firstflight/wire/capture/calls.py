@@ -48,8 +48,8 @@ class LinkCall:
 class CommandCall:
     """A command that the script gave to a host, or started itself.
 
-    words: without quotes. is_of_root: whether the script started it itself. is_missing: whether its
-    program was not there, which Mininet's popen tells nobody.
+    words: without quotes. is_of_root: whether the script started it itself, once there were links.
+    is_missing: whether its program was not there, which Mininet's popen tells nobody.
     """
 
     place: str
@@ -87,8 +87,9 @@ def read_calls(lines: Iterable[str], command: Sequence[str]) -> Calls:
                 ends = tuple(_end(end) for end in read["ends"])
                 links.append(LinkCall(place, _short(read["link"]), ends))
             elif "command" in read:
+                is_of_root = bool(links) and not read.get("node")
                 commands.append(CommandCall(
-                    place, _without_quotes(str(read["command"])), not read.get("node"),
+                    place, _without_quotes(str(read["command"])), is_of_root,
                     bool(read.get("is_missing"))))
     return Calls(links, commands)
 

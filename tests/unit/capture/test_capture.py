@@ -387,6 +387,28 @@ def test_a_command_has_the_scripts_line_that_gave_it() -> None:
         capture, calls=lines, command=["a.py"]).report.alarms[0]
 
 
+@pytest.mark.parametrize(("order", "is_told"), [
+    (("link", "root"), True), (("root", "link"), False), (("link", "root", "host"), False)])
+def test_a_value_that_the_script_writes_where_no_host_sees_it_is_told(
+        order: Sequence[str], is_told: bool) -> None:
+    """Before there are hosts it is what they begin with."""
+    lines = {"link": link_made(3, {"bw": "10"}), **{
+        node: json.dumps({"at": ["/x/a.py", 4], "node": "" if node == "root" else "h1",
+                          "command": "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"})
+        for node in ("root", "host")}}
+    alarms = of(made(HANDSHAKE), calls=[lines[each] for each in order], command=["a.py"]
+                ).report.alarms
+    assert is_told == any(alarm.startswith("line 4: echo reno > /proc/sys") for alarm in alarms)
+
+
+def test_a_program_that_popen_does_not_find_is_told() -> None:
+    lines = [json.dumps({"at": ["/x/a.py", 4], "node": "popen", "command": "iperf9 -s",
+                         "is_missing": is_missing}) for is_missing in (True, False)]
+    missing, there = (of(made(HANDSHAKE), calls=[line], command=["a.py"]).report.alarms
+                      for line in lines)
+    assert "line 4: popen: iperf9: no such program" in missing and missing[1:] == there
+
+
 def test_mininets_own_ethtool_is_no_alarm_and_a_scripts_is() -> None:
     said = "bash: line 1: ethtool: command not found\n"
     capture = with_commands(complaints=(said,), program="bash")
