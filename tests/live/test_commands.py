@@ -65,7 +65,7 @@ def test_starting_a_program_costs_a_millisecond(tmp_path: Path) -> None:
 
 def test_a_full_memory_is_told(tmp_path: Path) -> None:
     ended = Ended(tmp_path, "python3", "-c", "import time; a = b'x' * 130_000_000; time.sleep(3)",
-                  flags=("--memory", "160M"))
+                  flags=("--memory", "164M"))
     assert ended.status == 0 and "nearly all of the guest's memory was in use" in ended.err
 
 

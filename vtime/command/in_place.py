@@ -7,10 +7,10 @@ the distribution's Python writes down what is asked of Mininet (first_flight_cal
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 from pathlib import Path
 
-from vtime.command.first_flight_calls import FILE
 from vtime.mounts import bind, mount
 
 # Programs that a file of this folder replaces in the guest. The replaced program is in OWN, where
@@ -31,7 +31,7 @@ CGROUPS = {"cpu": {"cfs_period_us": "100000", "cfs_quota_us": "-1", "shares": "1
                    "rt_period_us": "1000000", "rt_runtime_us": "950000"},
            "cpuacct": {"usage": "0"}, "cpuset": {"cpus": "0", "mems": "0"}}
 PACKAGES = "/usr/lib/python3/dist-packages"  # of the distribution's Python
-CALLS = "first_flight_calls"
+CALLS, CALLS_FILE = "first_flight_calls", f"{OURS}/calls"  # a module, and what it writes
 
 
 def put_all(root: str) -> None:
@@ -47,9 +47,7 @@ def put_all(root: str) -> None:
         os.symlink("python3", f"{root}/usr/bin/python")
 
     if os.path.isdir(root + PACKAGES):
-        Path(f"{root}{PACKAGES}/{CALLS}.py").write_bytes((here / f"{CALLS}.py").read_bytes())
-        # Python runs such a line as it starts (its module site).
-        Path(f"{root}{PACKAGES}/{CALLS}.pth").write_text(f"import {CALLS}; {CALLS}.begin()\n")
+        _put_module(root + PACKAGES)
 
     _make_cgroups(f"{root}/sys/fs/cgroup")
 
@@ -66,6 +64,23 @@ def _put_program(root: str, place: str, name: str) -> None:
     ours = Path(root + place)
     ours.write_bytes((Path(__file__).parent / name).read_bytes())
     ours.chmod(0o755)
+
+
+def _put_module(packages: str) -> None:
+    """Have the distribution's Python import CALLS as it starts, with the bytecode that there is.
+
+    To compile it would take a command's first Python 700 kB.
+    """
+    source = Path(__file__).with_name(f"{CALLS}.py")
+    module = Path(f"{packages}/{CALLS}.py")
+    module.write_bytes(source.read_bytes())
+    os.utime(module, ns=(source.stat().st_mtime_ns,) * 2)  # of which the bytecode knows
+    bytecode = Path(importlib.util.cache_from_source(str(source)))
+    with contextlib.suppress(OSError):
+        os.makedirs(f"{packages}/__pycache__", exist_ok=True)
+        Path(f"{packages}/__pycache__/{bytecode.name}").write_bytes(bytecode.read_bytes())
+    # Python runs such a line as it starts (its module site).
+    Path(f"{packages}/{CALLS}.pth").write_text(f"import {CALLS}; {CALLS}.begin()\n")
 
 
 def _make_cgroups(tree: str) -> None:
@@ -86,6 +101,6 @@ def notes() -> list[str]:
 
 def calls() -> bytes:
     """The lines about what was asked of Mininet; b"" for none."""
-    with contextlib.suppress(OSError), open(FILE, "rb") as file:
+    with contextlib.suppress(OSError), open(CALLS_FILE, "rb") as file:
         return file.read(MOST_CALLS_BYTES)
     return b""

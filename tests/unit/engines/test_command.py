@@ -21,7 +21,7 @@ from firstflight.base.files import PROJECT
 from firstflight.commands.virtual.command import show_end
 from tests.running import run_program
 from vtime import Result, session, shared_folder
-from vtime.command import guest, in_place, inside
+from vtime.command import first_flight_calls, guest, in_place, inside
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
 from vtime.command.guest import CommandOutcome, CommandRequest, environment_of
@@ -246,6 +246,10 @@ def test_all_of_a_session_and_no_other_process_is_found(
             assert {state for _, state, _ in found} <= set("RSD") and leader.pid in own
         finally:
             os.killpg(leader.pid, signal.SIGKILL)
+
+
+def test_calls_of_mininet_are_read_where_they_are_written() -> None:
+    assert first_flight_calls.FILE == in_place.CALLS_FILE
 
 
 # Programs in the place of others -----------------------------------------------------
