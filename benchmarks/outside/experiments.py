@@ -55,6 +55,8 @@ reproductions of the paper stand [at the end](#two-reproductions-by-their-author
   takes it for microseconds.
 - ***tso***: `tcp_tso_rtt_log` is 0 in each host, as before Linux 5.18. Since then Linux builds
   packets of more segments where the round trip is very short, as a delay in µs is.
+- ***tracing***: `/sys/kernel/tracing` in place of `/sys/kernel/debug/tracing`: the guest has no
+  debugfs.
 - **2to3**: Python 2 becomes Python 3.
 
 """
