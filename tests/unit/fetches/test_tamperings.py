@@ -68,6 +68,7 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
      "server's socket"),
     (BBR, "no Nagle's algorithm where it is requested", requested(nagle="on"), "server's socket"),
     (LOSSY, "another MSS of its socket", said("server", mss=1012), "server's socket"),
+    ("half_window", "an MSS above half the window", said("server", mss=1448), "server's socket"),
     (CUBIC, "SO_SNDBUF of another size", lambda trial: trial.requested(
         send_buffer_bytes=30_000).said("server", fixed_send_buffer=True, send_buffer_bytes=50_000),
      "server's socket"),

@@ -13,7 +13,7 @@ from firstflight.base.comparison import Comparison
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.buffers import buffer_per_segment
 from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
-                                     OPTION_TIMESTAMP, TIMESTAMP_BYTES, tcp_options)
+                                     OPTION_TIMESTAMP, SYN, TIMESTAMP_BYTES, tcp_options)
 from firstflight.net.segments import Segment
 from firstflight.runs.results.checks import Check
 from firstflight.study.fetches.record import Record
@@ -32,6 +32,7 @@ _BBR_BUFFERS = 3  # bbr_sndbuf_expand
 LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
 _LEAST_BUFFER_BYTES = 20_000
 _LEAST_JUDGED_SEGMENTS = 12
+_USUAL_MSS = 536  # TCP_MSS_DEFAULT
 
 
 class _Offer(NamedTuple):
@@ -124,7 +125,8 @@ def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
         nagle = "on" if report["has_nagle"] else "off"
         yield Comparison(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
     if mss := report.get("mss"):
-        yield Comparison(mss == _mss(evidence), f"an MSS of {mss} bytes", f"{_mss(evidence)}")
+        first_mss = _first_mss(evidence)
+        yield Comparison(mss == first_mss, f"an MSS of {mss} bytes", f"{first_mss}")
     if "is_pacing_limited" in report:
         yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
     rtts_us = server_rtt_us(evidence.wire)
@@ -159,6 +161,22 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
 def _mss(evidence: Evidence) -> int:
     """The data in a full segment; without time stamps there is room for more."""
     return evidence.trial.mss + (0 if _is_on(evidence, "timestamps", "1", "2") else TIMESTAMP_BYTES)
+
+
+def _first_mss(evidence: Evidence) -> int:
+    """The MSS of the server's socket before it sends: half of the window at most that was offered.
+
+    A small window counts whole (tcp_bound_to_half_wnd).
+    """
+    wire, sent = evidence.wire, False
+    scale = next((segment.scale for segment in wire.syns), 0)
+    offered = 0
+    for segment in wire.at_server:
+        sent = sent or segment.to_client and segment.payload_bytes > 0
+        if not (sent or segment.to_client or segment.flags & SYN):
+            offered = max(offered, segment.window << scale)
+    most = offered // 2 if offered > _USUAL_MSS else offered
+    return min(_mss(evidence), most or _mss(evidence))
 
 
 def has_window(evidence: Evidence) -> bool:
