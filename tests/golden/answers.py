@@ -107,7 +107,8 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
         "one window": (cell(10, 200.0),), "nothing counts": (),
         "one window, drawn": (drawn(cell(10, 200.0, 215.0, 190.0)),),
         "drawn, and by chance": (drawn(cell(10, 200.0, 205.0, 203.0)),
-                                 drawn(cell(20, 150.0, 260.0, 190.0)))}
+                                 drawn(cell(20, 150.0, 260.0, 190.0))),
+        "one of two windows counts": (cell(2, 200.0), replace(cell(199, 1.0), records=[]))}
     for name, cells in made.items():
         yield f"cells: {name}", _sentences(answered(*cells))
     # 100 ms at 1 Mbit/s are 8.3 packets.

@@ -92,7 +92,8 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
 def _single(cells: Sequence[CellSetting]) -> str:
     """The answer of a run with a single window, where nothing is compared."""
     times = [cell.total_ms for cell in cells if cell.total_ms is not None]
-    windows = sorted({cell.requested.initcwnd for cell in cells})
+    windows = sorted({cell.requested.initcwnd for cell in cells if cell.total_ms is not None})
+    failed = sorted({cell.requested.initcwnd for cell in cells} - {*windows})
     first = next((record for cell in cells for record in cell.counting), None)
     sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
             if len(cells) == 1 and first is not None and first.response_flights else "")
@@ -100,9 +101,12 @@ def _single(cells: Sequence[CellSetting]) -> str:
     taken = format_range(times, "ms")
     if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:
         taken = f"{format_brief(times[0])}{_half(estimate(drawn_ms))} ms"
-    return (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
-            f" {taken}{sent}."
-            " Only one window was measured: compare with others by"
+    text = (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
+            f" {taken}{sent}.")
+    if failed:
+        return (f"{text} No transfer with {', '.join(map(str, failed))} counts, so nothing is"
+                " compared.")
+    return (f"{text} Only one window was measured: compare with others by"
             f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
 
 

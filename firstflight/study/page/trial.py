@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from firstflight.base.words import format_lossless
 from firstflight.net.link import Path
+from firstflight.net.timeouts import longest_s
 from firstflight.parameters import default
 from firstflight.study.page.objects import PATTERN, PageObject, parse
 from firstflight.study.scenario.kernels import add_kernel, kernel_tag
@@ -97,7 +98,8 @@ class PageTrial:
         waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
         rounds = 40 + 4 * len(self.requested)
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
-        return 600 + rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
+        return (rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
+                + longest_s(self.size_bytes, self.rtt_ms))
 
     @property
     def path(self) -> Path:

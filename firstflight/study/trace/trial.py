@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from firstflight.base.words import format_lossless
 from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.link import Path
+from firstflight.net.timeouts import longest_s
 from firstflight.testbed.messages import Job
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
@@ -97,7 +98,8 @@ class TraceTrial:
     def deadline_s(self) -> float:
         """Seconds of the network's time for one request, retransmissions and all."""
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
-        return 120 + 40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
+        return (40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
+                + longest_s(self.size_bytes, self.rtt_ms))
 
     @property
     def path(self) -> Path:

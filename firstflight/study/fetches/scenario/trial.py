@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from firstflight.base.words import format_lossless
 from firstflight.net.headers import MSS
+from firstflight.net.timeouts import longest_s
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
                                         of_subject)
 from firstflight.study.fetches.scenario.path import PathParameters
@@ -19,7 +20,6 @@ from firstflight.study.fetches.scenario.tls import TlsParameters
 from firstflight.study.scenario.kernels import add_kernel
 from firstflight.testbed.messages import Job
 
-TIMEOUTS_S = 930.0  # Linux gives a connection up after so long (tcp_retries2)
 # The first columns of trials.csv, in the order of old versions; the others follow in the order of
 # PARAMETERS.
 _FIRST = (
@@ -107,12 +107,13 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
         """After how many seconds of the network's time the client gives up.
 
         That is enough for a retransmitted handshake, every round trip that slow start may need,
-        three transmissions of all data, and TCP's own timeout where losses come in bursts.
+        three transmissions of all data, and for as long as TCP itself tries.
         """
         sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
                 + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
-                + (self.gap_ms + self.idle_ms) / 1000 + (TIMEOUTS_S if self.loss_burst > 1 else 0))
+                + (self.gap_ms + self.idle_ms) / 1000
+                + longest_s(sent_bytes, self.rtt_ms, self.mss))
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
