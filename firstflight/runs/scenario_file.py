@@ -95,7 +95,7 @@ class Head:
     key of study.registry.KINDS. about: what is measured, what was published, and what of that
     should agree; it stands before the answer. result: what was measured, in words; its numbers are
     quotes of findings (findings/render/values.py). claim: in one sentence. text: the whole file.
-    sysctls: those that differ from testbed.network.kernel.TCP_SYSCTLS, by name. sentences: with
+    sysctls: those that differ from TCP_SYSCTLS (testbed.network.tcp_sysctls). sentences: with
     their tests on the findings.
     """
 

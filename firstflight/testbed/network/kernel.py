@@ -38,30 +38,6 @@ SYSCTLS = Path("/proc/sys")
 # IPv6 would send neighbour discovery through the bottleneck.
 NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1"}
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-# Every setting that changes a short transfer, with the value of current distributions. Only the
-# cache of metrics is off: with it a connection would inherit RTT and ssthresh of the one before.
-TCP_SYSCTLS: dict[str, str] = {
-    "net.ipv4.tcp_adv_win_scale": "1",
-    "net.ipv4.tcp_congestion_control": "cubic",
-    "net.ipv4.tcp_dsack": "1",
-    "net.ipv4.tcp_early_retrans": "3",
-    "net.ipv4.tcp_ecn": "2",
-    "net.ipv4.tcp_fastopen": "1",
-    "net.ipv4.tcp_frto": "2",
-    "net.ipv4.tcp_moderate_rcvbuf": "1",
-    "net.ipv4.tcp_mtu_probing": "0",
-    "net.ipv4.tcp_no_metrics_save": "1",
-    "net.ipv4.tcp_recovery": "1",
-    "net.ipv4.tcp_reordering": "3",
-    "net.ipv4.tcp_rmem": "4096 131072 6291456",
-    "net.ipv4.tcp_sack": "1",
-    "net.ipv4.tcp_slow_start_after_idle": "1",
-    "net.ipv4.tcp_syn_retries": "6",
-    "net.ipv4.tcp_synack_retries": "5",
-    "net.ipv4.tcp_timestamps": "1",
-    "net.ipv4.tcp_window_scaling": "1",
-    "net.ipv4.tcp_wmem": "4096 16384 4194304",
-}
 
 
 class NetworkError(Exception):

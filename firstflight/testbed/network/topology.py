@@ -32,9 +32,9 @@ from mininet.net import Mininet
 from mininet.topo import Topo
 
 from firstflight.net.link import Netem, Path
-from firstflight.testbed.network.kernel import (TCP_SYSCTLS, TOOL_DEADLINE_S, Cable, Host,
-                                                Interface, NetworkError, Router, Switch,
-                                                pin_sysctls, set_sysctls, switch_offloads_off)
+from firstflight.testbed.network.kernel import (TOOL_DEADLINE_S, Cable, Host, Interface,
+                                                NetworkError, Router, Switch, pin_sysctls,
+                                                set_sysctls, switch_offloads_off)
 from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP,
                                                SERVER_SIDE, Neighbour, Route, RouteOptions,
                                                dumbbell_routes, star_routes)
@@ -42,6 +42,7 @@ from firstflight.testbed.network.ports import Port
 from firstflight.testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK,
                                                  DumbbellLinks, dropped, remembers,
                                                  server_interface, server_port, star_ports)
+from firstflight.testbed.network.tcp_sysctls import TCP_SYSCTLS
 
 
 class StarTopo(Topo):

@@ -19,7 +19,8 @@ _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 # Where connections run out nginx closes idle ones, which a browser would use again. A page may have
 # a connection for each of its objects.
 CONNECTIONS = 2048
-# How files are sent is as in Debian's nginx.conf.
+# How files are sent is as in Debian's nginx.conf; the rest are defaults that other versions had
+# otherwise.
 _CONFIGURATION = """\
 daemon off;
 master_process off;
@@ -30,7 +31,10 @@ events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     sendfile on;
+    sendfile_max_chunk 2m;
     tcp_nopush on;
+    tcp_nodelay on;
+    keepalive_requests 1000;
     types {{ }}
     default_type application/octet-stream;
 {temporary}

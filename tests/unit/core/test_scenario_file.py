@@ -17,7 +17,7 @@ from firstflight.runs.sysctls import KNOWN, sysctls_of
 from firstflight.study.scenario import curves, published
 from firstflight.study.scenario.curves import CdfCurve, network_curve, size_curve
 from firstflight.study.scenario.published import PAPER
-from firstflight.testbed.network.kernel import TCP_SYSCTLS
+from firstflight.testbed.network.tcp_sysctls import TCP_SYSCTLS, UNPINNED
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 
@@ -208,8 +208,10 @@ def test_numbers_and_words_are_taken() -> None:
     assert sysctls_of({}, "here") == {}
 
 
-def test_all_that_is_pinned_may_be_set_otherwise() -> None:
-    assert set(TCP_SYSCTLS) <= KNOWN
+def test_each_setting_of_tcp_is_pinned_or_has_a_reason_why_not() -> None:
+    """And may be set otherwise."""
+    assert {*TCP_SYSCTLS, *UNPINNED} == KNOWN
+    assert TCP_SYSCTLS.keys().isdisjoint(UNPINNED) and all(UNPINNED.values())
 
 
 def test_a_value_of_one_word() -> None:

@@ -14,7 +14,7 @@ from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.parameters import default
 
 RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
-_PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.kernel.TCP_SYSCTLS
+_PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.tcp_sysctls
 LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
 _LEAST_BYTES = 4096  # the first number of either sysctl
 # Segments that a client offers unless requested otherwise: more than servers begin with, so that

@@ -88,7 +88,7 @@ class Observed:
     exchange: the packets of the transfer, None where they cannot be read. messages: the messages in
         them, where the server reports nothing. early: accepted early data.
     lost_in_all: lost packets of all connections, by direction, where there are several.
-    sysctls: those that the scenario changes from testbed.network.kernel.TCP_SYSCTLS.
+    sysctls: those that the scenario changes from testbed.network.tcp_sysctls.
     drops: the counters of the qdiscs (testbed.worker.fetches), {} in older runs.
     path: what the path did with each packet, to the client and to the server; None where packets
         are not judged one by one, as in real time.

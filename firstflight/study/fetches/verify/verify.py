@@ -43,8 +43,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
 
     observation: one line of the worker (testbed/worker/worker.py). client_pcap, server_pcap: the
     trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
-    testbed.network.kernel.TCP_SYSCTLS. known_kernel: whether the model was checked against the TCP
-    of this kernel; if not, the model's times are shown, but do not judge, and nor does why data
+    testbed.network.tcp_sysctls. known_kernel: whether the model was checked against the TCP of this
+    kernel; if not, the model's times are shown, but do not judge, and nor does why data
     left or was retransmitted.
     """
     if observation.get("skipped"):
