@@ -66,7 +66,8 @@ def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetches, "KIND", changed(
         fetches.KIND, record=Measured, report=made_by_hand,
         read=lambda file, overrides: Scenario(file.head()),
-        expand=lambda scenario, overrides, seed: ["of a network"]))
+        expand=lambda scenario, overrides, seed: ["of a network"],
+        repeats_with_drops=lambda scenario: 0))
 
 
 def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
