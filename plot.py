@@ -24,7 +24,7 @@ from firstflight.commands.stored import add_runs, with_each_run
 from firstflight.findings import drawing
 from firstflight.findings.findings import Report
 from firstflight.findings.quantities import FLAGS
-from firstflight.findings.render import page
+from firstflight.findings.render import page, text
 from firstflight.study.registry import stored_report
 
 EPILOG = """\
@@ -51,6 +51,8 @@ def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
         if finding.missing:
             say(f"plot.py: not drawn: {finding.name}: {finding.missing}")
     images = drawn(report, folder, forms)
+    if not any(finding.chart for finding in report.findings):
+        say(f"plot.py: {text.not_drawn(report, folder)}")
     for path in drawing.save(report.name, images, figures, forms):
         print(path)
     print(page.write(folder, report, drawing.for_page(images)))

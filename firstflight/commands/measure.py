@@ -14,6 +14,7 @@ from firstflight.base.files import WriteError
 from firstflight.commands.engines import engine_errors
 from firstflight.commands.runners import measurer_for
 from firstflight.findings.render import text
+from firstflight.findings.render.text import not_drawn
 from firstflight.runs import runs
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.measuring import MeasureOptions, Refining, measure
@@ -21,7 +22,8 @@ from firstflight.runs.results import provenance
 from firstflight.runs.results.records import FAIL
 
 OWN_CAPTURES = 64  # trials of a question by flags whose packets are all kept
-MOST_NAMES = 3  # files of a folder that a line names; more are counted
+MOST_NAMES = 3  # figures of a folder that a line names; more are counted
+PICTURES = {".png", ".svg", ".pdf"}
 
 
 def worst(statuses: Sequence[int]) -> int:
@@ -63,17 +65,24 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         from firstflight.findings.render import data
         form, path = arguments.export
         keep(lambda: [files.write(Path(path), data.exported(form, report))])
-    if ((study.whole or any(finding.bars for finding in report.findings))
-            and not arguments.no_figures):
-        from firstflight.findings import drawing  # imports matplotlib, so only where it draws
+    undrawn = ""
+    if not arguments.no_figures:
         from firstflight.findings.render import page
-        images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
-        is_apart = not study.whole and arguments.figures == files.PROJECT / "figures"
-        folder = run.folder if is_apart else arguments.figures  # the whole scenario's stay
-        keep(lambda: drawing.save(report.name, images, folder, arguments.format))
-        keep(lambda: [page.write(run.folder, report, drawing.for_page(images))])
+        pictures: dict[str, bytes] = {}
+        is_drawn = study.whole or any(finding.bars for finding in report.findings)
+        if is_drawn:
+            from firstflight.findings import drawing  # imports matplotlib, so only where it draws
+            images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
+            is_apart = not study.whole and arguments.figures == files.PROJECT / "figures"
+            folder = run.folder if is_apart else arguments.figures  # the whole scenario's stay
+            keep(lambda: drawing.save(report.name, images, folder, arguments.format))
+            pictures = drawing.for_page(images)
+        else:
+            undrawn = f"{not_drawn(report, Path(os.path.relpath(run.folder)))}\n"
+        keep(lambda: [page.write(run.folder, report, pictures)])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
-    was_read = print_while_read(f"{rendered}{files_written(written, arguments.full)}\n")
+    was_read = print_while_read(
+        f"{rendered}{files_written(written, arguments.full)}\n{undrawn}")
     for error in lost:
         say(f"run.sh: {error}")
     if lost:
@@ -94,10 +103,13 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     for path in written:
         folders.setdefault(path.parent, []).append(path)
     lines = []
-    more = "" if full else " (every table: the page, or --full)"
+    has_page = any(path.suffix == ".html" for path in written)
+    more = "" if full else f" (every table: {'the page, or ' if has_page else ''}--full)"
     for folder, paths in folders.items():
-        names = [path.name for path in paths]
-        what = ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} figures"
+        names = [path.name for path in paths if path.suffix not in PICTURES]
+        figures = [path.name for path in paths if path.suffix in PICTURES]
+        names += figures if len(figures) <= MOST_NAMES else [f"{len(figures)} figures"]
+        what = ", ".join(names)
         where = Path(os.path.relpath(folder))
         lines.append(f"{what} in {folder if '..' in where.parts else where}{more}")
         more = ""

@@ -61,8 +61,9 @@ class Column:
 class Table:
     """Columns and rows of cells.
 
-    hidden_rows: how many further rows are not shown. wraps: on a page, the heads and the first
-    column are long and take several lines.
+    hidden_rows: how many further rows are not shown. picked: by what the shown rows were chosen,
+    such as "with the largest change"; "" for the first ones. wraps: on a page, the heads and the
+    first column are long and take several lines.
     """
 
     title: str
@@ -71,6 +72,7 @@ class Table:
     notes: tuple[str, ...] = ()
     hidden_rows: int = 0
     wraps: bool = False
+    picked: str = ""
 
     def without_empty(self, unknown: bool = True) -> Table:
         """The table without empty columns; unknown: whether unknown cells count as empty."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.wire.delivery.host import find_uncaused
 from firstflight.wire.exchange import read_exchange
 from tests.golden import documents, one_trial, stored, stored_questions
+from tests.golden.rendering import REPORTS
 from tests.golden.test_links import DOCUMENTS, text_of
 from tests.golden.test_typed_numbers import WRITTEN
 
@@ -83,6 +86,31 @@ def test_an_abbreviation_of_two_documents_is_explained() -> None:
             where.setdefault(word.removesuffix("s"), set()).add(path.name)
     used = {word for word, documents in where.items() if len(documents) > 1}
     assert not {word for word in used - names - KNOWN if not re.search(rf"\b{word}", GLOSSARY)}
+
+
+SYMBOL = re.compile(r"[A-Za-z]+_[A-Z][A-Za-z0-9]*|\b[A-Z][A-Za-z]*[A-Z]\b|\bp\d+\b|[→≤±]")
+COMMON = {"TCP", "CSV", "MB"}  # what every reader knows
+
+
+def symbols_of(value: object) -> Iterator[str]:
+    """The symbols in all texts of a chart."""
+    if isinstance(value, str):
+        yield from SYMBOL.findall(value)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from symbols_of(getattr(value, field.name))
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from symbols_of(item)
+
+
+def test_each_symbol_on_a_figure_is_in_the_glossary() -> None:
+    found = {symbol for make in REPORTS.values() for finding in make().findings
+             if finding.chart is not None for symbol in symbols_of(finding.chart)}
+    assert {"T_ACK", "T_Res1", "BDP", "→"} <= found
+    percentiles = {symbol for symbol in found if re.fullmatch(r"p\d+", symbol)}
+    assert percentiles and "*p90*" in GLOSSARY  # which stands for all of them
+    assert not [symbol for symbol in found - percentiles - COMMON if symbol not in GLOSSARY]
 
 
 def test_a_term_of_the_figures_and_tables_is_explained() -> None:

@@ -27,6 +27,7 @@ from firstflight.findings.render.values import shortened, written
 
 PAGE = "report.html"
 TEMPLATE = "page.html.j2"
+GLOSSARY = "../../../docs/GLOSSARY.md"  # of a run in the project's own results
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
         answer = replace(answer, sentence=first.sentence)
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
     return _environment().get_template(TEMPLATE).render(
-        report=report, answer=answer, findings=shown, pictures=pictures,
+        report=report, answer=answer, findings=shown, pictures=pictures, glossary=GLOSSARY,
         first=first, later=later,
         told_below=[finding for finding in shown
                     if finding.tables or finding not in (first, *later)],

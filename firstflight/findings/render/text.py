@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.words import visible_line, format_duration
@@ -173,6 +174,18 @@ def answer_of(report: Report) -> Answer:
     sentence = _opening(report) or next(iter(answers), "") or nothing or (
         "" if report.facts.get("partial") else f"Claim: {report.claim}")
     return replace(answer, sentence=sentence)
+
+
+def not_drawn(report: Report, folder: Path) -> str:
+    """Why a run has no figure, and the command that draws one. folder: of the run."""
+    if any(finding.chart for finding in report.findings):
+        return f"No figure is drawn of this part of {report.name}: ./plot.py --run {folder} does."
+    given = report.facts.get("arguments")
+    words = [str(word) for word in given] if isinstance(given, list) else []
+    windows = next((f" --iw {after}" for word, after in zip(words, words[1:]) if word == "--iw"),
+                   "")
+    return (f"No figure is drawn: those of {report.name} have no bar at these values."
+            f" ./run.sh {report.name}{windows} draws them.")
 
 
 def _opening(report: Report) -> str:

@@ -74,9 +74,12 @@ def head(column: Column) -> str:
 
 
 def shortened(table: Table) -> str:
-    """A note that a table shows only its first rows; "" where it shows all."""
-    shown = len(table.rows)
-    return f"The first {shown} of {shown + table.hidden_rows} rows" if table.hidden_rows else ""
+    """A note that a table shows only some of its rows; "" where it shows all."""
+    if not table.hidden_rows:
+        return ""
+    shown, every = len(table.rows), len(table.rows) + table.hidden_rows
+    return (f"The {shown} of {every} rows {table.picked}" if table.picked else
+            f"The first {shown} of {every} rows")
 
 
 def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base.stats import Estimate, estimate
-from firstflight.base.words import format_interval, format_number, format_brief, format_range
+from firstflight.base.words import (format_brief, format_interval, format_number, format_range,
+                                    join_words)
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
 from firstflight.study.compare import VARIES_MS
@@ -19,6 +20,7 @@ from firstflight.study.fetches.figures.kernels import (kernel_answer, kernel_cha
 from firstflight.study.fetches.figures.queue_hints import queue_hints
 from firstflight.study.fetches.figures.reasons import (WhatIfs, changes_to_explain, explained,
                                                          reasons)
+from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
@@ -47,11 +49,29 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
             bar_figure.n + bar_figure.excluded.total == sum(
                 record.trial.initcwnd in bar_figure.windows for record in analysis.records)
             for bar_figure in bars):  # one figure shows all records of a part of a scenario
-        own = Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
+        own = Answer(table=figures_table(bars),
+                     notes=(*why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
     if own is None and analysis.cells:
         own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
                               analysis.what_ifs)
-    return own or Answer(table=figures_table(bars), notes=(*why, *_tolerance(bars)))
+    return own or Answer(table=figures_table(bars), notes=(
+        *why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
+
+
+def _windows_that_hold_all(records: Sequence[Record]) -> tuple[str, ...]:
+    """A note where several windows hold the whole response, whose bars are equal for that."""
+    trials = [record.trial for record in records]
+    first = next((record for record in records if record.counts and record.header_bytes), None)
+    if first is None or len({(trial.response_bytes, trial.mss) for trial in trials}) > 1 or any(
+            trial.before or trial.is_secure or trial.gap_ms for trial in trials):
+        return ()
+    segments = -(-(first.trial.response_bytes + (first.header_bytes or 0)) // first.trial.mss)
+    windows = sorted({trial.initcwnd for trial in trials if trial.initcwnd >= segments})
+    if len(windows) < 2:
+        return ()
+    names = join_words([str(window) for window in windows])
+    return (f"The response is {segments} segments long: windows of {names} send it in one"
+            " flight.",)
 
 
 def _tolerance(bar_figures: Sequence[BarFigure]) -> tuple[str, ...]:

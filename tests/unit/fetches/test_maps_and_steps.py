@@ -410,6 +410,26 @@ def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> 
     assert by_limits == {"queue": 6, "loss": 2, "queue_loss": 2}
 
 
+def test_equal_times_have_a_reason_without_further_trials() -> None:
+    """Fewer flights over a link that was never idle for want of them, or one flight in any case."""
+    equal, _, _ = asked(of_larger(lambda without: saves(0.0)))
+    assert reasons.why_equal(equal) == "link busy"
+    one = replace(equal, base=replace(equal.base, records=[
+        replace(record, response_round_trips=1) for record in equal.base.records]),
+        experiment=replace(equal.experiment, records=[
+            replace(record, response_round_trips=1) for record in equal.experiment.records]))
+    assert reasons.why_equal(one) == "fits one flight"
+    faster, _, _ = asked(of_larger(lambda without: saves(90.0)))
+    assert reasons.why_equal(faster) == ""
+
+
+def test_one_odd_network_among_many_has_no_line_of_its_own() -> None:
+    odd, what_ifs, _ = asked(lambda trial: saves(
+        90.0 if trial.initcwnd == 10 else 0.0, idle_ms=0.0))
+    assert explained([odd], what_ifs)
+    assert explained([odd], what_ifs, among=[odd, odd]) == []
+
+
 def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None:
     def at(rtt_ms: float, saved_ms: float) -> WindowChange:
         change, _, _ = asked(of_larger(lambda without: saves(saved_ms)))

@@ -99,12 +99,14 @@ def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:
     assert f"<pre>{users.answer.command}</pre>" in text
     assert 'class="claim"' in pages.page(replace(users, claim="Another."), {})
     assert 'class="claim"' not in pages.page(replace(users, claim=users.title), {})
+    part = replace(users, claim="Another.", facts={**users.facts, "partial": True})
+    assert 'class="claim"' not in pages.page(part, {})  # a part does not test it
 
 
 # On the wire -------------------------------------------------------------------------
 
 def test_the_packets_of_kept_captures_are_shown_once(text: str, shown: Outline) -> None:
-    assert shown.text.count("Not drawn; ./plot.py draws it.") == 2  # of the mix, and of packets
+    assert len(re.findall(r"Not drawn; \./plot\.py --run results/\S+ draws it\.", shown.text)) == 2  # of the mix, and of packets
     assert "IW3: RTT 20 ms: 3 data segments, 1 retransmitted." in shown.text
     drawn = Outline(pages.page(report(), {"on_the_wire": PIXEL}))
     assert [image["alt"] for image in drawn.of("img")] == ["On the wire"]
@@ -121,7 +123,7 @@ def test_nothing_is_loaded_from_outside(text: str, shown: Outline) -> None:
         for name in ("src", "href", "srcset", "data", "action", "poster"):
             if name in attributes:
                 assert attributes[name].startswith(("#", "data:image/png;base64,")) \
-                    or attributes[name] in ("trials.csv", "run.json"), attributes
+                    or attributes[name] in ("trials.csv", "run.json", pages.GLOSSARY), attributes
         if tag == "script":
             assert "src" not in attributes
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|https?:", text)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from firstflight.base.stats import Estimate
+from firstflight.base.words import format_lossless, join_words
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import BarChart, Chart, LineChart, TimeChart
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
@@ -27,6 +28,7 @@ TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with th
              " own week. The baseline's week has more far and slow responses. The window alone:"
              " the same responses under both windows. This is what the window does.")
 IN_SEGMENTS = "send_buffer_bytes"  # a quantity that sources give in segments
+EXACT = ("rtt_ms", "bandwidth_kbps")  # quantities of which a bar of a grid has one value
 MEDIANS_DIFFER = 0.1  # medians get a column where one differs from its mean by more
 
 ColumnGetter = tuple[Column, Callable[[Bar], Cell]]
@@ -212,7 +214,8 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
                     f"{f', averaged over {averages}' if averages else ''}",
                     *([_choice(figure)] if like_the_papers else [common] if common else [])),
         "compared": _weeks(bar_figure) if like_the_papers else "",
-        "foot": _percentages(bar_figure),
+        "foot": " ".join(filter(None, (_exact_values(scenario, bar_figure),
+                                       _in_several(bar_figure), _percentages(bar_figure)))),
         "alarm": f"excluded: {bar_figure.excluded}" if bar_figure.excluded.total else "",
         "axis": bar_figure.by.axis, "unit": bar_figure.metric.unit,
         "over": "clients" if like_the_papers else "repeats",
@@ -228,7 +231,8 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
                          bars=bar_figure.bars)
     # Where the last bucket is open (">5000"), the others are named by their upper ends, as in the
     # paper.
-    upper = "≤ " if any(bar.label.startswith(">") for bar in bar_figure.bars) else ""
+    upper = ("≤ " if any(bar.label.startswith(">") for bar in bar_figure.bars)
+             and not _is_exact(scenario, bar_figure) else "")
     windows = figure.baseline_initcwnd, figure.experiment_initcwnd
     title = figure.title if all(f"IW {window} " in figure.title for window in windows) else (
         f"{figure.title}: {windows[0]} → {windows[1]} segments")
@@ -239,6 +243,30 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
         "share of the paper's responses" if any(bar.share_percent is not None
                                                 for bar in bar_figure.bars) else "",
         is_like_the_papers=like_the_papers)
+
+
+def _is_exact(scenario: Scenario, bar_figure: BarFigure) -> bool:
+    """Whether each bar was measured at one value, where the paper has a bucket."""
+    figure = bar_figure.figure
+    return scenario.population(figure.sweep) is None and figure.by in EXACT
+
+
+def _exact_values(scenario: Scenario, bar_figure: BarFigure) -> str:
+    """At which values the bars of the paper's buckets were measured; "" elsewhere."""
+    opened = [bar for bar in bar_figure.bars if bar.label.startswith(">")]
+    if not (opened and _is_exact(scenario, bar_figure)):
+        return ""
+    values = join_words([f"{bar.label} at {format_lossless(float(bar.value))}" for bar in opened])
+    theirs = "; the paper's are buckets that end there" if bar_figure.figure.is_published else ""
+    return f"Measured at exactly these values, {values} {bar_figure.by.unit}{theirs}."
+
+
+def _in_several(bar_figure: BarFigure) -> str:
+    """A note where a trial counts in more than one bucket; "" where none does."""
+    if bar_figure.is_sweep or bar_figure.figure.by == "percentile":
+        return ""  # whose bars are all of the same trials
+    counted = sum(bar.difference.n for bar in bar_figure.bars)
+    return "A trial may be in several bars." if counted > bar_figure.n else ""
 
 
 def _choice(figure: Figure) -> str:

@@ -14,7 +14,8 @@ from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange, mean, without_repeat
 from firstflight.study.fetches.figures.kernels import kernel_changes, kernels_table
 from firstflight.study.fetches.figures.raw_cells import PublishedCell, PublishedCells
-from firstflight.study.fetches.figures.reasons import WhatIfs, most_frequent, reasons
+from firstflight.study.fetches.figures.reasons import (WhatIfs, most_frequent, reasons,
+                                                        why_equal)
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, order, requested_columns
 from firstflight.study.fetches.verify import notes
@@ -131,9 +132,9 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          _flights(change.base), _flights(change.experiment),
          ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
-                                 if reason.label)))
+                                 if reason.label)) or why_equal(change))
         for change in shown)).without_empty()
-    return replace(table, hidden_rows=len(changes) - len(shown))
+    return replace(table, hidden_rows=len(changes) - len(shown), picked="with the largest change")
 
 
 def _flights(cell: CellSetting) -> str:

@@ -39,6 +39,7 @@ MOST_TRIALS = 40  # measured for the reasons of one answer
 MOST_SECONDS = 2.0
 # What a trial costs in a guest: to start its programs, and for each packet with its ACK.
 TRIAL_S, PACKET_S = 0.02, 0.00006
+NOT_FOUND = "not found"  # the kind of a reason that only says what was tried
 MOST_REPEATS = 5  # of a what-if trial that chance affects
 
 Limits = tuple[Limit, ...]  # in the order of what_if.LIMITS
@@ -202,6 +203,8 @@ def explained(changes: Sequence[WindowChange], what_ifs: WhatIfs, known: str = "
     by_kind: dict[str, list[tuple[WindowChange, Reason]]] = {}
     for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
         for reason in reasons(change, what_ifs):
+            if reason.kind == NOT_FOUND and len(among or changes) > 1:
+                continue  # one odd network among many says nothing about the others
             if reason.text not in known:
                 by_kind.setdefault(reason.kind, []).append((change, reason))
     lines = []
@@ -297,6 +300,21 @@ def _why_unchanged(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
                    " takes that away", "hide together")]
 
 
+def why_equal(change: WindowChange) -> str:
+    """Why a larger window saves nothing, as far as the flights and the idle time of the link show
+    without a what-if trial; "" where they do not, or where something changed.
+    """
+    if sign(change) != 0:
+        return ""
+    before, after = (most_frequent(cell, "response_round_trips")
+                     for cell in (change.base, change.experiment))
+    if before is None or after is None:
+        return ""
+    if before == 1 == after:
+        return "fits one flight"
+    return "link busy" if after < before and is_round_trips(change) else ""
+
+
 def _same_flights(change: WindowChange) -> Reason:
     """The reason where no limit hides a saving: both windows sent the same flights."""
     requested = change.experiment.requested
@@ -332,7 +350,7 @@ def _not_found(change: WindowChange, tried: Sequence[Limits], what_ifs: WhatIfs)
     if not cases:
         return []
     return [Reason("not found", f"no single reason was found: {join_words(cases)}",
-                   "not found")]
+                   NOT_FOUND)]
 
 
 def _effect(window: int, base: int, lifted: WindowChange) -> str:
