@@ -109,13 +109,10 @@ def _refining(study: Study) -> Refining:
 
 
 def _chosen(study: Study, measured: RunData) -> int:
-    """The window that the rule chooses for all users; 0 where none of them counts."""
-    from firstflight.study.users import analysis
-    users = study.scenario.users
-    counting = analysis.measured(users, measured.records)
-    if not len(counting.weight):
-        return 0
-    return analysis.recommend(counting, users.baseline_initcwnd).initcwnd
+    """The window that is recommended for all users; 0 where none is, or no user counts."""
+    from firstflight.study.users import varied
+    choices = varied.choices(study.scenario.users, measured.records)
+    return choices[varied.ALL].initcwnd or 0 if choices else 0
 
 
 def requested_of(arguments: argparse.Namespace) -> Requested:

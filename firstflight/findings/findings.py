@@ -114,7 +114,8 @@ class Answer:
     """What a reader wants first: one sentence, a table of some 20 rows at most, and the reasons.
 
     sentence: "" where the run has none of its own; then its first statements are the answer.
-    notes: the reasons. command: what the reader may type next, "" for nothing.
+    notes: the reasons. command: what the reader may type next, a line each,
+    "" for nothing.
     """
 
     sentence: str = ""

@@ -112,7 +112,7 @@ def filled_in(command: str) -> str:
 
 def printed(what: str, groups: tuple[tuple[str, int], ...] = ()) -> str:
     """A command as --users prints it."""
-    (found,) = [row[1] for row in commands.table(WINDOW, groups).rows if row[0] == what]
+    (found,) = [row[1] for row in commands.table({"all": WINDOW, **dict(groups)}, 10).rows if row[0] == what]
     return filled_in(str(found))
 
 

@@ -156,7 +156,8 @@ def brief(report: Report, width: int = WIDTH) -> str:
     for note in (*_failures(report), *answer.notes):
         parts += _paragraphs(note, width)
     if answer.command:
-        parts.append(f"{INDENT * 2}{answer.command}")  # on one line, however long: it is copied
+        # Each on one line, however long: it is copied.
+        parts += [f"{INDENT * 2}{command}" for command in answer.command.splitlines()]
     for note in counted_for_readers(report.findings):
         parts += _paragraphs(note, width)
     return lines_of("\n".join(parts))

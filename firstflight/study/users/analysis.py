@@ -92,13 +92,28 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The window that the rule chooses, and why. fits_percent: responses that fit the baseline."""
+    """The window that the rule chooses, and why.
+
+    fits_percent: responses that fit the baseline. holding: the windows that are as good as the best
+    and do no harm. harm: what each of the other windows makes worse, in words.
+    """
 
     initcwnd: int
     why: str
     outcomes: tuple[Outcome, ...]
     fits_percent: float
     users: int
+    holding: frozenset[int]
+    harm: Mapping[int, str]
+
+    def outcome(self, initcwnd: int) -> Outcome:
+        """What this window does."""
+        return next(outcome for outcome in self.outcomes if outcome.initcwnd == initcwnd)
+
+    def why_of(self, initcwnd: int, baseline: int) -> str:
+        """The reason for another window than the rule's, by the same numbers."""
+        return _why(self.outcome(initcwnd), self.outcome(baseline), self.outcomes,
+                    self.fits_percent)
 
 
 def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> Measured:
@@ -144,8 +159,12 @@ def recommend(users: Measured, baseline: int) -> Recommendation:
     chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.absolute.value)
     if chosen.saved.absolute.sign <= 0 and chosen is not base:
         chosen = base
-    return Recommendation(chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
-                   len(users.weight))
+    return Recommendation(
+        chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
+        users=len(users.weight),
+        holding=frozenset(outcome.initcwnd for outcome in (*good, chosen)),
+        harm={outcome.initcwnd: _harm(outcome, base) for outcome in outcomes
+              if _harm(outcome, base)})
 
 
 def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:

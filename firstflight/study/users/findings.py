@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy
 
@@ -13,61 +13,64 @@ from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interv
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.users import PART, SCALES, UserSample
-from firstflight.study.users import analysis, window_commands
+from firstflight.study.fetches.scenario.users import PART, UserSample
+from firstflight.study.users import analysis, varied, window_commands
 from firstflight.study.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
+from firstflight.study.users.varied import ALL, FEW_USERS, OTHERS, Choice
 
-ALL, OTHERS = "all", "without a group"
 ASIDE = 0.06  # of the distance between windows: groups stand next to each other
 FEWEST_USERS = 20  # for a first answer
-FEW_USERS = 30  # with fewer users the answer has a warning
 LEAST_MEDIAN_MS, MOST_MEDIAN_MS = 0.5, 3000.0  # plausible median RTTs of users on the Internet
 MOST_GROUPS = 6  # in the figure; the table has all groups
+MOST_NAMED = 6  # groups in a sentence
 RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
         " best, or differs from it by less than the interval; and whose p99 is at most"
         f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
         f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments retransmitted. Where"
-        " no window saves more than its interval, the baseline stays.")
+        " no window saves more than its interval, the baseline stays. It has to hold with each"
+        " other value of what the file does not say; where none does, none is recommended.")
 
 
 def users_findings(scenario: Scenario, users: UserSample,
                    records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
     """The finding on the users, and the tile with the recommended window."""
     title = "Which window for these users"
-    measured = analysis.measured(users, records)
-    if not len(measured.weight):
+    choices = varied.choices(users, records)
+    if not choices:
         return [Finding("windows", title, missing="no user counts under every window")], ()
-    advised = {ALL: analysis.recommend(measured, users.baseline_initcwnd)}
-    if len(users.groups) > 1:
-        advised |= _by_group(users, measured)
-    whole = advised[ALL]
-    keeps = whole.initcwnd == users.baseline_initcwnd
+    measured = analysis.measured(users, records)
+    advised = {name: choice.whole for name, choice in choices.items()}
+    whole = choices[ALL]
+
     sentence = f"{scenario.head.source}. {_choice(users, whole)}"
-    depends = _depends(users, records, whole)
-    edge = _edge(users, whole)
-    commands = [] if keeps and len(set(_chosen(advised))) == 1 else [
-        window_commands.table(whole.initcwnd, ((name, advice.initcwnd)
-                                               for name, advice in advised.items()))]
-    outcomes, choices = _outcomes_table(advised), _choice_table(users, advised)
-    notes = (*_doubts(users), depends, edge, _exclusion(measured),
-             "" if keeps else "To set it now; IPv6, how to keep it and how to undo it: see"
-             " docs/QUESTIONS.md or the page:")
+    unsaid, edge = varied.remarks(users, whole), _edge(users, whole)
+    windows = {name: choice.initcwnd for name, choice in choices.items()}
+    commands = window_commands.commands(windows, users.baseline_initcwnd)
+    outcomes = _outcomes_table(advised)
+    tables = [outcomes, _choice_table(users, choices),
+              *([_conditions_table(users, whole)] if len(whole.advice) > 1 else []),
+              *([window_commands.table(windows, users.baseline_initcwnd)] if commands else [])]
+
+    notes = (*_doubts(users), *unsaid, *_groups_apart(choices), edge, _exclusion(measured),
+             "To set it now; IPv6, how to keep it, what to watch and how to undo it: see"
+             " docs/QUESTIONS.md or the page:" if commands else "")
     finding = Finding(
-        "windows", title,
-        (outcomes, choices, *commands),
+        "windows", title, tuple(tables),
         (Statement("Which window?", sentence),
-         *([Statement("What does the assumed bandwidth decide?", depends)] if depends else []),
+         *([Statement("What does the file not say?", " ".join(unsaid))] if unsaid else []),
          *([Statement("Is the list of windows long enough?", edge)] if edge else []),
          Statement("By which rule?", RULE),
          Statement("What cannot change?",
-                   f"{format_number(whole.fits_percent)} % of the responses fit in"
+                   f"{format_number(whole.whole.fits_percent)} % of the responses fit in"
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users))),
         chart=_chart(scenario, users, advised, measured) if len(users.initcwnd) > 1 else None,
-        answer=Answer(sentence, outcomes if len(advised) == 1 else _by_users(advised),
-                      tuple(filter(None, notes)),
-                      "" if keeps else window_commands.set_now(whole.initcwnd)))
-    return [finding], (Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"),)
+        answer=Answer(sentence, outcomes if len(advised) == 1 else _by_users(choices),
+                      tuple(filter(None, notes)), "\n".join(commands)))
+    tile = (Tile("no window", "holds with all that the file does not say")
+            if whole.initcwnd is None else
+            Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"))
+    return [finding], (tile,)
 
 
 def first_answer(users: UserSample, records: Sequence[Record]) -> str:
@@ -76,46 +79,47 @@ def first_answer(users: UserSample, records: Sequence[Record]) -> str:
     if len(measured.weight) < FEWEST_USERS or len(users.initcwnd) == 1:
         return ""
     chosen = analysis.recommend(measured, users.baseline_initcwnd)
-    best = next(outcome for outcome in chosen.outcomes if outcome.initcwnd == chosen.initcwnd)
-    absolute = best.saved.absolute
+    absolute = chosen.outcome(chosen.initcwnd).saved.absolute
     saved = (f", which saves {absolute.value:.1f} ms (95 % interval"
              f" {format_interval(absolute.interval)} ms)"
              if absolute.sign else f": {chosen.why}")
+    unsaid = ", and then what the file does not say is varied" if len(users.parts) > 1 else ""
     return (f"so far, by {chosen.users} of {len(users.rtt_ms)} rows: {chosen.initcwnd}"
-            f" segments{saved}; more are measured")
+            f" segments{saved}; more are measured{unsaid}")
 
 
-def _choice(users: UserSample, whole: Recommendation) -> str:
+def _choice(users: UserSample, whole: Choice) -> str:
     """The recommendation in a sentence; with a single window there is nothing to recommend."""
     if len(users.initcwnd) == 1:
         only = users.initcwnd[0]
         return (f"Nothing can be recommended: {only} is the only window that was measured."
                 f" Compare several: --iw {only},{2 * only},{4 * only}.")
+    if whole.initcwnd is None:
+        first = whole.whole.initcwnd
+        does = "keep" if first == users.baseline_initcwnd else "set"
+        reason = ("what the file does not say decides" if whole.deciding else
+                  "each one harms a group")
+        return (f"No window holds for all of them, as {reason}. As measured, the rule would"
+                f" {does} {first} segments: {whole.whole.why}.")
     does = "keep" if whole.initcwnd == users.baseline_initcwnd else "set"
     return f"For all of them {does} {whole.initcwnd} segments: {whole.why}."
 
 
-def _depends(users: UserSample, records: Sequence[Record], whole: Recommendation) -> str:
-    """The recommendation with half and with twice an assumed bandwidth; "" if none is assumed."""
-    others = {}
-    for part in users.parts:
-        measured = analysis.measured(users, records, part)
-        if part != PART and len(measured.weight):
-            others[SCALES[part] * (users.assumed_kbps or 0)] = analysis.recommend(
-                measured, users.baseline_initcwnd).initcwnd
-    if not others or users.assumed_kbps is None or len(users.initcwnd) == 1:
-        return ""
-    assumed = f"{plain(users.assumed_kbps)} kbit/s is an assumption, not from the file"
-    if set(others.values()) == {whole.initcwnd}:
-        return (f"The bandwidth of {assumed}. The choice is the same from {plain(min(others))} to"
-                f" {plain(max(others))} kbit/s.")
-    chosen = " and ".join(f"{window} with {plain(kbps)} kbit/s"
-                          for kbps, window in sorted(others.items()))
-    return (f"The bandwidth of {assumed}, and it decides: the rule chooses {chosen}. Find out what"
-            " bandwidth your users have.")
+def _groups_apart(choices: Mapping[str, Choice]) -> list[str]:
+    """A sentence on groups for which the window for all does not hold, and that have no route."""
+    everybody = choices[ALL].initcwnd
+    apart = [f"{name} ({choice.initcwnd or 'no window holds'})" for name, choice in choices.items()
+             if choice.initcwnd != everybody and everybody not in choice.holding
+             and not window_commands.is_prefix(name)]
+    if not apart:
+        return []
+    more = f" and {len(apart) - MOST_NAMED} more" if len(apart) > MOST_NAMED else ""
+    named = ", ".join(apart[:MOST_NAMED])
+    return [f"Groups that need another window: {named}{more}. A route is for addresses: name"
+            " the groups by their prefixes, such as 192.0.2.0/24."]
 
 
-def _edge(users: UserSample, whole: Recommendation) -> str:
+def _edge(users: UserSample, whole: Choice) -> str:
     """A hint that a still larger window may be better; "" unless the largest one is the best."""
     largest = max(users.initcwnd)
     if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
@@ -165,23 +169,9 @@ def _assumed(scenario: Scenario, users: UserSample) -> str:
             f" receive window of {fields['initrwnd']} segments; {', '.join(network)}.")
 
 
-def _by_group(users: UserSample, measured: Measured) -> dict[str, Recommendation]:
-    """The recommendation for each group with users that count; the table names the others."""
-    made = {}
-    for place, name in enumerate(users.groups):
-        own = measured.only(place)
-        if len(own.weight):
-            made[name or OTHERS] = analysis.recommend(own, users.baseline_initcwnd)
-    return made
-
-
-def _chosen(advised: dict[str, Recommendation]) -> list[int]:
-    return [advice.initcwnd for advice in advised.values()]
-
-
 # Tables ------------------------------------------------------------------------------
 
-def _outcomes_table(advised: dict[str, Recommendation]) -> Table:
+def _outcomes_table(advised: Mapping[str, Recommendation]) -> Table:
     columns = (
         Column("users", is_text=True, is_filter=True), Column("IW"),
         Column("mean", "ms", "time to the last byte"),
@@ -207,24 +197,40 @@ def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
     return absolute.value, Interval(*absolute.interval), outcome.saved.percent.value
 
 
-def _choice_table(users: UserSample, advised: dict[str, Recommendation]) -> Table:
-    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in advised]
+def _choice_table(users: UserSample, choices: Mapping[str, Choice]) -> Table:
+    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in choices]
     notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
     return Table(
         "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
                        Column("why", is_text=True)),
-        tuple((name, advice.users, advice.initcwnd, advice.why)
-              for name, advice in advised.items()),
+        tuple((name, choice.whole.users, _window(choice),
+               choice.why if choice.initcwnd is not None else "no window holds")
+              for name, choice in choices.items()),
         notes if lost and len(users.groups) > 1 else ())
 
 
-def _by_users(advised: dict[str, Recommendation]) -> Table:
-    """What the rule chooses for each group, and what that saves."""
+def _window(choice: Choice) -> Cell:
+    return "" if choice.initcwnd is None else choice.initcwnd
+
+
+def _conditions_table(users: UserSample, whole: Choice) -> Table:
+    """What the rule chooses for all users, and which windows hold, under each condition."""
+    return Table(
+        "With what the file does not say",
+        (Column("condition", is_text=True), Column("IW"), Column("holding", is_text=True),
+         Column("why", is_text=True)),
+        tuple(("as measured" if part == PART else varied.in_words(part, users), advice.initcwnd,
+               ", ".join(map(str, sorted(advice.holding))), advice.why)
+              for part, advice in whole.advice.items()))
+
+
+def _by_users(choices: Mapping[str, Choice]) -> Table:
+    """The window for each group, and what it saves."""
     rows: list[tuple[Cell, ...]] = []
-    for name, advice in advised.items():
-        chosen = next(outcome for outcome in advice.outcomes
-                      if outcome.initcwnd == advice.initcwnd)
-        rows.append((name, advice.users, advice.initcwnd, *_saved(chosen)))
+    for name, choice in choices.items():
+        saved = (("", "", "") if choice.initcwnd is None else
+                 _saved(choice.whole.outcome(choice.initcwnd)))
+        rows.append((name, choice.whole.users, _window(choice), *saved))
     return Table("", (
         Column("users", is_text=True), Column("measured"), Column("IW"),
         Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=2),
@@ -233,7 +239,7 @@ def _by_users(advised: dict[str, Recommendation]) -> Table:
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(scenario: Scenario, users: UserSample, advised: dict[str, Recommendation],
+def _chart(scenario: Scenario, users: UserSample, advised: Mapping[str, Recommendation],
            measured: Measured) -> LineChart:
     """Mean saving and 99th percentile by window, a line for each group."""
     shown = dict(list(advised.items())[:MOST_GROUPS])

@@ -37,6 +37,7 @@ SHOWN = 100  # characters of a first line that is not understood
 
 # A field of a log: in quotes, in brackets, or up to a space.
 _FIELD = re.compile(r'"[^"]*"|\[[^][]*\]|[^\s"[]\S*')
+_AGENT = re.compile(r' "[^"]*" "(?P<agent>[^"]*)"')  # behind what COMBINED matches
 _NUMBERED = "an RTT"  # the name of a field that has a number
 _SS_HEAD = re.compile(r"State\s+Recv-Q|(?:tcp\s+)?[A-Z0-9-]+\s+\d+\s+\d+\s")
 _SS_RTT = re.compile(r"(?:^|\s)rtt:(?P<rtt>[\d.]+)/")
@@ -121,12 +122,14 @@ def _has_named_rtt(line: str) -> bool:
 # Fields of a log -----------------------------------------------------------------------
 
 def _of_combined(line: str) -> dict[str, object]:
-    """The size and the version of HTTP in a line of the combined format, by names."""
+    """The size, version of HTTP and user agent in a line of the combined format, by names."""
     match = servers.COMBINED.match(line)
     if match is None:
         return {}
     size = match["bytes"].replace("-", "0")
-    return {"bytes": size, "protocol": match["request"].rpartition(" ")[2]}
+    agent = _AGENT.match(line, match.end() - 1)
+    return {"bytes": size, "protocol": match["request"].rpartition(" ")[2],
+            "agent": agent["agent"] if agent else ""}
 
 
 def _at_field(rtt_field: RttField, line: str) -> Row:

@@ -16,15 +16,17 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from firstflight.base import untrusted
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
 from firstflight.study.users.requested import RttField
-from firstflight.study.users.rows import (EMPTY_RESPONSE, QUIC, Row, Skipped, UserTable, collect,
-                                          group_of, value_of)
+from firstflight.study.users.rows import (BOT, EMPTY_LINE, EMPTY_RESPONSE, LATER_REQUEST, QUIC,
+                                          Row, Skipped, UserTable, collect, group_of, value_of)
 
-COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight")
+COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight",
+           "connection_requests")
 SHOWN = 200  # characters of a list of names
 MOST_JSON_BYTES = 1 << 16  # of a line
 CLOUDFLARE = "clienttcprttms"
@@ -38,7 +40,13 @@ NAMES: Mapping[str, tuple[str, float]] = {
                      "edgeresponsebytes", "resp_body_size", "response_body_size"),
                     ("response_bytes", 1.0)),
     **dict.fromkeys(("group", "server_name", "country", "clientcountry"), ("group", 1.0)),
-    "weight": ("weight", 1.0)}
+    "weight": ("weight", 1.0),
+    # 1 where a request is the first one of its connection: of nginx, and of HAProxy.
+    **dict.fromkeys(("connection_requests", "http_first_req"), ("request", 1.0)),
+    **dict.fromkeys(("user_agent", "http_user_agent", "agent", "cs(user-agent)",
+                     "clientrequestuseragent"), ("agent", 1.0))}
+# In a user agent; Cubot makes telephones.
+_BOT = re.compile(r"(?<!\bcu)bot\b|crawl|spider|slurp|scanner", re.IGNORECASE)
 UNITS = {1e-3: "µs", 1.0: "ms"}
 _OF_QUIC = re.compile(r"http/3(?:\.0)?|h3(?:-\d+)?|quic", re.IGNORECASE)  # a value that says so
 _PAIR = re.compile(r'(?:^|[\s",;])(?P<name>[A-Za-z_][\w.-]{0,60})="?(?P<value>[^\s",;]*)')
@@ -106,6 +114,12 @@ def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
         number = value_of(_text(values[name]), what) if name else None
         return None if number is None else number * NAMES[name.lower()][1]
 
+    agent = name_of("agent", values)
+    if agent and _BOT.search(str(values[agent])):
+        raise Skipped(BOT)
+    request = value("request")
+    if request not in (None, 1):
+        raise Skipped(LATER_REQUEST)
     group, weight = name_of("group", values), value("weight")
     measured = value_of(_text(values.get(rtt.name)), rtt.name)
     if not measured and _is_quic(values, rtt, measured):
@@ -116,7 +130,8 @@ def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
     if not measured:
         raise Skipped("without an RTT")
     return Row(measured * rtt.to_ms, value("bandwidth_kbps"), size,
-               group_of(_text(values[group]) if group else None), 1.0 if weight is None else weight)
+               group_of(_text(values[group]) if group else None),
+               weight=1.0 if weight is None else weight, is_first=request == 1)
 
 
 def _is_quic(values: Mapping[str, object], rtt: NamedRtt, measured: float | None) -> bool:
@@ -139,16 +154,21 @@ def _text(value: object) -> str:
 def read_csv(head: Sequence[str], lines: Iterable[str], where: str,
              chosen: RttField | None = None) -> UserTable:
     """Read a CSV; columns with unknown names are ignored in files of other programs."""
-    reader = csv.DictReader(line for line in lines if not line.startswith("#"))
+    reader = csv.reader(line for line in lines if not line.startswith("#"))
     try:
-        reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
+        names = [name.strip() for name in next(reader, [])]
         for name in names if "rtt_ms" in names and chosen is None else ():
             if name not in COLUMNS:
                 raise UsageError(f"{where}: unknown column {name!r}{nearest(name, COLUMNS)}; known:"
                                  f" {', '.join(COLUMNS)}")
         rtt = rtt_of(names, "CSV", where, chosen)
-        return collect(reader, lambda row: row_of({name: row.get(name) for name in names}, rtt),
-                       "CSV", where, rtt_from=rtt.words)
+
+        def parse(cells: list[str]) -> Row:
+            if not cells:
+                raise Skipped(EMPTY_LINE)
+            return row_of(dict(zip_longest(names, cells[:len(names)])), rtt)
+
+        return collect(reader, parse, "CSV", where, rtt_from=rtt.words)
     except csv.Error as error:
         raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
 
@@ -161,7 +181,7 @@ def read_json(first: str, lines: Iterable[str], where: str,
     except Skipped as why:
         raise UsageError(f"{where}: its first line begins as JSON, and is a row {why}") from None
     rtt = rtt_of(names, "JSON", where, chosen)
-    return collect(filter(str.strip, lines), lambda line: row_of(_object(line), rtt), "JSON", where,
+    return collect(lines, lambda line: row_of(_object(line), rtt), "JSON", where,
                    rtt_from=rtt.words)
 
 
@@ -234,5 +254,5 @@ def read_pairs(first: str, lines: Iterable[str], where: str,
 
 
 def content(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are neither empty nor remarks."""
-    return (line for line in lines if line.strip() and not line.startswith("#"))
+    """The lines that are no remarks."""
+    return (line for line in lines if not line.startswith("#"))

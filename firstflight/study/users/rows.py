@@ -30,17 +30,25 @@ EVERYBODY = ""  # the group of rows without one
 EMPTY_RESPONSE = "without a body"  # a redirect or a cached page; nothing is wrong with the row
 QUIC = "over QUIC, which has no round trip of TCP"
 ANOTHER_EVENT = "of another event of the connection"
-_NO_FAULTS = (EMPTY_RESPONSE, QUIC, ANOTHER_EVENT)  # reasons that show no other format
+LATER_REQUEST = "on connections that were in use"
+BOT = "of bots, by their user agent"
+EMPTY_LINE = "empty lines"
+# Reasons that show no other format.
+_NO_FAULTS = (EMPTY_RESPONSE, QUIC, ANOTHER_EVENT, LATER_REQUEST, BOT, EMPTY_LINE)
 
 
 class Row(NamedTuple):
-    """One connection or response; None for a quantity that the file does not have."""
+    """One connection or response; None for a quantity that the file does not have.
+
+    is_first: whether the file says that it is the first one of its connection.
+    """
 
     rtt_ms: float | None
     bandwidth_kbps: float | None
     response_bytes: float | None
     group: str = EVERYBODY
     weight: float = 1.0
+    is_first: bool = False
 
 
 class Skipped(Exception):
@@ -54,7 +62,8 @@ class UserTable:
     format: how the file was read. rtt_ms, bandwidth_kbps, response_bytes, weight: shape (n,), NaN
     where not known. group: the index of each row's group in groups, shape (n,). skipped: how many
     rows were skipped, by reason. estimated: for quantities that are estimates, how they were
-    estimated, in words. rtt_from: the field of the RTT, and its unit.
+    estimated, in words. rtt_from: the field of the RTT, and its unit. are_first_requests: whether
+    the file says of each row that it is the first one of its connection.
     """
 
     format: str
@@ -67,6 +76,7 @@ class UserTable:
     skipped: dict[str, int] = field(default_factory=dict)
     estimated: dict[str, str] = field(default_factory=dict)
     rtt_from: str = ""
+    are_first_requests: bool = False
 
     @property
     def count(self) -> int:
@@ -88,8 +98,11 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
     groups: dict[str, int] = {}
     group: list[int] = []
     skipped: Counter[str] = Counter()
+    are_first_requests = True
     for item in items:
         try:
+            if isinstance(item, str) and not item.strip():
+                raise Skipped(EMPTY_LINE)
             row = parse(item)
             if row is None:
                 continue
@@ -99,6 +112,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
             continue
         for column, value in zip(columns, (*row[:3], row.weight)):
             column.append(math.nan if value is None else value)
+        are_first_requests = are_first_requests and row.is_first
         group.append(groups.setdefault(row.group, len(groups)))
         if len(groups) > MOST_GROUPS:
             raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
@@ -113,7 +127,8 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
                          f" than a tenth: {reasons}")
     rtt_ms, bandwidth_kbps, response_bytes, weight = map(numpy.array, columns)
     return UserTable(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
-                 tuple(groups), dict(skipped), estimated or {}, rtt_from)
+                 tuple(groups), dict(skipped), estimated or {}, rtt_from,
+                 are_first_requests)
 
 
 def _check(row: Row) -> None:

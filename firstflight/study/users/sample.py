@@ -8,7 +8,7 @@ the trials, and a seed always draws the same ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from firstflight.runs.scenario_file import Head
 from firstflight.study.fetches import writing
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.sweep import Template
-from firstflight.study.fetches.scenario.users import UserSample
+from firstflight.study.fetches.scenario.users import UNKNOWN, UserSample
 from firstflight.study.users.requested import QUANTITY_NAMES, Requested
 from firstflight.study.users.rows import UserTable, summary
 
@@ -45,12 +45,14 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
     gaps = numpy.isnan(users.bandwidth_kbps)
     title = f"Which initial window for the users of {named}?"
     common = {**DEFAULTS, **(requested.defaults or {})}
+    unsaid = unknown(requested.defaults or {}, users.are_first_requests)
     sampled = schema.read(UserSample, {
         "initcwnd": list(requested.windows), "baseline_initcwnd": baseline_of(requested.windows),
         "groups": list(users.groups), "group": users.group[picks].tolist(),
         "times": times.tolist(),
         **{name: column[picks].tolist() for name, column in columns.items()},
-        **({"assumed_kbps": float(columns["bandwidth_kbps"][gaps][0])} if gaps.any() else {})},
+        **({"assumed_kbps": float(columns["bandwidth_kbps"][gaps][0])} if gaps.any() else {}),
+        **({"unknown": unsaid} if unsaid else {})},
         f"{path}: [users]", template=schema.read(Template, {
             PARAMETERS[name].key if name in PARAMETERS else name: value
             for name, value in common.items()}, f"{path}: [defaults]"))
@@ -58,6 +60,12 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
                 note="; ".join(filter(None, known.values())))
     made = Scenario(head, (), (), users=sampled)
     return replace(made, head=replace(head, text=writing.text(made)))
+
+
+def unknown(given: Collection[str], are_first_requests: bool) -> list[str]:
+    """What neither the file nor the flags say, of UNKNOWN. given: parameters that flags name."""
+    return [name for name in UNKNOWN
+            if name not in given and not (name == "kept" and are_first_requests)]
 
 
 def baseline_of(windows: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from firstflight.findings.findings import Column, Table
 
@@ -15,6 +15,7 @@ from firstflight.findings.findings import Column, Table
 # for how long it is valid in words that it does not read.
 DEFAULT = "$(ip route show default | head -1)"
 DEFAULT6 = "$(ip -6 route show default | head -1 | sed 's/ expires [^ ]*//g')"
+_IPV6 = "set it now, IPv6"
 NOTES = ("The window applies to new connections only. docs/QUESTIONS.md has the commands that keep"
          " it, show it and undo it, and what to look at where nothing changes.",)
 
@@ -24,15 +25,32 @@ def set_now(initcwnd: int) -> str:
     return f"ip route change {DEFAULT} initcwnd {initcwnd}"
 
 
-def table(initcwnd: int, groups: Iterable[tuple[str, int]] = ()) -> Table:
-    """The commands for a window, and for groups that are prefixes with one of their own."""
-    rows = [
-        ("set it now", set_now(initcwnd)),
-        ("set it now, IPv6", f"ip -6 route change {DEFAULT6} initcwnd {initcwnd}"),
-        *((f"set it now for {name}", _of_prefix(name, window))
-          for name, window in groups if is_prefix(name))]
+def commands(windows: Mapping[str, int | None], baseline: int) -> list[str]:
+    """The commands that set a window for all users, and for groups that are prefixes.
+
+    windows: by the group's name, that of all users first; None where none is recommended. Prefixes
+    have a route of their own where their window differs from that of all.
+    """
+    return [command for what, command in _rows(windows, baseline) if what != _IPV6]
+
+
+def table(windows: Mapping[str, int | None], baseline: int) -> Table:
+    """The same commands with what each does, and that for IPv6."""
     return Table("Commands", (Column("what", is_text=True), Column("command", is_text=True)),
-                 tuple(rows), NOTES)
+                 tuple(_rows(windows, baseline)), NOTES)
+
+
+def _rows(windows: Mapping[str, int | None], baseline: int) -> list[tuple[str, str]]:
+    """What each command does, and the command."""
+    (_, default), *groups = windows.items()
+    rows = []
+    if default is not None and default != baseline:
+        rows = [("set it now", set_now(default)),
+                (_IPV6, f"ip -6 route change {DEFAULT6} initcwnd {default}")]
+    for name, window in groups:
+        if window is not None and window != (default or baseline) and is_prefix(name):
+            rows.append((f"set it now for {name}", _of_prefix(name, window)))
+    return rows
 
 
 def _of_prefix(prefix: str, initcwnd: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import os
 import re
@@ -264,6 +265,32 @@ def test_ss_may_lack_its_head_and_say_less() -> None:
                           " bandwidth"}
 
 
+@pytest.mark.parametrize(("agent", "kept"), [
+    ("Mozilla/5.0 (X11; Linux x86_64)", 1), ("Cubot NOTE 20", 1), ("-", 1),
+    ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", 0),
+    ("bingbot/2.0", 0), ("Baiduspider", 0), ("Mozilla/5.0 (compatible; AhrefsBot/7.0)", 0)])
+def test_bots_are_counted_and_excluded(agent: str, kept: int) -> None:
+    """By the user agent alone: the page may be /robots.txt."""
+    combined = ACCESS_LOG.format(size=9000, rtt=35500)
+    line = combined.replace('"-" "x"', f'"-" "{agent}"')
+    users = users_of(ACCESS_LOG.format(size=9000, rtt=35500), line)
+    assert (users.count, users.skipped.get("of bots, by their user agent", 0)) == (1 + kept,
+                                                                                   1 - kept)
+    as_json = users_of('{"tcpinfo_rtt": 9000, "body_bytes_sent": 9}\n',
+                       json.dumps({"tcpinfo_rtt": 9000, "body_bytes_sent": 9,
+                                   "http_user_agent": agent}) + "\n")
+    assert as_json.count == 1 + kept
+
+
+@pytest.mark.parametrize("field", ["connection_requests", "http_first_req"])
+def test_only_the_first_request_of_a_connection_counts(field: str) -> None:
+    lines = [f"rtt=9000 bytes=9000 {field}={number}\n" for number in (1, 2, 1, 0)]
+    users = users_of(*lines)
+    assert users.count == 2 and users.are_first_requests
+    assert users.skipped == {"on connections that were in use": 2}
+    assert not users_of("rtt=9000 bytes=9000\n").are_first_requests
+
+
 def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
     users = users_of(ACCESS_LOG.format(size=9000, rtt=35500),
                            ACCESS_LOG.format(size=1, rtt='"200"'),
@@ -274,7 +301,7 @@ def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
     assert users.rtt_ms.tolist() == [35.5, 0.2, *[1.0] * 18]
     assert "192.0.2" not in repr(users), "no address is kept"
     assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1,
-                             "without a body": 1}
+                             "without a body": 1, "empty lines": 1}
     users = users_of(*[ACCESS_LOG.format(size=5, rtt=1000)] * 18, "another line\n")
     assert users.skipped == {"in another format than the first line": 1}
 

@@ -11,6 +11,7 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.charts import LineChart
+from firstflight.findings.findings import Answer
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.scenario_file import parsed
 from firstflight.study.fetches.figures.bar_cells import published_bars
@@ -21,12 +22,13 @@ from firstflight.study.fetches.scenario.users import UserSample, content, order
 from firstflight.study.fetches.study import KIND, read_scenario
 from firstflight.study.fetches.verify import verify
 from firstflight.study.registry import fetches_of
-from firstflight.study.users import analysis, findings, logs, window_commands
+from firstflight.study.users import analysis, findings, logs, varied, window_commands
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import first_answer, users_findings
 from firstflight.study.users.requested import Requested
 from firstflight.study.users.rows import UserTable
 from firstflight.study.users.sample import scenario
+from firstflight.study.users.varied import Choice
 from tests.golden import stored, stored_fetches
 from tests.golden.answers import COUNT, found_users, spread
 from tests.unit.fetches.small import FEW_USERS
@@ -135,8 +137,21 @@ def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> No
     ("192.0.2.0/24; rm -rf /", False), ("fe80::%$(reboot)/64", False), ("fe80::%`id`/64", False)])
 def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
     assert window_commands.is_prefix(name) is prefix
-    told = str(window_commands.table(32, [(name, 16)]).rows)
+    windows = {"all": 32, name: 16}
+    told = str(window_commands.table(windows, 10).rows)
     assert (name in told) is prefix
+    assert (name in str(window_commands.commands(windows, 10))) is prefix
+
+
+@pytest.mark.parametrize(("windows", "routes"), [
+    ((32, 16, 32), ["change", "add 192.0.2.0/25"]), ((10, 10, 16), ["add 192.0.2.128/25"]),
+    ((10, 10, 10), []), ((None, 10, 16), ["add 192.0.2.128/25"]), ((None, None, None), [])])
+def test_a_prefix_has_a_route_only_where_its_window_is_another(
+        windows: tuple[int | None, ...], routes: list[str]) -> None:
+    named = dict(zip(("all", "192.0.2.0/25", "192.0.2.128/25"), windows))
+    commands = window_commands.commands(named, 10)
+    assert len(commands) == len(routes)
+    assert all(route in command for command, route in zip(commands, routes))
 
 
 def sampled(initcwnd: str = "[10, 32]", rows: int = 60) -> Any:
@@ -268,7 +283,8 @@ def trials_of(users: UserTable, requested: Requested, seed: int = 1) -> list[dic
 def test_as_many_trials_as_rows_measure_each_row_once() -> None:
     users = users_of([f"{20 + number},1000,{1000 + number},,1" for number in range(50)])
     trials = trials_of(users, Requested((10, 32), trials=50))
-    assert sorted(each["rtt_ms"] for each in trials if each["initcwnd"] == 10) == [
+    assert sorted(each["rtt_ms"] for each in trials
+                  if each["initcwnd"] == 10 and each["part"] == "users") == [
         20 + number for number in range(50)]
     assert {each["weight"] for each in trials} == {1 / 50}
     assert [each["initcwnd"] for each in trials[:4]] == [10, 32, 10, 32]
@@ -300,7 +316,7 @@ def test_the_network_of_the_command_line_is_everybodys() -> None:
     users = users_of(["20,1000,9000,,1", "80,2000,9000,,1"])
     made = scenario(users, Requested((10,), defaults={"queue": "50ms", "loss_percent": 1.0,
                                                   "uplink_kbps": 300.0}), PATH, 1)
-    trials = fetches_of(made, False, 1).trials
+    trials = [trial for trial in fetches_of(made, False, 1).trials if trial.part == "users"]
     assert [trial.uplink_kbps for trial in trials] == [300, 300]
     assert len({trial.seed for trial in trials}) == 2, "each loses packets of its own"
     assert trials[0].queue_packets < trials[1].queue_packets, "50 ms of each link's own rate"
@@ -349,6 +365,7 @@ response_bytes = [100, 48211, 9211]
 times = [2, 2, 2]
 group = [0, 0, 0]
 assumed_kbps = 5000.5
+unknown = ["kept"]
 """
 
 
@@ -368,7 +385,8 @@ def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it()
     rows = ["20,,9000,,1", "40,3200,48211,,1"]
 
     def trials(kbps: float) -> list[Trial]:
-        made = scenario(users_of(rows), Requested((10, 20), 20, {"bandwidth_kbps": kbps}), PATH, 1)
+        made = scenario(users_of(rows), Requested((10, 20), 20, {"bandwidth_kbps": kbps},
+                                                  {"queue": "bdp", "kept": 0}), PATH, 1)
         return list(fetches_of(made, False, 1).trials)
 
     measured = trials(1000.0)
@@ -380,6 +398,91 @@ def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it()
     assert all(users[each.sample] == each.seed for each in measured), "the same random numbers"
     least = QUANTITIES["bandwidth_kbps"].lowest
     assert {each.part for each in trials(least)} == {"users", "users_double"}
+
+
+@pytest.mark.parametrize(("given", "varied"), [
+    ({}, {"users_queue": (20, 0), "users_kept": (100, 1)}),
+    ({"queue": "100"}, {"users_kept": (100, 1)}), ({"kept": 0}, {"users_queue": (20, 0)}),
+    ({"queue": "50", "kept": 1}, {})])
+def test_what_neither_file_nor_flags_say_is_measured_with_another_value(
+        given: dict[str, str | float], varied: dict[str, tuple[int, int]]) -> None:
+    made = scenario(users_of(["20,1000,9000,,1"]), Requested((10,), 20, {}, given), PATH, 1)
+    assert read_back(made) == made
+    trials = [each for each in fetches_of(made, False, 1).trials if each.part != "users"]
+    assert {each.part: (each.queue_packets, each.kept) for each in trials} == varied
+
+
+def test_a_file_of_first_requests_leaves_only_the_queue_unsaid() -> None:
+    lines = ["rtt_ms,bandwidth_kbps,response_bytes,connection_requests\n", "20,1000,9000,1\n",
+             "40,1000,9000,2\n", "60,1000,9000,1\n"]
+    users = logs.read(lines, "a file")
+    assert users.rtt_ms.tolist() == [20, 60] and users.are_first_requests
+    assert users.skipped == {"on connections that were in use": 1}
+    made = scenario(users, Requested((10,)), PATH, 1).users
+    assert made is not None and made.unknown == ("queue",)
+    other = logs.read([line.replace(",1\n", ",\n") for line in lines], "a file")
+    assert not other.are_first_requests, "the file does not say it of these"
+
+
+# What the file does not say decides --------------------------------------------------
+
+def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None = None
+                  ) -> tuple[Answer, list[Choice]]:
+    """The answer on 80 users of two groups, to whom windows from `least` on save two in five.
+
+    slower_in: a part in which 32 takes longer. slower_group: 32 takes longer for this one.
+    """
+    rows = 80
+    columns = {"group": [row % 2 for row in range(rows)], "times": [1] * rows,
+               "rtt_ms": [20 + row for row in range(rows)],
+               "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
+    text = (FEW_USERS.partition("groups")[0].replace("[10, 32]", "[10, 20, 32]")
+            + 'groups = ["near", "far"]\nassumed_kbps = 9000\nunknown = ["queue", "kept"]\n'
+            + "\n".join(f"{name} = {column}" for name, column in columns.items()))
+    made = KIND.study(parsed("users_of_x", text))
+
+    def total_ms(trial: Trial) -> float:
+        round_trips = 3 if trial.initcwnd >= least else 5
+        if trial.initcwnd == 32 and trial.part == slower_in:
+            round_trips = 9
+        elif trial.initcwnd == 32 and trial.sample % 2 == slower_group:
+            return trial.rtt_ms * 5.12  # more than the bound for the group, less for all
+        return trial.rtt_ms * round_trips
+
+    records = [Record(trial, True, total_ms=total_ms(trial), retransmissions=0, queue_drops=0,
+                      verdict="pass") for trial in made.trials]
+    (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
+    assert finding.answer is not None
+    return finding.answer, list(varied.choices(made.scenario.users, records).values())
+
+
+def test_a_window_that_holds_whatever_the_file_does_not_say_has_its_command() -> None:
+    answer, choices = varied_answer()
+    assert [choice.initcwnd for choice in choices] == [32, 32, 32]
+    assert "initcwnd 32" in answer.command
+
+
+@pytest.mark.parametrize(("part", "found_by"), [
+    ("users_queue", "minrtt"), ("users_kept", "$connection_requests"),
+    ("users_half", "delivery_rate"), ("users_double", "delivery_rate")])
+def test_a_window_that_harms_under_one_condition_is_not_recommended(part: str, found_by: str
+                                                                    ) -> None:
+    answer, choices = varied_answer(slower_in=part)
+    assert [choice.initcwnd for choice in choices] == [None, None, None]
+    assert choices[0].deciding == [part] and answer.command == ""
+    assert [note for note in answer.notes if found_by in note]
+
+
+def test_a_smaller_window_that_is_as_good_holds_in_spite_of_harm_by_a_larger_one() -> None:
+    answer, choices = varied_answer(slower_in="users_queue", least=20)
+    assert [choice.initcwnd for choice in choices] == [20, 20, 20]
+    assert "initcwnd 20" in answer.command
+
+
+def test_a_group_without_a_route_of_its_own_forbids_what_harms_it() -> None:
+    answer, choices = varied_answer(slower_group=0)
+    assert [choice.initcwnd for choice in choices] == [None, 10, 32]
+    assert answer.command == "" and any("far (32)" in note for note in answer.notes)
 
 
 def test_a_part_of_the_weight_has_that_part_of_the_trials() -> None:

@@ -6,7 +6,7 @@ study.users.sample writes it. It has networks and sizes, but no addresses.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import astuple, dataclass, replace
 
 from firstflight.base.errors import UsageError
@@ -21,6 +21,10 @@ from firstflight.study.scenario.seeds import netem_seed
 PART = "users"
 # Factors on the assumed bandwidth: users without a known one are measured with all three.
 SCALES = {PART: 1.0, "users_half": 0.5, "users_double": 2.0}
+SHALLOW_PACKETS = 20  # of a small queue, as cheap access links have it
+# What a file does not say, by the parameter: the part that measures all users with other values.
+UNKNOWN = {"queue": "users_queue", "kept": "users_kept"}
+_VALUES: Mapping[str, tuple[str | int, ...]] = {"queue": (str(SHALLOW_PACKETS),), "kept": (1,)}
 _PLACE = Quantity("group", "the place of a group", lowest=0, highest=10**6, whole=True)
 _TIMES = Quantity("times", "a number of users", lowest=1, highest=10**9, whole=True)
 
@@ -34,7 +38,7 @@ def order(trial: Trial) -> tuple[bool, int]:
     """A key that orders trials pseudo-randomly, so that the first ones are a fair sample.
 
     It follows from the user alone, so more rows or windows do not change it. The windows of one
-    user stay together; trials with a scaled bandwidth come last.
+    user stay together; trials of what the file does not say come last.
     """
     row = f"{trial.rtt_ms} {trial.bandwidth_kbps} {trial.response_bytes}"
     return trial.part != PART, zlib.crc32(row.encode()) * 0x9E3779B1 % 2**32
@@ -63,6 +67,7 @@ class UserSample:
     times: tuple[int, ...] = key(reader=_column(_TIMES.check))
     group: tuple[int, ...] = key(reader=_column(_PLACE.check))
     assumed_kbps: float | None = key(None, quantity="bandwidth_kbps")
+    unknown: tuple[str, ...] = key(())
     template: Template = key(None, absent=True)
 
     def check(self, where: str) -> None:
@@ -73,6 +78,11 @@ class UserSample:
                                  f" {len(self.rtt_ms)} users")
         if max(self.group) >= len(self.groups):
             raise UsageError(f"{where}: group: {max(self.group)} is not a place in groups")
+        for name in self.unknown:
+            if name not in UNKNOWN:
+                raise UsageError(f"{where}: unknown: {name!r} is none of {', '.join(UNKNOWN)}")
+            if name in self.template.lists:
+                self.template.with_lists(**{name: _VALUES[name]}).check_together(where)
         if self.baseline_initcwnd not in self.initcwnd:
             raise UsageError(f"{where}: baseline_initcwnd {self.baseline_initcwnd} is not among"
                              " initcwnd")
@@ -85,14 +95,16 @@ class UserSample:
 
     @property
     def parts(self) -> dict[str, list[int]]:
-        """The indices of the users that are measured with each of SCALES."""
+        """The indices of the users that are measured in each part: of SCALES, and of UNKNOWN."""
         limits = QUANTITIES["bandwidth_kbps"]
         assumed = [place for place, kbps in enumerate(self.bandwidth_kbps)
                    if kbps == self.assumed_kbps]
-        return {part: list(range(len(self.rtt_ms))) if part == PART else assumed
-                for part, scale in SCALES.items()
-                if part == PART or assumed
-                and limits.lowest <= scale * (self.assumed_kbps or 0) <= limits.highest}
+        scaled = {part: assumed for part, scale in SCALES.items()
+                  if part != PART and assumed and limits.lowest <= scale * (self.assumed_kbps or 0)
+                  <= limits.highest}
+        everybody = list(range(len(self.rtt_ms)))
+        return {PART: everybody, **scaled,
+                **{UNKNOWN[name]: everybody for name in self.unknown}}
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
         """The trials; seed: of the run.
@@ -101,13 +113,14 @@ class UserSample:
         """
         trials, total = [], sum(self.times)
         windows = replace(self.template, initcwnd=self.initcwnd)
+        other_values = {UNKNOWN[name]: {name: _VALUES[name]} for name in self.unknown}
         for part, places in self.parts.items():
             for place in places:
-                rtt_ms, bandwidth_kbps = (self.rtt_ms[place],
-                                          SCALES[part] * self.bandwidth_kbps[place])
+                rtt_ms = self.rtt_ms[place]
+                bandwidth_kbps = SCALES.get(part, 1.0) * self.bandwidth_kbps[place]
                 user = windows.with_lists(
                     rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
-                    response_bytes=(self.response_bytes[place],))
+                    response_bytes=(self.response_bytes[place],), **other_values.get(part, {}))
                 trials += [replace(trial, part=part, sample=place,
                                    weight=self.times[place] / total,
                                    key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
