@@ -3,9 +3,11 @@
     total_ms(10) > 300                          the mean with an initial window of 10
     total_ms(3) - total_ms(10) < 50             what the larger window saves
     retransmissions > 0                         the mean of all trials
+    total_ms(10, rtt=200, cc=bbr) > 300         of the trials with these values of --rtt and --cc
 
 A column of docs/REFERENCE.md stands for its mean over the verified trials, in the column's unit; in
-parentheses the initial window, in segments, of the trials that are meant. Such means, numbers, +,
+parentheses the initial window, in segments, of the trials that are meant, and values of flags as
+they are typed there, in quotes where they are no word or number (bw='10M'). Such means, numbers, +,
 -, * and / stand on each side of one comparison. It is read before anything is measured; nothing
 of it is run as Python. A condition that cannot be computed ends with status 3, as a verdict that
 failed does.
@@ -20,19 +22,37 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 from firstflight.base.errors import VERDICT, FirstFlightError, UsageError
 from firstflight.base.words import nearest
+from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import Study
 from firstflight.runs.results.records import Record, columns_of, hints_of, trial_class, value_of
 
 MOST_CHARACTERS = 200
+MOST_VALUES = 10  # that a message names
 _COMPARED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt, ast.LtE: operator.le}
 _COMPUTED: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv}
 _NUMBERS = (int, float, int | None, float | None)
+
+
+class Mean(NamedTuple):
+    """The mean of a column. initcwnd: of which window, None for all. where: values by the flag."""
+
+    column: str
+    initcwnd: int | None = None
+    where: tuple[tuple[str, str], ...] = ()
+
+    def covers(self, trial: object) -> bool:
+        """Whether a trial belongs to it."""
+        if self.initcwnd is not None and getattr(trial, "initcwnd", None) != self.initcwnd:
+            return False
+        return all(getattr(trial, column_of(flag), None) == value_as_typed(flag, typed)
+                   for flag, typed in self.where)
 
 
 class UndeterminedError(FirstFlightError):
@@ -55,7 +75,8 @@ class Condition:
         hints = {**hints_of(study.kind.record), **hints_of(trial_class(study.kind.record))}
         known = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
         windows = sorted({trial.initcwnd for trial in study.trials if hasattr(trial, "initcwnd")})
-        for column, window in _means((self.left, self.right)):
+        for mean in _means((self.left, self.right)):
+            column, window, where = mean
             if column not in known:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} has no column of"
                                  f" numbers {column!r}{nearest(column, known)}")
@@ -63,6 +84,22 @@ class Condition:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no initial"
                                  f" window of {window}, but"
                                  f" {', '.join(map(str, windows)) or 'one for each connection'}")
+            for flag, typed in where:
+                self._check_value(study, flag, typed)
+            if where and not any(map(mean.covers, study.trials)):
+                raise UsageError(f"--fail-if {self.text!r}: no trial of {study.head.name} has all"
+                                 " of these values")
+
+    def _check_value(self, study: Study, flag: str, typed: str) -> None:
+        """Refuse a flag's value that no trial has. Raises UsageError."""
+        name = column_of(flag)
+        values = {getattr(trial, name) for trial in study.trials if hasattr(trial, name)}
+        if not values:
+            raise UsageError(f"--fail-if {self.text!r}: {study.head.name} has no {flag}")
+        if value_as_typed(flag, typed) not in values:
+            listed = ", ".join(sorted(map(str, values))[:MOST_VALUES])
+            raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no {flag} of"
+                             f" {typed}, but {listed}")
 
     def holds(self, records: Sequence[Record]) -> tuple[bool, str]:
         """Whether it holds, and both sides in a line. Raises UndeterminedError without a value."""
@@ -88,10 +125,9 @@ class Condition:
             except ZeroDivisionError:
                 raise UndeterminedError(f"--fail-if {self.text!r}: divides by a mean of 0"
                                         ) from None
-        ((column, window),) = _means((expression,))
-        values = [value for record in records if record.counts
-                  and (window is None or value_of(record, "initcwnd") == window)
-                  and (value := value_of(record, column)) is not None]
+        (mean,) = _means((expression,))
+        values = [value for record in records if record.counts and mean.covers(record.trial)
+                  and (value := value_of(record, mean.column)) is not None]
         if not values:
             raise UndeterminedError(f"--fail-if {self.text!r}: no verified trial has a value of"
                                     f" {ast.unparse(expression)}")
@@ -116,25 +152,63 @@ def read(text: str) -> Condition:
         raise ValueError(f"{text!r} is not a condition such as 'total_ms(10) > 300': two sides, and"
                          " one of > >= < <= between them")
     condition = Condition(text, parsed.left, parsed.ops[0], parsed.comparators[0])
-    if not list(_means((condition.left, condition.right))):
+    means = list(_means((condition.left, condition.right)))
+    if not means:
         raise ValueError(f"{text!r} names no column of trials.csv")
+    for mean in means:
+        for flag, typed in mean.where:
+            value_as_typed(flag, typed)
     return condition
 
 
-def _means(expressions: Sequence[ast.expr]) -> Iterator[tuple[str, int | None]]:
-    """The means that expressions name: a column, and the window or None. Raises ValueError."""
+def column_of(flag: str) -> str:
+    """The trial's field that a flag, without its dashes, sets. Raises ValueError."""
+    known = {quantity.flag.lstrip("-").replace("-", "_"): name for name, quantity in FLAGS.items()}
+    if flag not in known:
+        raise ValueError(f"{flag!r} is no flag of a network, TCP or a response"
+                         f"{nearest(flag, known)}: write rtt=200 for --rtt 200")
+    # A length in ms or BDP becomes packets, by the link.
+    return "queue_packets" if flag == "queue" else known[flag]
+
+
+def value_as_typed(flag: str, typed: str) -> object:
+    """The value of a flag as the command line reads it. Raises ValueError."""
+    name = column_of(flag)
+    if name == "queue_packets":
+        if not typed.isdecimal():
+            raise ValueError(f"queue={typed} is not a number of packets, as trials.csv has it")
+        return int(typed)
+    values: list[object] = FLAGS[name].listed(typed)
+    if len(values) != 1:
+        raise ValueError(f"{flag}={typed} is not one value")
+    return values[0]
+
+
+def _means(expressions: Sequence[ast.expr]) -> Iterator[Mean]:
+    """The means that expressions name. Raises ValueError."""
     for each in expressions:
         if isinstance(each, ast.BinOp) and type(each.op) in _COMPUTED:
             yield from _means((each.left, each.right))
         elif isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub):
             yield from _means((each.operand,))
         elif isinstance(each, ast.Name):
-            yield each.id, None
+            yield Mean(each.id)
         elif (isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-              and len(each.args) == 1 and not each.keywords
-              and isinstance(each.args[0], ast.Constant) and type(each.args[0].value) is int):
-            yield each.func.id, each.args[0].value
+              and (each.args or each.keywords) and len(each.args) <= 1
+              and all(isinstance(window, ast.Constant) and type(window.value) is int
+                      for window in each.args)):
+            window = ast.literal_eval(each.args[0]) if each.args else None
+            where = tuple((keyword.arg or "**", _typed(keyword.value))
+                          for keyword in each.keywords)
+            yield Mean(each.func.id, window, where)
         elif not (isinstance(each, ast.Constant) and type(each.value) in (int, float)
                   and math.isfinite(each.value)):
             raise ValueError(f"{ast.unparse(each)!r} is neither a number nor a column such as"
                              " total_ms or total_ms(10)")
+
+
+def _typed(value: ast.expr) -> str:
+    """A selector's value as on the command line: a number, a word, or what is in quotes."""
+    if isinstance(value, ast.Constant) and type(value.value) in (int, float, str):
+        return str(value.value)
+    return ast.unparse(value)

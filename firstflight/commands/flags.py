@@ -481,8 +481,8 @@ def add_how(parser: Parser) -> None:
              " provenance")
     add("--fail-if", action="append", default=[], type=condition, metavar="CONDITION",
         help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"
-             " total_ms(10) < 50': columns of trials.csv, their means over the verified trials,"
-             " in parentheses the initial window; may be given several times (default none)")
+             " total_ms(10) < 50': columns of trials.csv, their means over the verified trials, in"
+             " parentheses the initial window and flags, (10, rtt=200); repeatable (default none)")
     add("--format", type=command_line.picture_formats, default=("png",), metavar="png,svg,pdf",
         help="which files of each figure to write (default png)")
     add("--quiet", action="store_true",

@@ -18,6 +18,8 @@ REFUSALS = [
         ("--rtt 5 --dry-run --fail-if 'verdict > 1'", "no column of numbers 'verdict'"),
         ("--rtt 5 --dry-run --iw 3,10 --fail-if 'total_ms(12) > 1'",
          "no initial window of 12, but 3, 10"),
+        ("--rtt 5 --dry-run --fail-if 'total_ms(rtt=6) > 1'", "measures no rtt of 6, but 5"),
+        ("--rtt 5 --dry-run --fail-if 'total_ms(rtts=6) > 1'", "'rtts' is no flag"),
         ("ietf78_load --dry-run --fail-if 'mean_ms(0) > 1'",
          "no initial window of 0, but one for each connection"),
         ("--find-cliff response --fail-if 'total_ms > 1'", "--fail-if goes only with scenarios"),
