@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from firstflight.base.quantity import (KernelName, ModuleParameters, Quantity, Sizes, Windows,
-                                       Word)
+from firstflight.base.quantity import (InitialWindow, KernelName, ModuleParameters, Quantity, Sizes,
+                                       Windows, Word)
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS, PACKETS, Length
 
 # Subjects: what a parameter is of.
@@ -118,10 +118,11 @@ _ROWS = (
         why=" (body and packets of more do not fit in a guest's memory, 512 MB; measured: 70 MB do,"
             " 100 do not)"),
         required=True),
-    Parameter(TCP, Quantity(
+    Parameter(TCP, InitialWindow(
         "initcwnd", "an initial window", "segments", 1, 65_535, whole=True, head="IW",
         label="initial window", flag="--iw", default="10,30",
-        flag_help="the server's initial windows; the others are compared with the first"),
+        flag_help="the server's initial windows; the others are compared with the first; default:"
+                  " the kernel's own, which no route sets"),
         required=True),
     Parameter(TCP, Quantity(
         "initrwnd", "an initial receive window", "segments", 1, 65_535, whole=True, head="rwnd",
@@ -172,6 +173,10 @@ _ROWS = (
         "framing", "what ends a body", head="body ends by", known=("length", "close"),
         default="length"),
         tag="", modelled=False, builtin="a body without a length (framing)"),
+    Parameter(TCP, Word(
+        "window_by", "what sets the initial window", head="window set by",
+        known=("route", "kernel"), default="route"),
+        tag="windowby"),
     Parameter(PUBLISHED, Word(
         "loss_probes", "the server's tail loss probes", head="loss probes", known=("on", "off"),
         default="on"),

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 from firstflight.base import typed
 from firstflight.base.errors import UsageError
@@ -183,6 +183,24 @@ class Word(Quantity):
     @property
     def range(self) -> str:
         return "|".join(self.known) or "a name that the kernel knows"
+
+
+# What Linux begins with where no route says otherwise (TCP_INIT_CWND), in segments.
+OWN_WINDOW = 10
+
+
+@dataclass(frozen=True)
+class InitialWindow(Quantity):
+    """Initial windows in segments; as typed also DEFAULT alone, for the kernel's own."""
+
+    DEFAULT: ClassVar[str] = "default"
+
+    def listed(self, words: str) -> list[Any]:
+        known = [word.strip().lower() for word in words.split(",")]
+        if self.DEFAULT in known and len(known) > 1:
+            raise ValueError(f"'{words}': {self.DEFAULT} stands alone: it leaves the window to"
+                             " each kernel, which --kernel compares")
+        return known if self.DEFAULT in known else super().listed(words)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from firstflight.base.quantity import OWN_WINDOW, InitialWindow
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import Overrides
 
@@ -12,10 +13,13 @@ def overrides_of(arguments: argparse.Namespace) -> Overrides:
     """The values of all flags that replace a scenario's."""
     lists = {name: getattr(arguments, name) for name in FLAGS
              if getattr(arguments, name) is not None}
+    own_window = lists.get("initcwnd") == [InitialWindow.DEFAULT]
+    if own_window:
+        lists["initcwnd"] = [OWN_WINDOW]
     return Overrides(lists, arguments.repeat, arguments.client,
                      many=arguments.yes or arguments.dry_run, sysctls=tuple(arguments.sysctl),
                      sample="full" if arguments.sample == "full" else "",
-                     own_server=own_server(arguments))
+                     own_server=own_server(arguments), own_window=own_window)
 
 
 def own_server(arguments: argparse.Namespace) -> dict[str, object]:

@@ -117,7 +117,11 @@ def _chosen(study: Study, measured: RunData) -> int:
 
 def requested_of(arguments: argparse.Namespace) -> Requested:
     """The windows, number of trials and parameters that the flags request. Raises UsageError."""
-    given = overrides_of(arguments).checked()
+    requested = overrides_of(arguments)
+    if requested.own_window:
+        raise UsageError("--users: --iw default is no window to recommend: give numbers, such as"
+                         " --iw 10,32")
+    given = requested.checked()
     windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")

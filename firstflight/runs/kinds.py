@@ -42,7 +42,8 @@ class Overrides:
     lists: values by the name of the quantity. client: the program that fetches. sysctls: as
     NAME=VALUE, for a question by flags only. sample: "full" for the large sample of a scenario
     that draws its responses. own_server: the flags of the user's own server, by their names.
-    many: more than 100,000 trials are allowed (scenario_file.check_count).
+    many: more than 100,000 trials are allowed (scenario_file.check_count). own_window: no route
+    sets the initial window (--iw default).
     """
 
     lists: Mapping[str, Sequence[Any]]
@@ -52,6 +53,7 @@ class Overrides:
     sysctls: Sequence[str] = ()
     sample: str = ""
     own_server: Mapping[str, Any] = field(default_factory=dict)
+    own_window: bool = False
 
     @property
     def given(self) -> dict[str, str]:
@@ -60,7 +62,8 @@ class Overrides:
                   "client": self.client is not None, "sample": self.sample,
                   "server-command": self.own_server}
         return {**{name: FLAGS[name].flag for name in self.lists},
-                **{name: f"--{name}" for name, is_given in others.items() if is_given}}
+                **{name: f"--{name}" for name, is_given in others.items() if is_given},
+                **({"own_window": "--iw default"} if self.own_window else {})}
 
     def checked(self) -> dict[str, tuple[Any, ...]]:
         """The lists without duplicates, each value in its range.

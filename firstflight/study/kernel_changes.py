@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from firstflight.base.words import format_brief, format_number, join_words
 from firstflight.findings.difference import Difference
@@ -25,6 +26,18 @@ class KernelChange:
     @property
     def saved_ms(self) -> float:
         return self.saved.absolute.value
+
+
+def note_on_windows(trials: Iterable[Any], how: str) -> list[str]:
+    """A note that a route sets the window, where kernels may have others of their own.
+
+    how: how to measure these, behind a colon.
+    """
+    compared = {trial.kernel for trial in trials}
+    if len(compared) < 2 or any(getattr(trial, "window_by", "") == "kernel" for trial in trials):
+        return []
+    return [f"A route sets the initial window of these trials, whatever a kernel has of its own:"
+            f" {how}."]
 
 
 def kernel_answer(changes: Sequence[KernelChange]) -> str:

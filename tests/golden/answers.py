@@ -105,6 +105,11 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
         "by chance": (cell(10, 200.0, 200.0, 200.0), cell(20, 150.0, 260.0, 190.0)),
         "slower for certain": (cell(10, 200.0, 200.0, 200.0), cell(20, 220.0, 221.0, 219.0)),
         "one window": (cell(10, 200.0),), "nothing counts": (),
+        "two kernels, one window by route": (cell(10, 200.0), cell(10, 190.0, kernel="mine")),
+        "two kernels, their own windows": (
+            cell(10, 200.0, window_by="kernel"),
+            cell(10, 190.0, window_by="kernel", kernel="mine")),
+        "a kernel's own window": (cell(10, 200.0, window_by="kernel"),),
         "one window, drawn": (drawn(cell(10, 200.0, 215.0, 190.0)),),
         "drawn, and by chance": (drawn(cell(10, 200.0, 205.0, 203.0)),
                                  drawn(cell(20, 150.0, 260.0, 190.0))),

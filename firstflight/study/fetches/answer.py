@@ -23,7 +23,9 @@ from firstflight.study.fetches.figures.reasons import (WhatIfs, changes_to_expla
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Figure
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.fetches.scenario.varied_parameters import REQUESTED, requested_columns
+from firstflight.study.kernel_changes import note_on_windows
 from firstflight.study.scenario.draws import note_on_draws
 
 MOST_ROWS = 20  # in the table of comparisons
@@ -96,6 +98,8 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     hints = queue_hints([cell.requested for cell in cells], records) if is_question else []
     notes = (*hints, *note_on_draws([record.trial for record in records]))
     of_kernels = kernel_changes(cells)
+    notes += tuple(note_on_windows([cell.requested for cell in cells],
+                                   "--iw default leaves it to each"))
     if not changes and of_kernels:
         return Answer(kernel_answer(of_kernels), kernels_table(of_kernels, MOST_ROWS), notes)
     if not changes:
@@ -121,6 +125,8 @@ def _single(cells: Sequence[CellSetting]) -> str:
     taken = format_range(times, "ms")
     if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:
         taken = f"{format_brief(times[0])}{_half(estimate(drawn_ms))} ms"
+    if cells[0].requested.window_by == BY_KERNEL:
+        return f"With the kernel's own initial window a transfer takes {taken}{sent}."
     text = (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
             f" {taken}{sent}.")
     if failed:

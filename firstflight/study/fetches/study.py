@@ -19,6 +19,7 @@ from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, cell_key
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import draws, grammar
 from firstflight.testbed.messages import ObservedTrial
@@ -89,6 +90,8 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
         raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
                          " [sysctls]")
     single: dict[str, Any] = {}  # fields that are not lists
+    if overrides.own_window:
+        given["window_by"] = (BY_KERNEL,)
     if overrides.own_server:
         own = schema.read(OwnServer, overrides.own_server, "--server-command")
         given.setdefault("server", (OWN,))

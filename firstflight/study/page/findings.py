@@ -11,7 +11,7 @@ from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, Pag
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
-from firstflight.study.kernel_changes import kernel_answer, kernels_table
+from firstflight.study.kernel_changes import kernel_answer, kernels_table, note_on_windows
 from firstflight.study.page import analysis
 from firstflight.study.page.analysis import SAME_MS, Setting, WindowTimes
 from firstflight.study.page.record import ObjectTimes, PageRecord
@@ -160,6 +160,8 @@ def answer(scenario: PageScenario, run: RunData) -> Answer:
                   tuple(filter(None, (
                       f"Measured with {network}." if network else "", *reasons,
                       *note_on_draws([record.trial for record in run.records]),
+                      *note_on_windows([record.trial for record in run.records],
+                                       "--iw default with one response leaves it to each"),
                       scenario.head.note))))
 
 

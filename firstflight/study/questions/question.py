@@ -26,6 +26,7 @@ from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.fetches.scenario.server import OWN, OwnServer
 from firstflight.study.fetches.scenario.sweep import CLIENTS, Sweep
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.scenario import draws
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # Debian's pycurl uses another TLS library than curl
@@ -53,19 +54,24 @@ def scenario(name: str, requested: Overrides) -> Scenario:
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
     values = {known: given.get(known) or _usual(known) for known in (*WITH_FLAGS, "initcwnd")}
+    own_window = {"window_by": (BY_KERNEL,)} if requested.own_window else {}
     usual = TLS_CLIENT if any(values["chain_bytes"]) or own and own.ca else CLIENT
     client: Any = schema.one_of(requested.client or usual, CLIENTS, "--client")
     windows, varied = values["initcwnd"], [known for known in WITH_FLAGS if len(values[known]) > 1]
     sweep = Sweep(
-        name="own", lists={known: values[known] for known in WITH_FLAGS if values[known]},
+        name="own", lists={**{known: values[known] for known in WITH_FLAGS if values[known]},
+                           **own_window},
         initcwnd=windows, own_server=own.text if own else "", client=client,
         repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check(_WHERE)
     check_count(sweep.count, f"trials of {_WHERE}", many=True)
-    head = Head(_title(windows, varied), "a question by flags", name, _claim(values, varied), "",
+    named = () if requested.own_window else windows
+    head = Head(_title(named, varied), "a question by flags", name,
+                _claim({**values, "initcwnd": named}, varied), "",
                 sysctls.of_flags(requested.sysctls, _WHERE))
-    made = Scenario(head, (sweep,), tuple(_figures(windows, varied)), cells=True)
+    made = Scenario(head, (sweep,), tuple(_figures(windows, varied, _title(named, varied))),
+                    cells=True)
     figures.check(made, _WHERE)
     return replace(made, head=replace(head, text=writing.text(made)))
 
@@ -85,10 +91,9 @@ def _usual(name: str) -> tuple[Any, ...]:
     return _FOLLOWS[name] if name in _FOLLOWS else FLAGS[name].defaults
 
 
-def _figures(windows: tuple[int, ...], varied: list[str]) -> Iterator[Figure]:
+def _figures(windows: tuple[int, ...], varied: list[str], title: str) -> Iterator[Figure]:
     """The figure of the answer, by the parameters with several values, and one of packets."""
     made = partial(Figure, sweep="own", baseline_initcwnd=windows[0], metric="total_ms")
-    title = _title(windows, varied)
     if not varied:
         yield made(name="windows", title=title, kind="window_sweep", by="initcwnd")
     elif len(varied) == 1 and len(windows) <= MOST_BARS:
@@ -99,9 +104,11 @@ def _figures(windows: tuple[int, ...], varied: list[str]) -> Iterator[Figure]:
 
 
 def _title(windows: tuple[int, ...], varied: list[str]) -> str:
-    first, *others = map(str, windows)
+    """The windows in words, () for the kernel's own one, and the parameters that vary."""
+    first, *others = map(str, windows) if windows else ("",)
     what = (f"{', '.join(others)} instead of {first} segments" if others else
-            f"an initial window of {first} segments")
+            f"an initial window of {first} segments" if first else
+            "the kernel's own initial window")
     return what + (f", by {' and '.join(map(_named, varied))}" if varied else "")
 
 

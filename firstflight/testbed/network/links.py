@@ -205,8 +205,12 @@ class RouteOptions:
 
 def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
                 options: RouteOptions = RouteOptions()) -> tuple[Route, Route]:
-    """The server's route to the client, and the client's. Windows in segments."""
-    server: Metrics = {"initcwnd": initcwnd, "congctl": congestion_control}
+    """The server's route to the client, and the client's.
+
+    Windows in segments; initcwnd 0: the route has none, and the kernel's own holds.
+    """
+    server: Metrics = {**({"initcwnd": initcwnd} if initcwnd else {}),
+                       "congctl": congestion_control}
     client: Metrics = {"initrwnd": initrwnd}
     if options.rto_min_ms:
         server["rto_min"] = options.rto_min_ms

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
 from firstflight.base.errors import UsageError
+from firstflight.base.quantity import OWN_WINDOW
 from firstflight.net.queue_length import packets_of
 from firstflight.parameters import PARAMETERS, SWEPT
 from firstflight.runs import schema
@@ -21,6 +22,7 @@ from firstflight.runs.schema import key
 from firstflight.study.fetches.scenario.path import RANDOM
 from firstflight.study.fetches.scenario.server import (BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN,
                                                        OwnServer, parsed)
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario import grammar
 from firstflight.study.scenario.draws import NOT_DRAWN
@@ -133,6 +135,9 @@ class Sweep(grammar.Sweep[Trial]):
         if HERE in lists["system"] and (needing := needing_newer(lists)):
             raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
                              f" {NEWER!r}, --system {NEWER})")
+        if BY_KERNEL in lists["window_by"] and {*self.initcwnd} - {OWN_WINDOW}:
+            raise UsageError(f'{where}: window_by = "{BY_KERNEL}" leaves the window to the kernel:'
+                             f" initcwnd has to be {OWN_WINDOW}, its own (--iw default)")
         check_tls(self, where)
         check_server(self, where)
 

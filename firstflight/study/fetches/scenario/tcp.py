@@ -20,6 +20,7 @@ _LEAST_BYTES = 4096  # the first number of either sysctl
 # Segments that a client offers unless requested otherwise: more than servers begin with, so that
 # the window limits none of them, and no more than the pinned tcp_rmem can grow to.
 AMPLE_WINDOW = 1000
+BY_KERNEL = "kernel"  # where no route sets the initial window
 # TCP_INIT_DEFAULT_RCVWND, in segments. The window of a SYN has 16 bits and is never scaled.
 DEFAULT_RECEIVE_WINDOW, MOST_IN_A_SYN_BYTES = 10, 65535
 ETHERNET_MSS = 1460  # without time stamps: as tcp_select_initial_window counts
@@ -30,6 +31,8 @@ class TcpParameters:
     """TCP at server and client.
 
     initcwnd, initrwnd: route metrics at the server and at the client, in segments.
+    window_by: "kernel" where the server's route has no initcwnd. Then initcwnd is Linux's own, and
+        a kernel that was changed may have another one (seen_initcwnd).
     mss: most data in a segment, as the client requests it.
     kernel: of the guest, by its name (vtime/KERNELS.md). module_parameter: of its modules,
         such as "tcp_cubic.hystart=0", several of them joined by +; or "none".
@@ -45,6 +48,7 @@ class TcpParameters:
     initcwnd: int
     initrwnd: int
     congestion_control: str
+    window_by: str = default("window_by")
     mss: int = default("mss")
     kernel: str = default("kernel")
     module_parameter: str = default("module_parameter")
@@ -59,6 +63,11 @@ class TcpParameters:
         pairs = (pair.split("=") for pair in self.acts_as.split(",") if pair)
         return {int(requested): int(effective) for requested, effective in pairs
                 }.get(self.initcwnd, self.initcwnd)
+
+    @property
+    def route_window(self) -> int:
+        """The initcwnd of the server's route, 0 for none."""
+        return 0 if self.window_by == BY_KERNEL else self.server_window
 
     @property
     def client_window(self) -> int:

@@ -118,7 +118,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
     def job(self) -> Job:
         """The trial as the worker reads it."""
         job: Job = {
-            "kind": "fetch", "id": self.id, "initcwnd": self.server_window,
+            "kind": "fetch", "id": self.id, "initcwnd": self.route_window,
             "initrwnd": self.client_window, "congestion_control": self.congestion_control,
             "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
             "network": self.path.to_json()}

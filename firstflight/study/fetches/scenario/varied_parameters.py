@@ -15,6 +15,7 @@ from firstflight.net.queue_length import AUTO
 from firstflight.parameters import PARAMETERS
 from firstflight.runs.results.records import requested_fields
 from firstflight.study.fetches.scenario.sweep import Sweep
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario.draws import NOT_DRAWN
 
@@ -119,6 +120,8 @@ def _value(field: Field[Any], trial: Trial) -> Any:
 def _requested(field: Field[Any], trial: Trial) -> Any:
     """The field's value; "" where it only means that nothing was requested."""
     value = getattr(trial, field.name)
+    if field.name == "initcwnd" and trial.window_by == BY_KERNEL:
+        return "its own"
     return "" if field.name == "queue_from" and value == AUTO else value
 
 

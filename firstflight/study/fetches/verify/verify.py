@@ -15,10 +15,12 @@ from typing import Any
 
 from firstflight.base.comparison import Comparison
 from firstflight.net.segments import CaptureError, Packets, frames_of
+from firstflight.parameters import default
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.study.fetches.record import Record, record_of
 from firstflight.study.fetches.scenario.server import BUILTIN
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify import handshake, path, unconnected, zero_rtt
 from firstflight.study.fetches.verify.agreed import SEGMENTS, SOCKET, SYNS, has_window
@@ -45,11 +47,17 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
     testbed.network.tcp_sysctls. known_kernel: whether the model was checked against the TCP of this
     kernel; if not, the model's times are shown, but do not judge, and nor does why data
-    left or was retransmitted.
+    left or was retransmitted. Such a kernel's own window, where no route sets one, is the one that
+    all else has to agree with.
     """
     if observation.get("skipped"):
         return Record(trial, True, measured_at=started_at(observation),
                       verdict_reason=observation["skipped"])
+    own_window = observation.get("server", {}).get("initial_window")
+    if trial.window_by == BY_KERNEL and not known_kernel and own_window:
+        under = replace(trial, initcwnd=own_window, window_by=default("window_by"))
+        return replace(judge_fetch(under, observation, client_pcap, server_pcap, exact=exact,
+                                   sysctls=sysctls, known_kernel=known_kernel), trial=trial)
     failure = _failure(observation)
     if failure and trial.cannot_connect:
         return unconnected.unconnected_record(trial, observation, failure, client_pcap)

@@ -1,0 +1,53 @@
+"""The initial window that a kernel has of its own, where no route sets one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firstflight.base.errors import UsageError
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.results.records import FAIL, PASS
+from firstflight.study.fetches import study as fetches
+from firstflight.study.kernel_changes import note_on_windows
+from firstflight.study.questions import question
+from firstflight.testbed.network.links import star_routes
+from tests.golden import stored
+
+ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,), "initcwnd": (10,),
+                         "kernel": ("default", "mine")}
+
+
+def studied(own_window: bool, **lists: Any) -> Any:
+    return fetches.KIND.study_of(question.scenario("own", Overrides(
+        {**ASKED, **lists}, own_window=own_window)))
+
+
+def test_the_route_then_has_no_window_and_else_it_has() -> None:
+    jobs = [trial.job() for own in (True, False) for trial in studied(own).trials]
+    assert [job["initcwnd"] for job in jobs] == [0, 0, 10, 10]
+    metrics = [star_routes(job["initcwnd"], 40, "cubic")[0].metrics for job in jobs]
+    assert metrics == [{"congctl": "cubic"}] * 2 + [{"initcwnd": 10, "congctl": "cubic"}] * 2
+    assert len({trial.id for own in (True, False) for trial in studied(own).trials}) == 4
+
+
+def test_another_window_than_the_kernels_is_no_default() -> None:
+    with pytest.raises(UsageError, match="initcwnd has to be 10, its own"):
+        studied(True, initcwnd=(10, 20))
+
+
+def test_a_kernel_that_was_changed_may_have_another_window_and_linux_not() -> None:
+    """All else has to agree with the window that the kernel reports."""
+    kept = stored.load("iw3").requested(initcwnd=10, window_by="kernel")
+    changed, linux = kept.judge(known_kernel=False), kept.judge()
+    assert (changed.verdict, changed.seen_initcwnd, changed.trial) == (PASS, 3, kept.trial)
+    assert linux.verdict == FAIL and "initial window" in linux.failed_checks
+    other = kept.said("server", initial_window=4).judge(known_kernel=False)
+    assert other.verdict == FAIL
+
+
+def test_an_answer_about_kernels_says_that_a_route_sets_the_window() -> None:
+    assert len(note_on_windows(studied(False).trials, "")) == 1
+    assert not note_on_windows(studied(True).trials, "")
+    assert not note_on_windows(studied(False, kernel=("default",)).trials, "")
