@@ -10,6 +10,7 @@ import pytest
 
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.worker import restart
 from tests.live.conftest import measured
 
@@ -43,21 +44,20 @@ def outcomes(records: dict[Trial, Record], trial: Trial) -> set[tuple[object, ..
 @pytest.mark.parametrize("trial", [*DRAWING, *SERVED], ids=lambda trial: trial.id)
 def test_a_trial_is_the_same_as_first_and_as_later_one_and_in_another_guest(
         kernel: Path, tmp_path: Path, trial: Trial) -> None:
-    first = measured(kernel, tmp_path / "first", list(in_places(trial)))
-    second = measured(kernel, tmp_path / "second", [trial])
+    first = measured(UmlEngine(kernel, 1), tmp_path / "first", list(in_places(trial)))
+    second = measured(UmlEngine(kernel, 1), tmp_path / "second", [trial])
     both = outcomes(first, trial) | outcomes(second, trial)
     assert all(record.counts for record in (*first.values(), *second.values()))
     assert len(both) == 1
 
 
 def test_another_seed_draws_something_else(kernel: Path, tmp_path: Path) -> None:
-    records = measured(kernel, tmp_path, [replace(DRAWING[0], repeat=number, seed=number)
-                                          for number in range(1, 7)])
+    records = measured(UmlEngine(kernel, 1), tmp_path, [
+        replace(DRAWING[0], repeat=number, seed=number) for number in range(1, 7)])
     assert len({record.total_ms for record in records.values()}) > 1
 
 
 def test_each_trial_begins_at_the_same_date(kernel: Path, tmp_path: Path) -> None:
-    from firstflight.testbed.guests import UmlEngine
     jobs = [replace(PLAIN, repeat=number).job() for number in (1, 2)]
     seen = UmlEngine(kernel, 1).run(jobs, {}, tmp_path)
     assert [each.content["started_at"] for each in seen] == [restart.BEGINS_S] * 2
