@@ -96,6 +96,8 @@ def read_parts(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]
 def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
                  guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
     """Deal trials into batches of about equal length; trials on the same network stay together."""
+    if not trials:
+        return
     whole_s = sum(map(study.kind.guest_s, trials))
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
     rounds = math.ceil(whole_s / longest_s / guests)  # batches of each guest: all end together

@@ -340,7 +340,7 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
     file, sealed = run.open_records(), started
     try:
         with Progress(len(study.trials), len(run.measured), study.head.name,
-                      requested.quiet) as progress:
+                      requested.quiet or not missing) as progress:
             for judged in measurer.judged(study, missing, captured, run.work_folder):
                 save_trial_files(run.folder, judged)
                 file.append(judged.record)

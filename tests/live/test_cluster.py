@@ -180,13 +180,13 @@ def test_a_cluster_resumes_pages_that_one_guest_began(machines: Machines, result
                            env=machines.environment)
         assert done.returncode == 0, done.stderr
     expected, resumed = (rows(home, "pages") for home in (results, resumed_in))
-    assert len(expected) == 12 and all(row["verdict"] == "pass" for row in expected)
+    assert len(expected) == 16 and all(row["verdict"] == "pass" for row in expected)
     assert any(int(row["retransmissions"]) for row in expected[5:])
     check_same(resumed, expected)
     assert [row["measured_at"] == before["measured_at"]
-            for row, before in zip(resumed, expected)] == [True] * 5 + [False] * 7
+            for row, before in zip(resumed, expected)] == [True] * 5 + [False] * 11
     of_alone, of_resumed = (objects_of_pages(home) for home in (results, resumed_in))
-    assert len(of_alone) == 12 and of_alone.keys() == of_resumed.keys()
+    assert len(of_alone) == 16 and of_alone.keys() == of_resumed.keys()
     for page, times in of_alone.items():
         for one, other in zip(of_resumed[page], times, strict=True):
             assert one[:4] == other[:4]

@@ -51,7 +51,7 @@ def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
     jobs = [trial.job() for trial in trials]
     once = list(UmlEngine(kernel, 1).run(jobs, {}, tmp_path / "once"))
     with monkeypatch.context() as patch:
-        patch.setattr(fork_server, "library", lambda: None)
+        patch.setattr(fork_server, "libraries", dict)
         anew = list(UmlEngine(kernel, 1).run(jobs, {}, tmp_path / "anew"))
     for each, other in zip(once, anew, strict=True):
         assert each.content["fetch"]["ok"]

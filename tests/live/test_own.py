@@ -38,7 +38,7 @@ def test_settings_of_the_kernel_are_measured_and_no_reason_is_asked(drive: Drive
                                                                     results: Path) -> None:
     done = drive("--rtt", "30", "--bw", "2M", "--size", "100kB", "--iw", "10,64", "--queue", "40",
                  "--sysctl", "net.ipv4.tcp_sack=0", "--sysctl", "net.ipv4.tcp_ecn=1",
-                 "--no-reasons", "--quiet", "--no-figures")
+                 "--repeat", "1", "--no-reasons", "--quiet", "--no-figures")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     with next(results.glob("own/*-uml/trials.csv")).open(encoding="utf-8") as file:
         assert [row["verdict"] for row in csv.DictReader(file)] == ["pass"] * 2
@@ -90,7 +90,7 @@ def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_p
 def test_reasons_are_measured(drive: Driver, results: Path, words: str, lifted: str,
                               told: str) -> None:
     """lifted: the limits; what is asked are trials without each of them, and without several."""
-    done = drive(*words.split(), "--quiet", "--no-figures")
+    done = drive(*words.split(), "--repeat", "1", "--quiet", "--no-figures")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     with next(results.glob("own/*-uml/what_if.csv")).open(encoding="utf-8", newline="") as file:
         asked = [*csv.DictReader(file)]

@@ -120,7 +120,8 @@ def test_the_driver_measures_a_har_and_resumes(
         drive: Driver, results: Path, tmp_path: Path) -> None:
     har = tmp_path / "page.har"
     har.write_bytes(saved.har())
-    flags = ("--page", str(har), "--iw", "3,10", "--bw", "5M", "--no-figures", "--seed", "3")
+    flags = ("--page", str(har), "--http", "1.1", "--iw", "3,10", "--bw", "5M", "--no-figures",
+             "--seed", "3")
     done = drive(*flags)
     assert done.returncode == 0, done.stderr
     assert "With 10 instead of 3 segments, the page is there" in done.stdout
