@@ -28,7 +28,7 @@ from firstflight.study.users.rows import (BOT, EMPTY_LINE, EMPTY_RESPONSE, LATER
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight",
            "connection_requests")
 SHOWN = 200  # characters of a list of names
-MOST_JSON_BYTES = 1 << 16  # of a line
+MOST_JSON_BYTES, MOST_JSON_PARTS = 1 << 16, 1000  # of a line: its bytes, its lists and tables
 CLOUDFLARE = "clienttcprttms"
 # Names in lower case: the quantity that each is, and what makes its unit of it.
 NAMES: Mapping[str, tuple[str, float]] = {
@@ -187,6 +187,8 @@ def read_json(first: str, lines: Iterable[str], where: str,
 
 def _object(line: str) -> dict[str, object]:
     try:
+        if line.count("[") + line.count("{") > MOST_JSON_PARTS:
+            raise ValueError("lists and tables without end")
         # Values are looked at by name; looking at all of them takes most of the time.
         value = untrusted.read(line.encode(), lambda value, where: value, MOST_JSON_BYTES)
     except ValueError:
