@@ -73,9 +73,8 @@ class Quantity:
         """The value as a number; raises UsageError beginning with `where`."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"{where}: {value!r} is not a number")
-        if isinstance(value, int) and value.bit_length() > 64:
-            raise UsageError(f"{where}: a number of {len(f'{value:x}')} hexadecimal digits is"
-                             " out of range")
+        if isinstance(value, int) and value.bit_length() > 64:  # too long to be shown
+            raise UsageError(f"{where}: a number of more than 18 digits is out of any range")
         if not math.isfinite(value):
             raise UsageError(f"{where}: {value} is not a finite number")
         if self.whole and value != int(value):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
 from dataclasses import dataclass
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
 from firstflight.base import files
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
+from firstflight.base.typed import MOST
+from firstflight.base.untrusted import quoted, text_of
 from firstflight.base.words import near_words
 from firstflight.runs import schema, sentences
 from firstflight.runs.sysctls import sysctls_of
@@ -26,6 +30,7 @@ _PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?:^|[{{,])[ \t]*\[{{0,2}}[ \t]*{_PART}"
                        rf"(?:[ \t]*\.[ \t]*{_PART}){{{MOST_LEVELS}}}", re.MULTILINE | re.ASCII)
 MOST_BYTES = 16 << 20  # of a file; half a million users take as many
+TOO_MANY_DIGITS = "a number of more than 18 digits is out of any range"
 MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of these
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 
@@ -186,10 +191,9 @@ def read(path: Path, named: str = "") -> ScenarioFile:
     Raises UsageError.
     """
     try:
-        return parsed(path.stem, files.content(path, MOST_BYTES).decode("utf-8"),
-                      named)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else f"is not UTF-8 text: {error}"
+        return parsed(path.stem, text_of(files.content(path, MOST_BYTES)), named)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error
 
 
@@ -206,6 +210,7 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
         raw = tomllib.loads(text)
         if _is_deeper(raw, MOST_LEVELS):
             raise RecursionError
+        _check_values(raw, "")
     except ValueError as error:  # a number of thousands of digits raises it, too
         raise UsageError(f"{where}: {toml_fault(error, text)}") from error
     except RecursionError:
@@ -219,6 +224,25 @@ def _is_deeper(value: object, levels: int) -> bool:
     inner = (value.values() if isinstance(value, dict) else
              value if isinstance(value, list) else ())
     return levels < 0 or any(_is_deeper(part, levels - 1) for part in inner)
+
+
+def _check_values(value: object, place: str) -> None:
+    """Check that numbers can be compared, and that each value is of a type that a key may have.
+
+    place: the keys above it, for the message. Raises ValueError.
+    """
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _check_values(inner, f"{place}: {quoted(name, 40)}" if place else quoted(name, 40))
+    elif isinstance(value, list):
+        for inner in value:
+            _check_values(inner, place)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{place}: {value} is not a finite number")
+    elif isinstance(value, int) and abs(value) > MOST:
+        raise ValueError(f"{place}: {TOO_MANY_DIGITS}")
+    elif isinstance(value, (date, time)):
+        raise ValueError(f'{place}: {value} is a date or a time of day; for text write "{value}"')
 
 
 def check_count(count: int, what: str = "trials", many: bool = False) -> None:
@@ -236,6 +260,10 @@ def check_count(count: int, what: str = "trials", many: bool = False) -> None:
 def toml_fault(error: Exception, text: str) -> str:
     """What is wrong in a TOML file, in words that begin with the line."""
     message = str(error)
+    if "set_int_max_str_digits" in message:
+        before = re.search(r"[0-9_]{4300}", text)
+        line = text.count("\n", 0, before.start()) + 1 if before else 1
+        return f"line {line}: {TOO_MANY_DIGITS}"
     if "at end of document" in message:
         return f"line {text.count(chr(10)) + 1}: {message.partition(' (at')[0]} (end of file)"
     match = re.search(r" \(at line (\d+), column (\d+)\)", message)

@@ -73,6 +73,12 @@ sysctls = {{ "net.ipv4.tcp_sack" = "0'; touch /tmp/x; '" }}""", "is not numbers 
           (b"# caf\xe9", f"{OWN}: cannot be read: is not UTF-8 text"),
           ("# a".encode("utf-16"), f"{OWN}: cannot be read: is not UTF-8 text"),
           ("# A claim.\na = [1,\n2", f"{OWN}: line 3: "),
+          ("# A claim.\n[[sentence]]\n[[sentence.test]]\nwithout = { system = nan }",
+           f"{OWN}: sentence: test: without: system: nan is not a finite number"),
+          ("# A claim.\ntitle = 1979-05-27", 'title: 1979-05-27 is a date or a time of day; for'
+           ' text write "1979-05-27"'),
+          (f"# A claim.\n\nrtt_ms = {'1' * 5000}", f"{OWN}: line 3: a number of more than 18"),
+          (f"# A claim.\nrtt_ms = 0x{'f' * 5000}", f"{OWN}: rtt_ms: a number of more than 18"),
           ("# A claim.\na = [1,\n2", " (end of file)"),
           ("# A claim.\ntitle = ", f"{OWN}: line 2: ")),
     *read("zhao2019.toml", "--check", (SMALL, "there is a scenario zhao2019 already")),
