@@ -22,6 +22,7 @@ from typing import Any
 
 from firstflight.base.files import PROJECT
 from firstflight.base.quantity import KERNEL_NAME, MOST_KERNEL_NAME
+from firstflight.base.untrusted import quoted
 from vtime import confine, readable, system
 from vtime.console import EngineCannot
 from vtime.memory import MEMORY_MB
@@ -31,6 +32,10 @@ INIT = PROJECT / "vtime" / "kernel" / "init.py"
 # Files of the machine that a guest's process has open, those of all its programs: at least, and
 # as many as a large topology may take.
 LEAST_FILES, MOST_FILES = 1024, 1 << 16
+# Limits that a guest's memory has to fit in, each with its flag of ulimit, and MB besides it.
+LIMITS = ((resource.RLIMIT_AS, "-v", "the memory of a process"),
+          (resource.RLIMIT_FSIZE, "-f", "the size of a file, as which a guest has its memory,"))
+BESIDES_MB = 128
 # On the kernel's command line: computing costs no guest time, waiting no wall time.
 VIRTUAL_TIME = "time-travel=inf-cpu"
 # What a kernel prints where a machine cannot run it, why that is and what to do about it.
@@ -136,6 +141,7 @@ def check_machine() -> None:
     if missing := [name for name in ("setpriv", "taskset") if not shutil.which(name)]:
         raise EngineCannot(f"{' and '.join(missing)}: not found on PATH, which is"
                            f" {os.environ.get('PATH', '')!r}: run ./install.sh, or add /usr/bin")
+    check_limits(MEMORY_MB)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if most < LEAST_FILES:
@@ -143,6 +149,20 @@ def check_machine() -> None:
                            f" {LEAST_FILES}: raise the limit, as root (ulimit -Hn {MOST_FILES})")
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def check_limits(memory_mb: int) -> None:
+    """Check that the limits of this process leave room for a guest with so much memory.
+
+    A soft limit is raised for the guest alone (watch.py). Raises EngineCannot with what to do.
+    """
+    needed_mb = memory_mb + BESIDES_MB
+    for limit, flag, what in LIMITS:
+        _, hard = resource.getrlimit(limit)
+        if hard != resource.RLIM_INFINITY and hard >> 20 < needed_mb:
+            raise EngineCannot(f"{what} is limited to {hard >> 20} MB, and a guest needs"
+                               f" {needed_mb}: start from a shell without that limit (ulimit"
+                               f" {flag} unlimited)")
 
 
 def compile_programs(patterns: Iterable[str]) -> None:
@@ -155,6 +175,19 @@ def compile_programs(patterns: Iterable[str]) -> None:
         return
     for path in (path for pattern in patterns for path in PROJECT.glob(pattern)):
         SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+
+
+# A kernel that does not know a value reads none of the words behind it: its first process is then
+# started without its own words, and waits for ever.
+_REFUSED = re.compile(r"Booting kernel: `([^']*)' (?:invalid|too large) for parameter `([^']*)'")
+
+
+def refused_parameter(printed: str) -> str:
+    """Which parameter of its modules a kernel that printed this refuses, and what to do; or ""."""
+    match = _REFUSED.search(printed)
+    return "" if match is None else (
+        f"the kernel does not take {quoted(match[2], 80)}={quoted(match[1], 40)}: give a value that"
+        " the module's source allows (--module-parameter)")
 
 
 def why_not(printed: str) -> str:

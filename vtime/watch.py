@@ -63,6 +63,9 @@ def begin(memory_mb: int) -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, soft))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for limit in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):  # checked by uml.check_limits
+        _, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (hard, hard))
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = MOST_PRIVATE if hard == resource.RLIM_INFINITY else min(hard, MOST_PRIVATE)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -24,7 +24,7 @@ from vtime.kernel.init import PROGRAM
 from vtime.shared_folder import (GrowingFile, holds_more, open_within, read_within, remove_folder,
                                  remove_within)
 from vtime.silence import Watchdog
-from vtime.uml import ending_with_us
+from vtime.uml import ending_with_us, refused_parameter
 
 WORKER = "firstflight.testbed.worker.worker"  # the module to start, on the host or in a guest
 SIDES = ("client", "server")
@@ -212,6 +212,8 @@ class WorkerProcess:
         now = time.monotonic()
         if now - self.looked > ROOM_S:
             self.looked = now
+            if not self.ready and (why := refused_parameter(self.printed())):
+                raise EngineCannot(why)
             if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.unfreed_names()):
                 raise EngineError(f"the worker wrote more than {MOST_HELD_BYTES >> 30} GB or"
                                   f" {MOST_NAMES} files into its folder")

@@ -181,6 +181,7 @@ class CommandGuest:
             raise EngineCannot(why)
         if lacking := confine.lacking():
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
+        uml.check_limits(request.memory_mb)
         places = places or readable.ReadablePaths(readable.OF_COMMANDS)
         self.request, self.shared, self.terminal = request, shared, terminal
         self.begun = io.BytesIO()  # the part of its input that was read before it started

@@ -19,6 +19,7 @@ import pytest
 
 from firstflight.base.errors import CANNOT, OK
 from firstflight.base.files import PROJECT
+from firstflight.testbed import job
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import (JobFolder, Observation, StorageError, WorkerKilled, WorkerLost,
                                      WorkerProcess, shared_out)
@@ -349,12 +350,24 @@ def test_a_low_limit_of_open_files_is_a_line(words: list[str], files: str, tmp_p
 
 def test_a_low_limit_that_may_be_raised_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[tuple[int, int]] = [(64, 1 << 20)]
+    monkeypatch.setattr(uml, "check_limits", lambda memory_mb: None)
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda _, limit: limits.append(limit))
     uml.check_machine()
     assert limits[1:] == [(uml.MOST_FILES, 1 << 20)]
     uml.check_machine()
     assert len(limits) == 2
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
+@pytest.mark.parametrize(("limit", "flag"), [("as", "-v"), ("fsize", "-f")])
+def test_a_limit_that_a_guest_s_memory_does_not_fit_is_a_line(words: list[str], limit: str,
+                                                              flag: str, tmp_path: Path) -> None:
+    done = ended(["prlimit", f"--{limit}=500000000:500000000", *EXPERIMENT, "--results", "results",
+                  *words], tmp_path)
+    assert done.returncode == CANNOT, done.stderr
+    assert f"ulimit {flag} unlimited" in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_programs_that_no_folder_of_path_has_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -483,3 +496,14 @@ def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[
             assert not list(worker.poll())
             time.sleep(0.02)
     worker.stop()
+
+
+@pytest.mark.parametrize("words", ["invalid", "too large"])
+def test_a_value_that_the_kernel_does_not_take_is_told_at_once(words: str, tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch
+                                                               ) -> None:
+    """Its first process then waits for ever, since it was started without its own words."""
+    monkeypatch.setattr(job, "ROOM_S", 0.0)
+    with pytest.raises(EngineCannot, match=r"does not take tcp_cubic\.hystart=abc"):
+        run(tmp_path, f'echo "Booting kernel: \\`abc\' {words} for parameter'
+                      ' \\`tcp_cubic.hystart\'"\nsleep 999')
