@@ -60,7 +60,7 @@ s/^subsys_initcall(pktsched_init);$/&\n\n#include "capture_qdiscs.c"/
 
 # Time, for link_time.c: net/sched/sch_netem.c, net/sched/sch_api.c
 /^struct netem_sched_data {$/,/^};$/ s/^\tstruct Qdisc\t\t\*qdisc;$/&\n\tu64\t\t\tbusy_until;/
-/^static int netem_enqueue(/,/^}/ s/^\t\tif (q->rate) {$/\t\tif (!q->rate)\n\t\t\tnow = link_time(sch, q->qdisc, skb, now, \&q->busy_until);\n&/
+/^static int netem_enqueue(/,/^}/ s/^\t\tif (q->rate) {$/\t\tif (!q->rate)\n\t\t\tnow = link_time(skb, now, \&q->busy_until);\n&/
 /^void qdisc_watchdog_schedule_range_ns(/,/^}/ s/^\tif (hrtimer_is_queued(&wd->timer)) {$/\texpires += link_noise();\n&/
 
 # kernel/exit.c, fs/read_write.c: which programs set up the network, and what they complain of

@@ -118,7 +118,7 @@ net/sched/sch_api.c capture_qdiscs(qdisc_dev(new ?: old));
 net/sched/sch_api.c #include "capture_qdiscs.c"
 net/sched/sch_api.c expires += link_noise();
 net/sched/sch_netem.c u64			busy_until;
-net/sched/sch_netem.c now = link_time(sch, q->qdisc
+net/sched/sch_netem.c now = link_time(skb, now
 kernel/exit.c capture_exits(code);
 fs/read_write.c capture_said(fd, buf, count);
 net/ipv4/tcp_input.c capture_opened(sk);'

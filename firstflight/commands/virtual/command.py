@@ -55,7 +55,7 @@ folder are kept with its output in results/commands.
   --jobs 2            with --repeat: run so many at once (default 1)
   --kernel A,B        run it on both kernels with one seed, and print the first packet that differs;
                       --kernel A: run it on that one (vtime/KERNELS.md)
-  --packet-cost 1us   for how long a link with netem and without a rate is busy after a segment
+  --packet-cost 1us   for how long a netem without a rate of its own is busy after a segment
                       (default 1us; 0 for not at all)
   --readable PATH     also let the command read this path; home folders are hidden, except the
                       current folder

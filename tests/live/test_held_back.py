@@ -1,0 +1,124 @@
+"""./run.sh -- COMMAND: what packets cost where nothing holds them back, and what sockets hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.live.commands import Ended, needs_commands
+
+pytestmark = needs_commands
+# 400 datagrams of 1250 bytes come to a limit of 10 Mbit/s at one moment. A packet costs 0.5 ms, and the
+# limit keeps packets 1 ms apart, except while its bucket is full.
+PLACES = r"""
+limit() { d=$1; shift; case $kind in
+    tbf) tc -n a qdisc add dev $d "$@" tbf rate 10mbit burst $bucket limit 5000000 ;;
+    htb) tc -n a qdisc add dev $d "$@" handle 2: htb default 1
+        tc -n a class add dev $d parent 2: classid 2:1 htb rate 10mbit burst $bucket cburst $bucket ;;
+    cake) tc -n a qdisc add dev $d "$@" cake bandwidth 10mbit ;;
+    fq) tc -n a qdisc add dev $d "$@" fq maxrate 10mbit flow_limit 1000 ;;
+    esac; }
+delay() { d=$1; shift; tc -n a qdisc add dev $d "$@" netem delay 20ms limit 1000; }
+cat >receive.py <<'PYTHON'
+import socket, time
+receiver = socket.socket(type=socket.SOCK_DGRAM)
+receiver.bind(("", 7000))
+open("ready", "w").close()
+times = []
+receiver.settimeout(4)
+try:
+    while len(times) < 400:
+        receiver.recv(2000)
+        times.append(time.monotonic())
+except TimeoutError:
+    pass
+print(len(times), round((times[300] - times[100]) * 1000 / 200, 3))
+PYTHON
+cat >send.py <<'PYTHON'
+import socket
+sender = socket.socket(type=socket.SOCK_DGRAM)
+for number in range(400):
+    sender.sendto(bytes(1208), ("10.0.0.2", 7000))
+PYTHON
+while read -r kind place bucket; do
+    ip netns add a; ip netns add b
+    ip link add name e0 netns a type veth peer name e0 netns b
+    ip -n a addr add 10.0.0.1/24 dev e0; ip -n b addr add 10.0.0.2/24 dev e0
+    ip -n a link set dev e0 up; ip -n b link set dev e0 up
+    case $kind-$place in
+    none-*) delay e0 root ;;
+    *-under) delay e0 root handle 1:; limit e0 parent 1: ;;
+    tbf-over) limit e0 root handle 2:; delay e0 parent 2: ;;
+    htb-over) limit e0 root; delay e0 parent 2:1 ;;
+    esac
+    ip netns exec a ping -q -c 2 -i 0.1 10.0.0.2 >/dev/null
+    ip netns exec b python3 receive.py >got & until [ -e ready ]; do sleep 0.01; done
+    ip netns exec a python3 send.py; wait
+    echo "$kind $place $bucket $(cat got)"
+    ip netns del a; ip netns del b; rm ready
+done
+"""
+CELLS = """\
+none - 0
+tbf under 2000
+tbf over 2000
+htb under 2000
+htb over 2000
+fq under 0
+cake under 0
+tbf under 1000000
+tbf over 1000000
+htb under 1000000
+htb over 1000000
+"""
+
+
+def test_a_packet_costs_what_an_empty_bucket_hides(tmp_path: Path) -> None:
+    """Nothing but the cost keeps packets apart that a full bucket lets through."""
+    (tmp_path / "places.sh").write_text(PLACES)
+    ended = Ended(tmp_path, "bash", "places.sh", flags=("--packet-cost", "500us"),
+                  given=CELLS.encode())
+    assert ended.status == 0, ended.err
+    found = [line.split() for line in ended.out.splitlines()]
+    assert len(found) == CELLS.count("\n")
+    for kind, _, bucket, count, apart_ms in found:
+        expected_ms = 0.5 if kind == "none" or int(bucket) > 100_000 else 1.0
+        assert int(count) > 380 and abs(float(apart_ms) - expected_ms) < 0.05, ended.out
+
+
+# Two bridges, between them netem and under it a bucket, as public labs have it.
+LAB = r"""
+for each in a b s1 s2; do ip netns add $each; done
+ip link add va netns a type veth peer name p1 netns s1
+ip link add vb netns b type veth peer name p2 netns s2
+ip link add m1 netns s1 type veth peer name m2 netns s2
+ip -n a addr add 10.7.0.1/24 dev va; ip -n b addr add 10.7.0.2/24 dev vb
+for each in 1 2; do
+    ip -n s$each link add name bridge0 type bridge
+    ip -n s$each link set dev p$each master bridge0; ip -n s$each link set dev m$each master bridge0
+    for device in bridge0 p$each m$each; do ip -n s$each link set dev $device up; done
+done
+ip -n a link set dev va up; ip -n b link set dev vb up
+tc -n s1 qdisc add dev m1 root handle 1: netem delay 20ms
+tc -n s1 qdisc add dev m1 parent 1: handle 2: tbf rate 10gbit burst 5000000 limit 15000000
+ip netns exec b iperf3 -s -D >/dev/null; sleep 1
+for middle in 80000 87380 100000; do
+    for each in a b; do
+        ip netns exec $each sysctl -qw net.ipv4.tcp_rmem="10240 $middle 16777216" \
+            net.ipv4.tcp_wmem="10240 87380 16777216"
+    done
+    ip netns exec a iperf3 -c 10.7.0.2 -t 1 -J | grep -o '"bits_per_second":.*' | tail -n 1
+done
+"""
+
+
+def test_a_full_bucket_under_a_delay_holds_nothing(tmp_path: Path) -> None:
+    """A stock kernel has 3584 Mbit/s in the first second, whatever the least receive buffer.
+
+    Without a cost a window of 64 kB never grows in one flow of three: 52 Mbit/s.
+    """
+    (tmp_path / "lab.sh").write_text(LAB)
+    ended = Ended(tmp_path, "bash", "lab.sh")
+    assert ended.status == 0, ended.err
+    found = [float(number) / 1e6 for number in re.findall(r":\s*([\d.e+]+)", ended.out)]
+    assert len(found) == 3 and 3200 < min(found) <= max(found) < 4300, found
