@@ -158,3 +158,28 @@ def test_a_socket_holds_as_much_as_on_a_distributions_kernel(tmp_path: Path) -> 
     (tmp_path / "slow.sh").write_text(SLOW)
     ended = Ended(tmp_path, "bash", "slow.sh")
     assert ended.status == 0 and 5.6 < float(ended.out) < 6.1, ended.out + ended.err
+
+
+SPIN = """\
+import os, select, sys, time
+readable, writable = os.pipe()
+for _ in range(int(sys.argv[1])):
+    if not os.fork():
+        rounds, end = 0, time.monotonic() + 0.5
+        while time.monotonic() < end:
+            select.select([], [], [], 0)
+            rounds += 1
+        os.write(writable, b"%d " % rounds)
+        os._exit(0)
+for _ in range(int(sys.argv[1])):
+    os.wait()
+print(sum(map(int, os.read(readable, 10_000).split())))
+"""
+
+
+def test_many_that_spin_in_turns_take_few_rounds(tmp_path: Path) -> None:
+    """Each gets 1000 rounds for nothing. With 8 that are known 20 took 200,000 and 64 a million."""
+    (tmp_path / "spin.py").write_text(SPIN)
+    for count in (20, 64):
+        ended = Ended(tmp_path, "python3", "spin.py", str(count))
+        assert ended.status == 0 and int(ended.out) < 1200 * count + 20_000, ended.out

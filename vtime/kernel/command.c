@@ -9,8 +9,10 @@
  * share of what such calls have cost so far (1 of 2^SPIN_SHARE), up to CLOCK_MOST_NS: a wait of 10 s
  * then takes some 30,000 calls, and whoever waits for the clock is late by a thousandth.
  * SPIN_SOON calls are enough where all of them only ask what is ready or what time it is, are told
- * to come again, or find the end of a file, for then no data move. Who has done that is known from
- * there on: after SPIN_KNOWN such calls, each costs SPIN_KNOWN_NS at least.
+ * to come again, or find the end of a file, for then no data move, whoever calls: a call goes
+ * on with the row if its process has asked before and has not slept since. So any number of
+ * processes may spin in turns. Who has done that is known from there on: after SPIN_KNOWN such calls,
+ * each costs SPIN_KNOWN_NS at least.
  * What is due meanwhile (timers, packets) comes at its own nanosecond, and where it gives somebody
  * work, the call ends. The count is the same in
  * every run, and so is the time. For who spins in another way, without any call, whoever has
@@ -39,6 +41,7 @@
 #include <linux/kstrtox.h>
 #include <linux/sched/stat.h>
 #include <linux/sysctl.h>
+#include <linux/threads.h>
 #include <net/link_time.h>
 #include <net/sock.h>
 #include <asm/unistd.h>
@@ -52,7 +55,7 @@
 #define SPIN_KNOWN_NS 5000ULL
 #define SPIN_CALLS 16
 #define SPIN_SHARE 10
-#define SPINNERS 8
+#define PROCESSES PID_MAX_DEFAULT	/* that are told apart */
 #define SPIN_TOLD 1000		/* ns that one call costs before it is told who spins */
 #define PACKETS 10000ULL
 #define PACKETS_WITHIN_NS 1000000ULL
@@ -63,14 +66,18 @@
 #define ALARM_MOST 100000000ULL
 
 static unsigned long long command_in_a_row;	/* calls that were among the last different ones */
-static unsigned long long command_asking;	/* those of them that moved no data, in a row */
+static unsigned long long command_asking;	/* calls that moved no data, in a row */
 static struct {
 	const void *task;
 	long number, result;
 } command_calls[SPIN_CALLS];
 static unsigned int command_oldest;
-static pid_t command_spinners[SPINNERS];	/* the last that only asked, SPIN_SOON times in a row */
-static unsigned int command_oldest_spinner;
+/* By the number of a process: whether it only asked, SPIN_SOON times in a row; and how often it had
+ * slept when it asked last. */
+static struct command_process {
+	bool spins, has_asked;
+	u32 slept;
+} command_processes[PROCESSES];
 static unsigned long long command_spun;	/* ns that calls of who spins have cost, in a row */
 static unsigned long long command_clock_spun;	/* the same of reads of the clock, */
 static unsigned int command_clock_seen;		/* and clock_spins at the last one */
@@ -160,19 +167,28 @@ static bool command_asks(long number, long result)
 	return result == -EAGAIN;
 }
 
+/* Whether the process that asks has asked before, and has not slept since. */
+static bool command_asks_again(void)
+{
+	struct command_process *process = &command_processes[current->pid % PROCESSES];
+	bool again = process->has_asked && process->slept == (u32)current->nvcsw;
+
+	process->has_asked = true;
+	process->slept = current->nvcsw;
+	return again;
+}
+
 /* What a call costs that only asks, ns, by how many of them there were in a row. */
 static unsigned long long command_asking_ns(void)
 {
-	unsigned int each;
+	struct command_process *process = &command_processes[current->pid % PROCESSES];
 
-	for (each = 0; each < SPINNERS; each++)
-		if (command_spinners[each] == current->pid)
-			return command_asking > SPIN_KNOWN ?
-			       max(command_asking - SPIN_KNOWN, SPIN_KNOWN_NS) : 0;
+	if (process->spins)
+		return command_asking > SPIN_KNOWN ?
+		       max(command_asking - SPIN_KNOWN, SPIN_KNOWN_NS) : 0;
 	if (command_asking <= SPIN_SOON)
 		return 0;
-	command_spinners[command_oldest_spinner] = current->pid;
-	command_oldest_spinner = (command_oldest_spinner + 1) % SPINNERS;
+	process->spins = true;
 	return SPIN_KNOWN_NS;
 }
 
@@ -280,6 +296,7 @@ static void command_start(void)
 {
 	unsigned long us = START_US + link_start_noise();
 
+	command_processes[current->pid % PROCESSES] = (struct command_process) {};
 	command_starts++;
 	command_restart_numbers();
 	usleep_range(us, us);
@@ -307,6 +324,7 @@ void command_spin(void)
 	long number = PT_REGS_SYSCALL_NR(&current->thread.regs);
 	long result = regs_return_value(&current->thread.regs);
 	unsigned long long ns = 0;
+	bool asks;
 
 	if (time_travel_mode != TT_MODE_INFCPU)
 		return;
@@ -319,9 +337,10 @@ void command_spin(void)
 	if ((number == __NR_execve || number == __NR_execveat) && !result)
 		command_start();
 	command_count++;
-	if (!command_was_made(number, result))
+	asks = command_asks(number, result);
+	if (!(asks && command_asks_again()) && !command_was_made(number, result))
 		command_in_a_row = command_asking = command_spun = 0;
-	command_asking = command_asks(number, result) ? command_asking + 1 : 0;
+	command_asking = asks ? command_asking + 1 : 0;
 	if (++command_in_a_row > SPIN_AFTER)
 		ns = command_in_a_row - SPIN_AFTER;
 	ns = max(ns, command_asking_ns());
