@@ -12,7 +12,7 @@ from firstflight.base import files
 from firstflight.base.errors import FAILED
 from firstflight.base.files import WriteError
 from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
-from vtime.command.guest import BEGINS_S, CAPTURE, CommandOutcome, CommandGuest, CommandRequest
+from vtime.command.guest import CAPTURE, CommandOutcome, CommandGuest, CommandRequest
 from vtime.command.received import Received
 from vtime.console import EngineCannot, EngineError
 from vtime.readable import OF_COMMANDS, ReadablePaths
@@ -42,7 +42,7 @@ def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watch
         watcher.begin(guest)
         received = stack.enter_context(Received(
             request.folder if write_back else into / WRITTEN,
-            Room(request.most_bytes, request.most_files), began - BEGINS_S, outcome,
+            Room(request.most_bytes, request.most_files), began - request.begins_s, outcome,
             watcher.write if write_back else None))
 
         def carry(kind: bytes, at_s: float, content: bytes) -> None:

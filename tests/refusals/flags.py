@@ -31,6 +31,8 @@ REFUSALS = [
          "--fail-if goes only with scenarios"),
         ("--", "-- COMMAND"), ("--packet-cost 1 -- true", "with its unit"),
         ("--packet-cost 2s -- true", "at most 1s"), ("--packet-cost soon -- true", "such as 1us"),
+        ("--clock 1999-01-01 -- true", "a day from 2026 to 2199, such as 2026-11-28"),
+        ("--clock today -- true", "such as 2026-11-28"),
         ("--memory 1K -- true", "at least 128M"), ("--memory x -- true", "not a number"),
         ("--timeout 0 -- true", "above 0"), ("--timeout 1,2,3 -- true", "at most 2"),
         ("--timeout soon -- true", "not a number"), ("--limit 1G,0 -- true", "above 0"),

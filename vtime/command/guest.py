@@ -21,6 +21,7 @@ from typing import BinaryIO
 from firstflight.base.untrusted import quoted
 from vtime import confine, readable, uml
 from vtime.command import inside
+from vtime.command.beginning import EARLIEST_S
 from vtime.command.frames import (ALL_SENT, CALLS, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
                                   INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                   Frame, Outlet, Reader)
@@ -37,8 +38,6 @@ from vtime.silence import Watchdog
 
 CAPTURE = "capture.pcapng"  # its name is in vtime/kernel/capture.c, too
 POLL_S = 0.01
-# A guest's clock begins here, whatever the day: the same command prints the same date.
-BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 # The guest sends a frame with each second of its clock. If none comes while it uses so much
 # processor time, a program spins without system calls and is woken; sooner if one did before.
 SPINS_S, NEXT_SPINS_S, WAKE_S = 10.0, 0.2, 0.005
@@ -72,9 +71,9 @@ class CommandRequest:
     """A command and its limits.
 
     words: program and arguments. folder: where it starts, an absolute path that looks writable in
-    the guest. readable: other paths that it reads. environment: variables in addition to those of
-    every command. seed: of all random numbers. timeout_virtual_s, timeout_wall_s: None for no
-    limit. most_bytes, most_files: limits of the files that come back. capture_bytes: limit of the
+    the guest. readable: other paths that it reads. begins_s: when the guest's clock begins, in
+    seconds since 1970. environment: variables in addition to those of every command. seed: of all
+    random numbers. timeout_virtual_s, timeout_wall_s: None for no limit. most_bytes, most_files: limits of the files that come back. capture_bytes: limit of the
     captured packets, 0 for no capture. reads_input: whether it has this process's standard input;
     else it has none. guest: its number among guests that run side by side, which chooses the
     processor.
@@ -83,6 +82,7 @@ class CommandRequest:
     words: list[str]
     folder: Path
     readable: list[str] = field(default_factory=list)
+    begins_s: int = EARLIEST_S
     environment: dict[str, str] = field(default_factory=dict)
     memory_mb: int = 1024
     seed: int = 1
@@ -215,7 +215,7 @@ class CommandGuest:
             kernel, named=[str(request.folder), *request.readable], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
             more=(*NO_DEVICES, f"seed={request.seed}", *request.link_times.words(),
-                  f"time-travel-start={(BEGINS_S - UP_S) * 1_000_000_000}",
+                  f"time-travel-start={(request.begins_s - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(

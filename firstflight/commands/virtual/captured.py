@@ -21,7 +21,8 @@ from firstflight.findings.render import data, page, text
 from firstflight.runs.results.facts import COMMAND, read_facts_file
 from firstflight.wire.capture import pcapng
 from firstflight.wire.capture.report import report_capture
-from vtime.command.guest import BEGINS_S, TIMED_OUT
+from vtime.command.beginning import EARLIEST_S
+from vtime.command.guest import TIMED_OUT
 
 LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
 PROGRESS_S = 5.0  # of wall time, between two lines
@@ -131,7 +132,8 @@ def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> No
         if not quiet and time.monotonic() >= next_s:
             next_s = time.monotonic() + PROGRESS_S
             say(f"run.sh: the report of {capture.packets.size} packets: {what}")
-    rendered = report_capture(capture, stored, str(folder), BEGINS_S * 1_000_000_000, proceed)
+    begins_s = int(str(stored.get("clock", EARLIEST_S)))
+    rendered = report_capture(capture, stored, str(folder), begins_s * 1_000_000_000, proceed)
     *_, path = files.save_all(folder, {
         "links.csv": data.table_csv(rendered.links),
         "connections.csv": data.table_csv(rendered.connections),

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 
@@ -28,6 +29,7 @@ from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, D
                                                   MOST_SHOWN, facts_of, kernel_of, new_folder)
 from firstflight.commands.virtual.script import advice, hidden_programs
 from vtime import LinkTimes, Result
+from vtime.command.beginning import EARLIEST_S, LATEST_S, beginning_s
 from vtime.command.guest import CommandGuest, CommandRequest
 from vtime.command.in_place import IN_PLACE, OURS
 from vtime.command.terminal import RawTerminal, in_foreground
@@ -57,6 +59,8 @@ folder are kept with its output in results/commands.
                       --kernel A: run it on that one (vtime/KERNELS.md)
   --packet-cost 1us   for how long a netem without a rate of its own is busy after a segment
                       (default 1us; 0 for not at all)
+  --clock 2026-11-28  the date at which the machine's clock begins, at 0:00 UTC (default: the day
+                      after the newest file that the command reads was written)
   --readable PATH     also let the command read this path; home folders are hidden, except the
                       current folder
   --env NAME[=VALUE]  give the command this environment variable, too
@@ -86,6 +90,8 @@ def run(argv: Sequence[str]) -> int:
     flags, words = divided(argv)
     arguments = parsed(flags, words)
     check_request(arguments)
+    if arguments.clock is None:
+        arguments.clock = beginning_s([Path.cwd(), *arguments.readable], arguments.results)
     for line in (*advice(words, shutil.which),
                  *hidden_programs(words, Path.cwd(),
                                   [path.resolve() for path in arguments.readable])):
@@ -107,7 +113,8 @@ def run(argv: Sequence[str]) -> int:
                 capture_bytes=arguments.capture, readable=arguments.readable,
                 environment=environment_of(arguments), clock_limit_s=virtual_s, wall_limit_s=wall_s,
                 most_bytes=most_bytes, most_files=most_files, write_back=arguments.write_back,
-                link_times=LinkTimes(arguments.packet_cost), watcher=terminal, kernel=kernel)
+                link_times=LinkTimes(arguments.packet_cost), watcher=terminal, kernel=kernel,
+                begins_s=arguments.clock)
     facts = facts_of(arguments, words, result, arguments.seed, kernel)
     is_whole = result.is_whole
     try:
@@ -244,6 +251,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--kernel", type=kernels, default=[DEFAULT_KERNEL])
     add("--repeat", type=positive_number, metavar="N")
     add("--jobs", type=positive_number, metavar="N")
+    add("--clock", type=date, metavar="DATE")
     add("--packet-cost", type=nanoseconds, default=LinkTimes.packet_cost_ns)
     add("--readable", action="append", default=[], type=file_path)
     add("--env", action="append", default=[])
@@ -357,6 +365,17 @@ def nanoseconds(word: str) -> int:
         raise argparse.ArgumentTypeError(f"{word!r}: write a time with its unit, such as 1us, at"
                                          " most 1s; or 0")
     return number
+
+
+def date(word: str) -> int:
+    """The begin of a day (UTC), in seconds since 1970."""
+    try:
+        given = datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=timezone.utc)
+        if EARLIEST_S <= given.timestamp() < LATEST_S:
+            return int(given.timestamp())
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{word!r}: write a day from 2026 to 2199, such as 2026-11-28")
 
 
 def most(words: str) -> tuple[int, int]:

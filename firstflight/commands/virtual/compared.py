@@ -21,10 +21,9 @@ from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, M
 from firstflight.wire.capture import differing, pcapng
 from firstflight.wire.capture.differing import Ends, FirstDifference
 from vtime import LinkTimes, Result
-from vtime.command.guest import BEGINS_S, CommandGuest
+from vtime.command.guest import CommandGuest
 
 DIFFERENCE_JSON = "difference.json"
-_BEGINS_NS = BEGINS_S * 1_000_000_000
 
 
 @dataclass
@@ -64,7 +63,8 @@ class Machines(vtime.Watcher):
             capture_bytes=arguments.capture or CAPTURE_BYTES, readable=arguments.readable,
             environment=self.environment, clock_limit_s=clock_s, wall_limit_s=wall_s,
             most_bytes=most_bytes, most_files=most_files,
-            link_times=LinkTimes(arguments.packet_cost), watcher=self, kernel=kernel)
+            link_times=LinkTimes(arguments.packet_cost), watcher=self, kernel=kernel,
+            begins_s=arguments.clock)
         if self.status:
             return None
         self.results[name] = result
@@ -99,8 +99,9 @@ def run(arguments: argparse.Namespace, words: Sequence[str],
             return FAILED
         captures.append(capture)
     first, second = captures
-    found = differing.first_difference(first, second, _BEGINS_NS)
-    of_ends = tuple(differing.ends(capture, _BEGINS_NS) for capture in captures)
+    begins_ns = arguments.clock * 1_000_000_000
+    found = differing.first_difference(first, second, begins_ns)
+    of_ends = tuple(differing.ends(capture, begins_ns) for capture in captures)
     print_while_read(render(tuple(kernels), found, of_ends,
                             tuple(machines.results[name] for name in kernels)))
     files.save(folder, DIFFERENCE_JSON, json.dumps(

@@ -24,6 +24,7 @@ def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result
              kernel: Path) -> dict[str, object]:
     """What command.json says of a run."""
     return {"command": list(words), "folder": str(Path.cwd()), "seed": seed,
+            "clock": arguments.clock,
             "status": result.status, "virtual_s": round(result.clock_s, 9),
             "wall_s": round(result.wall_s, 3), "files": result.file_count,
             "left_out": result.troubles, "spinning": result.spinning,

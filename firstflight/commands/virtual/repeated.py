@@ -113,7 +113,7 @@ class Runs(vtime.Watcher):
             environment=self.environment, clock_limit_s=virtual_s, wall_limit_s=wall_s,
             most_bytes=most_bytes, most_files=most_files,
             link_times=LinkTimes(arguments.packet_cost).with_noise(), watcher=self,
-            kernel=self.kernel, guest=number % arguments.jobs)
+            kernel=self.kernel, guest=number % arguments.jobs, begins_s=arguments.clock)
         if self.status:
             return
         facts = facts_of(arguments, self.words, result, seed, self.kernel)

@@ -15,6 +15,7 @@ from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, 
 from firstflight.runs.results.records import RecordsError
 
 MOST_BYTES = 16 << 20  # of such a file; that of a large scenario has a tenth of it
+MOST_CLOCK_S = 1 << 33  # a date of a command's clock, in the year 2242
 
 _TEXT, _TEXTS = any_text(1 << 20), items(any_text(1 << 20), 100_000)
 _INTEGER, _VALUES = whole(-MOST_WHOLE), by_name(anything(1), 1000, any_text(1000))
@@ -31,9 +32,9 @@ RUN = lenient_table({
     "scenario_file": any_text(MOST_BYTES), "arguments": _TEXTS, "seed": _INTEGER,
     "jobs": _INTEGER, "resumed": items(anything(), 100_000), **_KERNEL})
 COMMAND = lenient_table({
-    "command": _TEXTS, "folder": _TEXT, "seed": _INTEGER, "status": _INTEGER, "files": _INTEGER,
-    "virtual_s": number, "wall_s": number, "left_out": _TEXTS, "spinning": _TEXTS,
-    "namespaces": _TEXTS, "calls": _TEXTS, **_KERNEL})
+    "command": _TEXTS, "folder": _TEXT, "seed": _INTEGER, "clock": whole(0, MOST_CLOCK_S),
+    "status": _INTEGER, "files": _INTEGER, "virtual_s": number, "wall_s": number,
+    "left_out": _TEXTS, "spinning": _TEXTS, "namespaces": _TEXTS, "calls": _TEXTS, **_KERNEL})
 
 
 def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:

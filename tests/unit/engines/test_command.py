@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import datetime, timezone
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ from firstflight.commands.virtual.command import show_end
 from tests.running import run_program
 from vtime import Result, session, shared_folder
 from vtime.command import first_flight_calls, guest, in_place, inside
+from vtime.command.beginning import beginning_s
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
 from vtime.command.guest import CommandOutcome, CommandRequest, environment_of
@@ -443,3 +445,23 @@ def test_the_program_is_the_first_that_is_not_this_one(
     found = wrapper.find_program([str(folder) for folder in folders])
     assert found == str(folders[3] / "packetdrill")
     assert wrapper.find_program([str(folder) for folder in folders[:3]]) is None
+
+
+def test_a_clock_begins_at_the_midnight_after_the_newest_file(tmp_path: Path) -> None:
+    folder, results = tmp_path / "folder", tmp_path / "folder" / "results"
+    results.mkdir(parents=True)
+    for name, date in (("folder/old", "2025-06-01T10:00"), ("folder/new", "2027-03-04T23:59"),
+                       ("folder/results/newer", "2028-01-01T00:00"),
+                       ("folder/broken", "2300-01-01T00:00"), ("other", "2029-05-06T00:00")):
+        (tmp_path / name).touch()
+        written_s = datetime.fromisoformat(f"{date}:00+00:00").timestamp()
+        os.utime(tmp_path / name, (written_s, written_s))
+    (folder / "gone").symlink_to("nowhere")
+    os.utime(folder / "gone", (0, 0), follow_symlinks=False)
+
+    def begins(*places: Path, left_out: Path | None = None) -> str:
+        return datetime.fromtimestamp(beginning_s(places, left_out), timezone.utc).isoformat()
+    assert begins(folder, left_out=results) == "2027-03-05T00:00:00+00:00"
+    assert begins(folder) == "2028-01-02T00:00:00+00:00"  # midnight itself is not after it
+    assert begins(folder, tmp_path / "other") == "2029-05-07T00:00:00+00:00"
+    assert begins(folder / "old") == begins(tmp_path / "none") == "2026-01-01T00:00:00+00:00"

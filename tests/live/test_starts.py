@@ -1,0 +1,21 @@
+"""./run.sh -- COMMAND: at which date a command starts, and what it finds where it started."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.live.commands import Ended, needs_commands
+
+pytestmark = needs_commands
+
+
+def test_a_file_of_today_is_not_from_the_future(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("made: given\n\tcp given made\n")
+    (tmp_path / "given").write_text("given")
+    ended = Ended(tmp_path, "sh", "-c", "make; make; make; date -u +%T; ! [ given -nt made ]")
+    assert ended.status == 0 and "skew" not in ended.err + ended.out, ended.err
+    assert ended.out.count("cp given made") == 1 and "up to date" in ended.out
+    assert re.search(r"^00:00:0\d$", ended.out, re.MULTILINE), ended.out
+    fixed = Ended(tmp_path, "date", "+%F", flags=("--clock", "2031-02-03"))
+    assert fixed.out == "2031-02-03\n"
