@@ -19,3 +19,13 @@ def test_a_file_of_today_is_not_from_the_future(tmp_path: Path) -> None:
     assert re.search(r"^00:00:0\d$", ended.out, re.MULTILINE), ended.out
     fixed = Ended(tmp_path, "date", "+%F", flags=("--clock", "2031-02-03"))
     assert fixed.out == "2031-02-03\n"
+
+
+def test_packetdrill_is_found_in_the_folder_of_the_start(tmp_path: Path) -> None:
+    (tmp_path / "packetdrill").write_text("#!/bin/sh\necho took $(tail -n 1 $#)\n"
+                                          .replace("$#", "\"$(eval echo \\${$#})\""))
+    (tmp_path / "packetdrill").chmod(0o755)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "one.pkt").write_text("0 `true`\n")
+    ended = Ended(tmp_path, "sh", "-c", "(cd sub && packetdrill one.pkt)")
+    assert (ended.status, ended.out) == (0, "took 0 `true`\n"), ended.err

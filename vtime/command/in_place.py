@@ -17,6 +17,7 @@ from vtime.mounts import bind, mount
 # the file may call it. NOTES: lines that these programs have for the user.
 OURS = "/run/first-flight"
 OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
+STARTED = f"{OURS}/started"  # a link to the folder in which the command was started
 IN_PLACE = {
     **{f"/usr/bin/{name}": name for name in (
         "ovs-vsctl", "ovs-ofctl", "telnet", "controller", "sudo", "packetdrill")},

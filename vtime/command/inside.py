@@ -101,6 +101,7 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     socket.sethostname("localhost")  # a machine's name that resolves
     os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
     upper = _overlay(folder, NEW + folder, "/run/above/folder")
+    os.symlink(folder, f"{NEW}{in_place.STARTED}")
     above = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
     shared = os.open("/run/first-flight", os.O_RDONLY | os.O_DIRECTORY)
     os.chdir(NEW)
