@@ -31,6 +31,7 @@ usage() {
 usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-mininet] [--with-pq] [--no-kernel | --import-kernel FILE]
        install.sh [--with-mininet] --export-kernel FILE | --remove-pq | --only-python
        install.sh [--with-mininet] --kernel NAME [--source DIR|TAR|VERSION] [--patch FILE]… [--config OPTION=VALUE]…
+                  [--trust-source]
        install.sh --list-kernels | --remove-kernel NAME
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or by sudo) and the guest kernel,
@@ -59,7 +60,9 @@ first what it is going to do. If it is interrupted or killed, run it again: it c
                 --with-mininet one for commands. --source: a tree, an archive, or a version such as 7.2 or
                 6.18.21 (default: as the default kernel). --patch: applied to it as by patch -p1.
                 --config: added to its configuration. The same NAME again builds what changed, in seconds
-  --list-kernels   list the named kernels
+  --trust-source   a source or a patch has a build run programs of its author's. They are confined; where
+                this machine cannot confine them, they may do with this flag whatever you may
+  --list-kernels   list the default kernels and the named ones
   --remove-kernel NAME   remove a named kernel
   -h, --help    this text
 
@@ -269,7 +272,7 @@ install_all() {
             # It gets SIGTERM if this script is killed; the shell notices if that happened even earlier.
             # shellcheck disable=SC2016  # that shell expands it
             env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
-                "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} "${keep[@]}" >/dev/null &
+                "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} "${keep[@]}" "${trusted[@]}" >/dev/null &
             builds+=("$!")
         done
     fi
@@ -313,8 +316,8 @@ report_missing() {
 }
 
 main() {
-    local named=() only_named=''
-    keep=()
+    local named=() only_named='' alone=() words=$# without_kernel=''
+    keep=() trusted=()
     local only_check='' kernels=('') missing_kernels=() imported='' exported='' with_pq='' kernel    # '': that for trials
     wanted=("${TO_RUN[@]}")
     while (( $# )); do
@@ -327,27 +330,39 @@ main() {
         --for-commands) kernels=(--mininet) ;;
         --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;
         --remove-pq) newer_debian remove; exit ;;
-        --no-kernel) kernels=() ;;
+        --no-kernel) kernels=() without_kernel=yes ;;
         --only-python) kernels=() wanted=(python3) ;;
         --export-kernel | --import-kernel)
             [[ -n ${2-} ]] || die 2 "$1 needs the name of a file"
             if [[ $1 == --import-kernel ]]; then imported=$2; else exported=$2; fi
             shift
             ;;
-        --kernel) only_named=yes named+=(--name "${2-}"); shift $(( $# > 1 )) ;;
+        --kernel)
+            [[ -z $only_named ]] || die 2 "--kernel is given twice, and one kernel is built at a time"
+            only_named=yes named+=(--name "${2-}")
+            shift $(( $# > 1 ))
+            ;;
         --source | --patch | --config) named+=("$1" "${2-}"); shift $(( $# > 1 )) ;;
-        --list-kernels) exec "$here/vtime/kernel/build.sh" --list ;;
-        --remove-kernel) exec "$here/vtime/kernel/build.sh" --remove "${2-}" ;;
+        --trust-source) trusted=(--trust-source) ;;
+        --list-kernels) alone=(--list) ;;
+        --remove-kernel) alone=(--remove "${2-}"); shift $(( $# > 1 )) ;;
         -h | --help) usage; exit 0 ;;
         *) die 2 "unknown flag $1; see install.sh --help" ;;
         esac
         shift
     done
+    if (( ${#alone[@]} > 0 )); then
+        (( words <= ${#alone[@]} )) || die 2 "--list-kernels and --remove-kernel NAME are used alone, without other flags"
+        exec "$here/vtime/kernel/build.sh" "${alone[@]}"
+    fi
     [[ -z ${named[*]} || -n $only_named ]] || die 2 "--source, --patch and --config need --kernel NAME, which they build"
     if [[ -n $only_named ]]; then
+        [[ -z $exported$imported$without_kernel ]] || die 2 "--export-kernel, --import-kernel and --no-kernel are about" \
+            "the default kernel; --kernel NAME builds one from its source and patches, on each machine"
         # Wrong names, patches and options are refused before anything is installed.
         "$here/vtime/kernel/build.sh" "${named[@]}" --check-words || exit
         [[ -z ${kernels[0]-} ]] || named+=("${kernels[0]}")
+        named+=("${trusted[@]}")
         kernels=() wanted+=("${TO_BUILD[@]}" "${TO_PATCH[@]}")
     fi
     [[ -z $exported ]] || exec "$here/vtime/kernel/build.sh" ${kernels[0]:+"${kernels[0]}"} --export "$exported"
@@ -362,7 +377,11 @@ main() {
     done
     want_tomli
     readarray -t missing < <(missing_packages)
-    [[ -z $only_check ]] || { report_missing; exit 0; }
+    if [[ -n $only_check ]]; then
+        [[ -z $only_named ]] || "$here/vtime/kernel/build.sh" "${named[@]}" --path >/dev/null || exit
+        report_missing
+        exit 0
+    fi
     announce
     trap clean_up EXIT
     trap 'interrupted 130' INT

@@ -15,7 +15,7 @@ start=(env --block-signal=INT "$python" "$here/experiment.py")
 [[ -z ${SUDO_UID-} ]] || export PYTHONDONTWRITEBYTECODE=1 MPLCONFIGDIR=~root/.cache/matplotlib
 
 # These flags need nothing to be installed first, except Python, which a minimal Debian lacks.
-needed=() before=''
+needed=() before='' kernels=''
 for flag in "$@"; do
     case $flag in
         --) needed=(--for-commands); break ;;   # a command of the user's follows, with its own flags
@@ -28,9 +28,14 @@ for flag in "$@"; do
     esac
     case "$before $flag" in
         "--engine host" | *" --engine=host") needed=(--no-kernel) ;;
+        "--kernel "*) kernels=$flag ;;
+        *" --kernel="*) kernels=${flag#*=} ;;
     esac
     before=$flag
 done
+
+# A command on kernels under names needs no other one; experiment.py says how they are built.
+[[ ${needed[*]} != --for-commands || -z $kernels || ,$kernels, == *,default,* ]] || needed=(--no-kernel)
 
 # If this script is killed, install.sh gets SIGTERM, and ends once apt has ended.
 install() { env --default-signal=TERM setpriv --pdeathsig TERM "$here/install.sh" "$@"; }

@@ -21,7 +21,8 @@ from tests.running import run_program, wait_until
 @pytest.fixture
 def guest(tmp_path: Path) -> Path:
     """A copy of the kernel's recipe that a test may change."""
-    return Path(shutil.copytree(GUEST, tmp_path / "guest"))
+    shutil.copytree(PROJECT / "vtime", tmp_path / "project" / "vtime")
+    return tmp_path / "project" / "vtime" / "kernel"
 
 
 @pytest.fixture

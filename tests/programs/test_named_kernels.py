@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,13 @@ NO_NAME = "is no name of a kernel"
     (["--kernel", "mine", "--patch", "/none"], "there is no patch /none"),
     (["--kernel", "mine", "--config", "X"], "is no OPTION=VALUE"),
     (["--kernel", "mine", "--config", "X=y\nY=y"], "is no OPTION=VALUE"),
+    *((["--kernel", "mine", flag, "x"], "about the default kernel")
+      for flag in ("--export-kernel", "--import-kernel")),
+    (["--kernel", "mine", "--no-kernel"], "about the default kernel"),
+    (["--kernel", "mine", "--kernel", "other"], "--kernel is given twice"),
+    (["--list-kernels", "x"], "unknown flag x"), (["--list-kernels", "--check"], "used alone"),
+    (["--check", "--remove-kernel", "mine"], "used alone"),
+    (["--trust-source", "--source"], "need --kernel NAME"),
     (["--patch", "/none"], "need --kernel NAME"), (["--remove-kernel", ".."], NO_NAME)])
 def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str], why: str,
                                                                 tmp_path: Path) -> None:
@@ -113,17 +121,31 @@ def test_kernels_are_listed_found_and_removed(tmp_path: Path) -> None:
     assert run(INSTALL, "--list-kernels", cache=tmp_path).stdout == (
         "mine\tfor trials\tLinux 7.2.1\tlinux-source-7.2 7.2.1-1, patch my.patch, CONFIG_X=y"
         "\tdigest abababababababab\n")
+    missing = run(INSTALL, "--kernel", "absent", "--check", cache=tmp_path)
+    assert missing.returncode == 1 and "there is no kernel absent" in missing.stderr
+    assert missing.stderr.count("\n") == 1
+    default = tmp_path / "first-flight" / "kernel" / f"{key}-{'cd' * 8}"
+    default.mkdir()
+    for name in ("linux", "version", "source"):
+        shutil.copy(folder / name, default / name)
+    (default / "inputs").write_text(f"source {'cd' * 32}\n")
+    (default.parent / key).symlink_to(default.name)
+    plain = hashlib.sha256(f"source {'cd' * 32}\n\n".encode()).hexdigest()[:16]
+    assert run(INSTALL, "--list-kernels", cache=tmp_path).stdout.splitlines()[0] == (
+        f"default\tfor trials\tLinux 7.2.1\tlinux-source-7.2 7.2.1-1\tdigest {plain}")
     found = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
     assert (found.returncode, found.stdout) == (0, f"{folder}/linux\n")
     assert run(BUILD, "--mininet", "--name", "mine", "--path", cache=tmp_path).returncode == 1
 
     other = stored(tmp_path, "other", "trials", key)
     trees = tmp_path / "first-flight" / "kernel" / "trees"
-    for name in ("trials-7.2", "commands-7.2"):
+    for name in ("trials-7.2", "commands-7.2", "trials-of-mine", "trials-of-other"):
         (trees / name).mkdir(parents=True)
+        for file in ("name", "digest"):
+            (trees / name / file).write_text(f"{name}\n")
     assert run(INSTALL, "--remove-kernel", "mine", cache=tmp_path).returncode == 0
     assert not folder.parent.exists() and other.exists()
-    assert [path.name for path in trees.iterdir()] == ["trials-7.2"], "which the other kernel is of"
+    assert {path.name for path in trees.iterdir()} == {"trials-7.2", "trials-of-other"}
     assert run(INSTALL, "--remove-kernel", "mine", cache=tmp_path).returncode == 1
 
 
@@ -167,7 +189,7 @@ def test_registers_have_room_where_linux_before_6_13_has_none(building: Building
     (building.source / "arch" / "um" / "Kconfig").write_text(options)
     done = building.built("--name", "mine")
     assert done.returncode == 0, done.stderr
-    tree = building.root / "trees" / "trials-7.2" / "tree"
+    tree = building.root / "trees" / "trials-of-mine" / "tree"
     assert (tree / registers).read_text() == "\tDEFINE_LONGS(HOST_FP_SIZE, 16384);\n"
     assert (tree / "arch" / "um" / "Kconfig").read_text() == options.replace("2 if", "4 if")
 
@@ -191,7 +213,7 @@ def test_objects_are_kept_where_the_guests_changes_do_not_fit_a_patch(building: 
     done = building.built("--name", "mine", "--patch", patch)
     assert done.returncode == 1, done.stderr
     assert "tcp_cwv.c is a file of the kernel's own" in done.stderr.splitlines()[-1]
-    assert (building.root / "trees" / "trials-7.2" / "source").exists()
+    assert (building.root / "trees" / "trials-of-mine" / "built").exists()
     assert not (building.root / ".build").exists()
 
 
@@ -199,21 +221,28 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     """Of those of the default kernel first; what fails leaves them and the kernel there."""
     built = building.built
     assert built("--keep-objects").returncode == 0
-    tree = building.root / "trees" / "trials-7.2"
-    (tree / "objects" / "kept").touch()
+    trees = building.root / "trees"
+    tree = trees / "trials-of-mine"
+    (trees / "trials-of-default" / "built" / "objects" / "kept").touch()
     assert not (building.root / ".build").exists()
     patch = building.home / "my.patch"
     patch.write_text(PATCH)
     done = built("--name", "mine", "--patch", str(patch))
     kernel = building.root / "named" / "mine" / "trials" / "linux"
     assert (done.returncode, done.stdout) == (0, f"{kernel}\n"), done.stderr
-    assert "guest kernel: 1 files differ" in done.stderr and (tree / "objects" / "kept").exists()
+    assert "guest kernel: 1 files differ" in done.stderr
+    assert (tree / "built" / "objects" / "kept").exists()
     assert (tree / "tree" / "tcp.c").read_text() == "patched"
-    assert (tree / "source" / "tcp.c").read_text() == "plain"
+    sources = (building.root / "sources").glob("*/source/tcp.c")
+    assert {source.read_text() for source in sources} == {"plain"}
     assert (building.source / "tcp.c").read_text() == "plain"
     recipe = (kernel.parent / "recipe").read_text()
+    (tree / "built" / "objects" / "of-the-patch").touch()
     assert built("--name", "plain").returncode == 0, "it needs that file as it was"
-    assert (tree / "tree" / "tcp.c").read_text() == "plain"
+    plain = trees / "trials-of-plain"
+    assert (plain / "tree" / "tcp.c").read_text() == "plain"
+    assert (plain / "built" / "objects" / "kept").exists()
+    assert not (plain / "built" / "objects" / "of-the-patch").exists(), "no other's kernel has it"
 
     def digest(name: str) -> str:
         lines = (building.root / "named" / name / "trials" / "recipe").read_text().splitlines()
@@ -224,13 +253,30 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     refused = built("--name", "mine", "--patch", str(patch))
     assert refused.returncode == 1, refused.stderr
     assert "tcp.c:1: other lines stand there" in refused.stderr
-    (building.home / "broken").touch()
-    (tree / "objects" / "old").touch()  # which the compiler here stumbles over
+    (building.bin / "broken").touch()
+    (tree / "built" / "objects" / "old").touch()  # which the compiler here stumbles over
     failed = built("--name", "mine")
     assert failed.returncode == 1, failed.stderr
     assert "(x.o: error: not recognized); mine stays what it was" in failed.stderr.splitlines()[-1]
     assert (kernel.parent / "recipe").read_text() == recipe and kernel.exists()
-    assert (tree / "objects" / "kept").exists() and not (building.root / ".build").exists()
+    assert (tree / "built" / "objects" / "kept").exists()
+    assert not (building.root / ".build").exists()
     assert built("--remove", "mine").returncode == 0 == built("--remove", "plain").returncode
-    assert (tree / "objects" / "kept").exists(), "--keep-objects keeps them"
+    assert [path.name for path in trees.iterdir()] == ["trials-of-default"], "--keep-objects"
     assert building.built().returncode == 0, "the default kernel is there as before"
+
+
+@pytest.mark.parametrize("words, needed", [
+    (["--kernel", "f5", "--", "true"], "--no-kernel"),
+    (["--kernel=f5,f6", "--", "true"], "--no-kernel"),
+    (["--kernel", "f5,default", "--", "true"], "--for-commands"),
+    (["--", "x", "--kernel", "f5"], "--for-commands"),
+    (["--kernel", "f5", "--rtt", "20"], "")])
+def test_a_command_on_named_kernels_needs_no_other(words: list[str], needed: str,
+                                                   tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "run.sh", tmp_path)
+    (tmp_path / "experiment.py").write_text("")
+    (tmp_path / "install.sh").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')
+    (tmp_path / "install.sh").chmod(0o755)
+    assert run(tmp_path / "run.sh", *words, cache=tmp_path).returncode == 0
+    assert (tmp_path / "asked").read_text() == f"--check {needed}".rstrip() + "\n"

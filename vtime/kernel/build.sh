@@ -9,7 +9,8 @@
 # shellcheck disable=SC2317  # main ends in an exit, traps and steps call the rest
 set -euo pipefail
 export LC_ALL=C
-unset CDPATH MAKEFLAGS ARCH CROSS_COMPILE CFLAGS KCFLAGS LDFLAGS KBUILD_OUTPUT
+# What is built begins without environment. These change what is looked at before.
+unset CDPATH BASH_ENV ENV TAR_OPTIONS GCC_EXEC_PREFIX COMPILER_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
@@ -20,12 +21,13 @@ readonly NEEDED_MB=600        # free disk: the package, the sources unpacked fro
 readonly NEEDED_FILES=26000   # how many they are
 readonly IMPORT_MB=50         # the same for a kernel that somebody else has built
 readonly IMPORT_FILES=100
-readonly OBJECTS=620          # about how many files are compiled; only for the progress line
-readonly MORE_OBJECTS=640     # for commands
-readonly FULL_BAR='####################' EMPTY_BAR='....................' BAR=20
 
+# shellcheck source=vtime/kernel/steps.sh
+source "$here/steps.sh"
 # shellcheck source=vtime/kernel/source.sh
 source "$here/source.sh"
+# shellcheck source=vtime/kernel/folders.sh
+source "$here/folders.sh"
 # shellcheck source=vtime/kernel/compile.sh
 source "$here/compile.sh"
 # shellcheck source=vtime/kernel/named.sh
@@ -33,8 +35,9 @@ source "$here/named.sh"
 
 usage() {
     cat <<EOF
-usage: build.sh [--mininet] [--path | --force | --export FILE | --import FILE] [--source PATH] [--keep-objects]
+usage: build.sh [--mininet] [--path | --force | --export FILE | --import FILE] [--source PATH] [--keep-objects] [--trust-source]
        build.sh [--mininet] --name NAME [--path] [--source SOURCE] [--patch FILE]… [--config OPTION=VALUE]… [--check-words]
+                [--trust-source]
        build.sh --list | --remove NAME
 
 Builds the guest kernel if the cache has none for this configuration, and prints its path.
@@ -50,10 +53,12 @@ Builds the guest kernel if the cache has none for this configuration, and prints
   --force         build even if the cache has it
   --keep-objects  keep the source and what is compiled of it: a kernel under a name is then built
                   of them in seconds (360 MB)
+  --trust-source  build a source or patches of somebody's also where this machine cannot confine what
+                  they have make run
   --name NAME     a kernel beside that one, under a name: its SOURCE may be a version, too, as 6.18.21
                   or 7.2; FILE is applied to it as by patch -p1, OPTION added to its configuration
   --check-words   only look whether these are a name, patches and options
-  --list          the kernels under names, a line each
+  --list          the default kernels and those under names, a line each
   --remove NAME   remove one of them, both for trials and for commands
   --export FILE   write the cache's kernel to a file, for another machine
   --import FILE   take the kernel from such a file instead of building it, if it is what this
@@ -66,48 +71,6 @@ two cores and ${NEEDED_MB} MB of disk while it runs; the kernel itself has 6 MB.
 interrupted, the same command continues it.
 Exit status: 0 built or there already, 1 failed, 2 usage, 4 this machine cannot run it.
 EOF
-}
-
-# ---------------------------------------------------------------- messages
-
-say() { printf '%sguest kernel: %s\n' "${clear_line-}" "$*" >&2; }
-
-die() {     # STATUS MESSAGE
-    local status=$1
-    shift
-    say "$*"
-    exit "$status"
-}
-
-fail() {    # MESSAGE: a failed step, whose log the user may want to see
-    # A full disk may have cut off the log as well.
-    if grep -qE 'No space left on device|Disk quota exceeded' "$log" || (( $(free_mb) == 0 )); then
-        keep_work=yes
-        die 4 "$*: no space left for $root; free $(needed_mb) MB there, or set XDG_CACHE_HOME"
-    fi
-    [[ -z $continued ]] || begin_anew
-    die 1 "$*; the log is $log"
-}
-
-# Why the last step failed, in the words of apt or curl.
-step_reason() {
-    tail -n +"$(( began_at + 1 ))" "$log" | grep -m 1 -E '^(E: |curl: )' ||
-        tail -n +"$(( began_at + 1 ))" "$log" | tail -n 1
-}
-
-# The first line of tar that says what is wrong: the last one never does.
-unpack_reason() {
-    tail -n +"$(( began_at + 1 ))" "$log" | grep -vE '^tar: (Removing leading|Exiting with|.*: Not found in archive$)' |
-        grep . || tail -n +"$(( began_at + 1 ))" "$log" | grep -v 'Exiting with'
-}
-
-show_progress() {   # TEXT: one line that rewrites itself on a terminal, else a line every 10 s
-    if [[ -n $clear_line ]]; then
-        printf '%sguest kernel: %s' "$clear_line" "$1" >&2
-    elif (( SECONDS >= next_line )); then
-        say "$1"
-        next_line=$(( SECONDS + 10 ))
-    fi
 }
 
 # ---------------------------------------------------------------- where things are
@@ -173,49 +136,7 @@ become_the_invoking_user() {
         "$BASH" "$here/build.sh" "$@"
 }
 
-# ---------------------------------------------------------------- running the long steps
-
-# Each long step is a session of its own, so that it can be ended whole, and does not inherit the
-# lock (9), which must end with this script. If this script is killed, the shell at the head of the
-# step gets a TERM and kills all of it: make alone would leave its compilers running. The shell sees
-# whether this script was killed even earlier. A caller may have had TERM ignored, which is inherited.
-# shellcheck disable=SC2016  # of that shell
-readonly WITH_PARENT=(env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c
-    'trap "kill -KILL 0" TERM; [[ $PPID == "$0" ]] || exit; "$@" & wait "$!"')
-step() {    # LABEL DETAIL COMMAND...: DETAIL prints how far it is after SECONDS
-    local label=$1 detail=$2 began=$SECONDS
-    shift 2
-    began_at=$(wc -l <"$log")
-    next_line=$(( SECONDS + 10 ))
-    setsid "${WITH_PARENT[@]}" "$$" "$@" </dev/null >>"$log" 2>&1 9>&- &
-    job=$!
-    while kill -0 "$job" 2>/dev/null; do
-        show_progress "$label$("$detail" $(( SECONDS - began )))"
-        sleep 0.2
-    done
-    local status=0
-    wait "$job" || status=$?
-    kill -KILL -- "-$job" 2>/dev/null || true   # what it may have left
-    job=
-    return "$status"
-}
-
-elapsed() { printf ', %s s' "$1"; }     # SECONDS
-compiled() {    # SECONDS
-    local now count all=$OBJECTS filled
-    [[ -z $for_commands ]] || all=$(( OBJECTS + MORE_OBJECTS ))
-    now=$(grep -cE '^  (CC|AS) ' "$log") || true
-    count=$(( compiled_before + now < all ? compiled_before + now : all ))
-    filled=$(( BAR * count / all ))
-    printf ' [%s%s] %s of about %s objects, %s s' "${FULL_BAR:0:filled}" "${EMPTY_BAR:filled}" "$count" "$all" "$1"
-    # The first few are far smaller than the rest.
-    (( now * 20 < all || count == all )) || printf ', about %s s left' $(( $1 * (all - count) / now ))
-}
-downloaded() {  # SECONDS
-    local bytes
-    bytes=$(find "$work/source" -type f -printf '%s\n' 2>/dev/null | sort -n | tail -n 1)
-    printf ' %s MB, %s s' "$(( ${bytes:-0} / 1000000 ))${download_mb:+ of $download_mb}" "$1"
-}
+# ---------------------------------------------------------------- how it ends
 
 clean_up() {
     local status=$?
@@ -224,24 +145,14 @@ clean_up() {
         kill -TERM -- "-$job" 2>/dev/null || true
         wait "$job" 2>/dev/null || true
     fi
-    [[ -z ${fresh-} ]] || rm -rf "$fresh"
-    if [[ -n ${kept_tree-} ]]; then     # kept, for kernels under names
-        [[ ! -d $root/.build ]] || park "$kept_tree"
-    else
-        [[ -z ${work-} || -n $keep_work ]] || discard_work
-    fi
+    rm -rf "$root"/.import-*
+    park
     exit "$status"
 }
 
-discard_work() {
-    rm -f "$work/begun"     # first: what is half removed is not continued
-    rm -rf "$work" 2>/dev/null || rm -rf "$work" || true
-}
-
 interrupted() {     # STATUS
-    if [[ -n $work && -z $imported ]]; then
-        keep_work=yes
-        say "interrupted; the same command continues the build ($(work_mb) MB are kept in ${kept_tree:-$work})"
+    if [[ -n $pristine && -z $imported ]]; then
+        say "interrupted; the same command continues the build ($(kept_mb) MB are kept in $root)"
     else
         say "interrupted"
     fi
@@ -265,25 +176,29 @@ check_machine() {
 
 free_mb() { df --output=avail -B 1M "$root" | tail -n 1; }
 
-work_mb() { du -sm "$work" 2>/dev/null | cut -f 1; }
+kept_mb() { du -scm "$root/.build" "$pristine" 2>/dev/null | tail -n 1 | cut -f 1; }
 
 # What a build still needs: what an interrupted one has written is there already.
 needed_mb() {
     local needed=$NEEDED_MB kept
-    kept=$(work_mb) || true
-    [[ -z $imported && ${kept:-0} -gt 1 ]] || kept=0
-    [[ -z $imported ]] || needed=$IMPORT_MB
+    kept=$(kept_mb)
+    (( kept > 1 )) || kept=0
+    [[ -z $imported ]] || needed=$IMPORT_MB kept=0
     (( needed > kept + IMPORT_MB )) && echo $(( needed - kept )) || echo $IMPORT_MB
 }
 
 check_disk() {
     local free needed
     free=$(( $(free_mb) )) needed=$(needed_mb)
+    if (( free < needed )); then
+        rm -rf "$root"/trees/*-default-*    # of interrupted builds
+        free=$(( $(free_mb) ))
+    fi
     (( free >= needed )) ||
         die 4 "$root has $free MB free, the build needs $needed; free some," \
             "or set XDG_CACHE_HOME"
     free=$(df --output=iavail "$root" | tail -n 1) needed=$NEEDED_FILES
-    [[ -z $imported && -z $continued ]] || needed=$IMPORT_FILES
+    [[ -z $imported && ! -e $pristine/whole ]] || needed=$IMPORT_FILES
     # Some file systems have no such limit and no number, and say 0 or -.
     (( ${free//[^0-9]/} + 0 >= needed )) || (( $(df --output=itotal "$root" | tr -dc 0-9) + 0 == 0 )) ||
         no_room "$root has room for ${free// /} more files, the build needs $needed"
@@ -304,36 +219,29 @@ lock_cache() {
     until flock --nonblock 9; do sleep 0.2; done    # a trap runs between two of these
 }
 
-# What a build is begun for: it is continued only for the same.
-begun_for() {
-    echo "configuration $key"
-    echo "compiler $(compiler)"
-    echo "source ${named_digest:-default}"
+# Takes the lock, and puts away what killed builds have left.
+begin_build() {
+    lock_cache
+    rm -rf "$root"/.import-*
+    find "$root" -maxdepth 1 -name '.chosen-*' -mmin +1 -delete
+    trap clean_up EXIT
+    park
+    tidy
+    : >"$log" 2>/dev/null || no_room
+    check_disk
 }
 
-prepare_cache() {
-    lock_cache
-    # Holding the lock, so what is left of imports belongs to dead ones. .build-*: of earlier versions.
-    rm -rf "$root"/.import-* "$root"/.build-*
-    find "$root" -maxdepth 1 -name '.chosen-*' -mmin +1 -delete
-    work=$root/.build continued='' keep_work=yes
-    if [[ -n $imported ]]; then
-        check_disk
-        work=$(mktemp -d "$root/.import-XXXXXX" 2>/dev/null) || no_room
-    elif [[ -z $force && "$(cat "$work/begun" 2>/dev/null)" == "$(begun_for)" ]]; then
-        continued=yes
-        check_disk
-    else
-        discard_work
-        check_disk
-        # Not later: all objects are made from these.
-        { mkdir "$work" && cp "$here/cc.sh" "$here/headers.h" "$work/"; } 2>/dev/null || no_room
-    fi
-    keep_work=''
-    rm -rf "$work/tmp"
-    { mkdir -p "$work/source" "$work/objects" "$work/kernel" "$work/tmp" &&
-        printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe" && : >"$log"; } 2>/dev/null || no_room
-    check_noexec
+# What a stranger wrote is built behind a whole wall, or where the user trusts him.
+find_wall() {
+    local lacking
+    around=$(python3 -IB "$here/wall.py" --around) || die 1 "the wall around a build could not be tried; see above"
+    lacking=$(tail -n +2 <<<"$around")
+    around=$(head -n 1 <<<"$around")
+    [[ -n $lacking ]] || return 0
+    [[ -z $is_foreign && -z ${patches[*]} || -n $trusted ]] ||
+        die 4 "a build is not confined here: $lacking; if you trust whoever wrote its source and patches," \
+            "add --trust-source"
+    say "this build is not confined: $lacking"
 }
 
 # Asked before anything is compiled, which takes minutes.
@@ -345,54 +253,31 @@ check_noexec() {
 # What is left of an interrupted build may be damaged, as by a power failure.
 begin_anew() {
     say "what is left of an interrupted build cannot be used, building anew"
-    discard_work
+    rm -rf "$root/.build"
+    [[ -n $kernel_name ]] || rm -rf "${pristine:?}"
     exec "$BASH" "$here/build.sh" "${arguments[@]}"
 }
 
 # ---------------------------------------------------------------- the whole
 
-# What is done is noted in files of $work, each written when its part is whole: `begun`, `fetched`,
-# `unpacked`, `configured`. The kernel's make knows by itself which objects are whole.
 build() {
     # Looked at again, since another build may have ended while this one waited for the lock.
-    is_cached && return
-    note begun "$(begun_for)" 2>/dev/null || no_room
-    if [[ -s $work/fetched ]]; then
-        { read -r source_hash && read -r source && read -r origin; } <"$work/fetched"
-    else
-        rm -rf "$work"/source/* "$work/apt"
-        find_source
-        source_hash=${named_digest:-$(hash_source "$source")}
-        note fetched "$source_hash" "$source" "$origin" 2>/dev/null || no_room
-    fi
-    if [[ -s $work/unpacked ]]; then
-        version=$(<"$work/unpacked")
-        say "continuing an interrupted build of Linux $version"
-    else
-        rm -rf "$work/tree" "$work/clock" "$work/objects" "$work/pristine"
-        mkdir "$work/tree" "$work/objects"
-        step "unpacking ${source##*/}" elapsed \
-            "$BASH" -c 'set -o pipefail; unpack "$@"' unpack "$source" "$work/tree" ||
-            fail "${source##*/} could not be unpacked ($(unpack_reason | head -n 1))"
-        [[ -z $keep_objects ]] || keep_source
-        prepare_tree
-        note unpacked "$version" 2>/dev/null || no_room
-    fi
-    # A tree of the user's was never to be changed, and is a copy by now.
-    [[ -n $named_source ]] || rm -rf "$work/source" "$work/apt"
-    if [[ ! -s $work/configured ]]; then
-        configure
-        note configured "$version" 2>/dev/null || no_room
-    fi
-    compile
-    try_kernel
+    ! is_cached || return 0
+    obtain_source
+    take_tree "$(kind)-default-$({ echo "$key"; compiler; echo "$spec"; } | sha256sum | cut -c 1-16)"
+    [[ -z $continued ]] || say "continuing an interrupted build of Linux $version"
+    note "$work/begun" "$key"
+    make_kernel
     publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
-    [[ ! -d $work/pristine ]] || become_tree
+    rm -f "$pristine/wanted"
+    if [[ -z $keep_objects ]]; then
+        rm -rf "$work"
+    else
+        touch "$work/kept"      # also when no kernel under a name is left
+        if [[ -n $is_foreign ]]; then park "$(kind)-of-default"; else park "$(tree_of_version)"; fi
+    fi
+    tidy
     say "Linux $version built in $SECONDS s"
-}
-
-note() {    # NAME LINE...: the file is whole or not there
-    printf '%s\n' "${@:2}" >"$work/.$1" && mv "$work/.$1" "$work/$1"
 }
 
 # ---------------------------------------------------------------- a kernel as a file
@@ -413,6 +298,7 @@ asked_inputs() {
 
 import_kernel() {
     local asked refused
+    { work=$(mktemp -d "$root/.import-XXXXXX") && mkdir "$work"/{kernel,boot}; } 2>/dev/null || no_room
     can_confine || die 4 "a kernel that was made elsewhere runs only confined, and this machine has no Landlock"
     readarray -t asked < <(asked_inputs)
     refused=$(python3 "$here/exchange.py" import "$1" "$work/kernel" "${asked[@]}" 2>&1) ||
@@ -421,7 +307,8 @@ import_kernel() {
     source_hash=$(sed -n 's/^source //p' "$work/kernel/inputs")
     try_kernel
     publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
-    rm -rf "$root/.build"   # nobody needs to continue it
+    rm -rf "$root"/trees/"$(kind)"-default-*     # nobody needs to continue it
+    tidy
     say "took Linux $version from $1"
 }
 
@@ -455,13 +342,14 @@ default_kernel() {
 
 parse_arguments() {
     only_path='' force='' for_commands='' exported='' imported='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
-    kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() options=() wanted_version=''
+    trusted='' kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() options=() wanted_version=''
     while (( $# )); do
         case $1 in
         --path) only_path=yes ;;
         --mininet) for_commands=yes ;;
         --force) force=yes ;;
         --keep-objects) keep_objects=yes ;;
+        --trust-source) trusted=yes ;;
         --list) only_list=yes ;;
         --check-words) only_words=yes ;;
         --source | --export | --import | --name | --patch | --config | --remove)
@@ -498,7 +386,7 @@ main() {
         check_patches
         exit
     elif [[ -n $only_list ]]; then
-        list_named
+        list_kernels
         exit
     elif [[ -n $removed ]]; then
         become_the_invoking_user "$@"
@@ -519,25 +407,24 @@ main() {
     fi
     become_the_invoking_user "$@"
     [[ ! -t 2 ]] || clear_line=$'\r\033[K'
-    log=$root/$key.log version='' source_hash='' named_digest='' work='' job='' next_line=0 began_at=0
-    download_mb='' compiled_before=0 tried=() continued='' keep_work='' wants_default=''
+    log=$root/$key.log version='' origin='' source_hash='' pristine='' work='' job='' next_line=0 began_at=0
+    download_mb='' compiled_before=0 tried=() continued='' around=none
     trap 'interrupted 130' INT
     trap 'interrupted 143' TERM HUP
     take_over
-    if [[ -n $kernel_name ]]; then
-        build_named
-        exit 0
-    fi
+    check_patches
     name_source
     if [[ -n $exported ]]; then
         export_kernel "$exported"
-    elif [[ -n $imported ]] || ! is_cached; then
-        [[ -z $named_source ]] || check_named_source
+    elif [[ -n $kernel_name || -n $imported ]] || ! is_cached; then
         [[ -n $imported ]] || check_machine
-        trap clean_up EXIT
-        prepare_cache
-        export work
-        export -f unpack tar_stream decompress kernel_make precompile
+        [[ -n $imported ]] || find_wall
+        [[ -z $named_source ]] || check_named_source
+        if [[ -n $kernel_name ]]; then
+            build_named
+            exit 0
+        fi
+        begin_build
         if [[ -n $imported ]]; then
             import_kernel "$imported"
         else

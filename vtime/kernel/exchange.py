@@ -2,6 +2,8 @@
 
     exchange.py export FOLDER FILE           a kernel of the cache into a file
     exchange.py import FILE FOLDER WANTED…   a file into a folder, if it is that kernel
+    exchange.py collect OBJECTS FOLDER TESTS the kernel that was built and its configuration into a
+                                             folder, and a folder of tests if it is there
 
 The file is a plain tar of MEMBERS. Who made it is not known: nothing of it is
 read before it is known to have these names and no other, as regular files of a
@@ -106,6 +108,50 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     return contents
 
 
+def collect(objects: Path, folder: Path, tests: Path) -> None:
+    """Write what a build has made to a folder. Raises ImportRefused, OSError.
+
+    A stranger's source made it: no link of it is followed, and only files are taken.
+    """
+    for name, made in (("linux", "linux"), ("config", ".config")):
+        _take(os.open(objects / made, _READ), folder / name, MEMBERS[name])
+    os.chmod(folder / "linux", 0o755)
+    try:
+        place = os.open("/", os.O_PATH)
+        for part in tests.parts[1:]:
+            place = os.open(part, _FOLDER, dir_fd=place)
+    except OSError:
+        return
+    _take_folder(place, folder / tests.name)
+
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+MOST_OF_TESTS = 1 << 20
+
+
+def _take_folder(place: int, to: Path, depth: int = 0) -> None:
+    to.mkdir()
+    for name in os.listdir(place) if depth < 4 else []:
+        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode):
+            _take_folder(os.open(name, _FOLDER, dir_fd=place), to / name, depth + 1)
+        elif stat.S_ISREG(mode):
+            _take(os.open(name, _READ, dir_fd=place), to / name, MOST_OF_TESTS)
+            os.chmod(to / name, 0o755 if mode & 0o100 else 0o644)
+    os.close(place)
+
+
+def _take(descriptor: int, to: Path, most: int) -> None:
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ImportRefused(f"{to.name} is no regular file")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ImportRefused(f"{to.name} has more than {most} bytes")
+    to.write_bytes(content)
+
+
 def _inputs(text: bytes) -> dict[str, str]:
     """The lines of `inputs` by their first words."""
     words = text.decode("ascii", "replace")
@@ -125,6 +171,8 @@ def main(words: list[str]) -> int:
     try:
         if words[0] == "export":
             export_kernel(Path(words[1]), Path(words[2]))
+        elif words[0] == "collect":
+            collect(*map(Path, words[1:]))
         else:
             requested = dict(line.partition(" ")[::2] for line in words[3:])
             import_kernel(Path(words[1]), Path(words[2]), requested)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of build.sh: finds the kernel's source, and unpacks of it what kernel.config can need.
+# Part of build.sh: finds the kernel's source, and reads what the user names.
 # What it reads is set by build.sh, and what it sets is read there: work, log, source, origin, …
 # shellcheck disable=SC2034,SC2154
 
@@ -17,7 +17,7 @@ known_source() {    # DIGEST
 }
 
 # ---------------------------------------------------------------- finding a source
-# Each of these leaves a file in $work/source, or a path in $source, and says in $origin what it is.
+# Each of these leaves a file in $pristine/download, or a path in $source, and says in $origin what it is.
 
 is_before() {       # VERSION VERSION
     [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
@@ -58,12 +58,12 @@ download_package() {    # APT-OPTION...
         uri=$(apt-get "$@" --print-uris download "$package" 2>>"$log" | grep "^'") || continue
         download_mb=$(( $(cut -d ' ' -f 3 <<<"$uri") / 1000000 ))
         step "downloading $package:" downloaded \
-            env --chdir="$work/source" \
+            env --chdir="$pristine/download" \
             apt-get "$@" -o APT::Sandbox::User=root download "$package" || {
             tried+=("the download of $package failed: $(step_reason)")
             continue
         }
-        source=$(find "$work/source" -name '*.deb')
+        source=$(find "$pristine/download" -name '*.deb')
         origin="${package%=*} $(dpkg-deb --field "$source" Version)"
         return 0
     done
@@ -96,12 +96,12 @@ debian_mirror() {
 write_apt_state() {     # MIRROR SUITE
     local keyring=/usr/share/keyrings/debian-archive-keyring.gpg options="target=Packages"
     [[ -r $keyring ]] && options+=" signed-by=$keyring"
-    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
-    echo "deb [$options] $1 $2 main" >"$work/apt/sources.list"
-    cat >"$work/apt/apt.conf" <<EOF
-Dir::State::Lists "$work/apt/lists";
-Dir::Cache "$work/apt/cache";
-Dir::Etc::SourceList "$work/apt/sources.list";
+    mkdir -p "$pristine/download/apt/lists/partial" "$pristine/download/apt/cache/archives/partial"
+    echo "deb [$options] $1 $2 main" >"$pristine/download/apt/sources.list"
+    cat >"$pristine/download/apt/apt.conf" <<EOF
+Dir::State::Lists "$pristine/download/apt/lists";
+Dir::Cache "$pristine/download/apt/cache";
+Dir::Etc::SourceList "$pristine/download/apt/sources.list";
 Dir::Etc::SourceParts "/dev/null";
 Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
@@ -114,10 +114,10 @@ EOF
 }
 
 read_suite() {      # MIRROR SUITE
-    rm -rf "$work/apt"      # a suite's lists hide those of the one before
+    rm -rf "$pristine/download/apt"      # a suite's lists hide those of the one before
     write_apt_state "$1" "$2"
     step "reading the package list of $2" elapsed \
-        apt-get --config-file "$work/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
+        apt-get --config-file "$pristine/download/apt/apt.conf" -o APT::Sandbox::User=root --error-on=any \
         update && return
     tried+=("Debian's $2 could not be read: $(step_reason)")
     return 1
@@ -128,7 +128,7 @@ read_suite() {      # MIRROR SUITE
 newer_suites() {    # MIRROR
     local backports
     if [[ -n $wanted_version ]] && read_suite "$1" stable-backports; then
-        backports=$(sed -n 's/^Codename: \([a-z-]*\)$/\1/p' "$work"/apt/lists/*InRelease)
+        backports=$(sed -n 's/^Codename: \([a-z-]*\)$/\1/p' "$pristine"/download/apt/lists/*InRelease)
         suites+=("$backports" "${backports%-backports}")
     fi
     suites+=(stable-backports testing sid)
@@ -146,7 +146,7 @@ from_newer_suites() {
     newer_suites "$mirror"
     for suite in "${suites[@]}"; do
         read_suite "$mirror" "$suite" || continue
-        download_package --config-file "$work/apt/apt.conf" && return 0
+        download_package --config-file "$pristine/download/apt/apt.conf" && return 0
         tried+=("Debian's $suite has none")
     done
     return 1
@@ -167,7 +167,7 @@ name_archive() {    # VERSION
 from_kernel_org() {
     local archive_url=$KERNEL_ORG_URL archive_sha256=$KERNEL_ORG_SHA256
     [[ -z $wanted_version ]] || name_archive "$wanted_version" || return
-    source=$work/source/${archive_url##*/}
+    source=$pristine/download/${archive_url##*/}
     download_mb=
     step "downloading ${archive_url##*/}:" downloaded \
         curl --fail --location --silent --show-error --connect-timeout 15 --retry 2 \
@@ -190,30 +190,6 @@ find_source() {
         die 4 "no kernel source${wanted_version:+ of Linux $wanted_version} to be had ($(printf '%s, ' "${tried[@]}")no more to try);" \
             "name a tree or tarball of Linux $MIN_VERSION or newer with --source; the log is $log"
     }
-}
-
-# ---------------------------------------------------------------- unpacking
-
-tar_stream() {      # SOURCE: the tarball, tree or package as an uncompressed tar
-    local inner
-    case $1 in
-    *.deb)
-        # The tarball inside goes straight through: nothing of the package is written to the disk.
-        inner=$(dpkg-deb --contents "$1" |
-            awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ && !found++ { print $NF }')
-        [[ -n $inner ]] || { echo "no tarball in $1" >&2; return 1; }
-        dpkg-deb --fsys-tarfile "$1" | tar -xOf - "$inner" | decompress "$inner"
-        ;;
-    *)
-        if [[ -d $1 ]]; then
-            tar -C "$(dirname "$1")" --exclude=.git --exclude='*.o' --exclude='*.a' \
-                -cf - "$(basename "$1")"
-        else
-            # shellcheck disable=SC2094  # its name tells the compression; it is only read
-            decompress "$1" <"$1"
-        fi
-        ;;
-    esac
 }
 
 hash_source() {     # SOURCE: its SHA-256; of a tree that of its files' hashes and its links
@@ -242,71 +218,39 @@ digest_of() {   # SOURCE
     echo "$digest"
 }
 
-decompress() {      # NAME
-    case $1 in
-    *.xz) xz -dc -T0 ;;
-    *.bz2) bzip2 -dc ;;
-    *.gz | *.tgz) gzip -dc ;;
-    *.zst) zstd -dc ;;
-    *) cat ;;
-    esac
-}
-
-# What kernel.config can need, 0.2 of 1.6 GB: whole folders where the list is likely to change from
-# one version to the next. Makefiles and Kconfigs are read even of parts that are switched off. And
-# the kernel's own tests of TCP, for vtime/MININET.md.
-unpack() {      # SOURCE TREE
-    tar_stream "$1" | tar -xf - -C "$2" --strip-components=1 \
-        --anchored --wildcards --no-wildcards-match-slash \
-        --exclude='*/Documentation/*/*' --exclude='*/arch/x86/kvm' \
-        --exclude='*/.config' --exclude='*/include/config' --exclude='*/include/generated' \
-        --exclude='*/arch/*/include/generated' \
-        '*/arch/um' '*/arch/x86' '*/block/*.h' '*/certs' \
-        '*/crypto' '*/drivers/base' '*/drivers/char/*.[ch]' '*/drivers/net/*.[ch]' '*/drivers/tty/*.[ch]' \
-        '*/drivers/net/bonding' '*/drivers/net/ipvlan' '*/drivers/net/vxlan' '*/drivers/net/wireguard' \
-        '*/fs/*.[ch]' '*/fs/devpts' '*/fs/exportfs' '*/fs/hostfs' '*/fs/kernfs' '*/fs/notify' \
-        '*/fs/overlayfs' '*/fs/proc' '*/fs/ramfs' '*/fs/sysfs' '*/fs/tracefs' '*/include' '*/init' '*/io_uring' '*/ipc' \
-        '*/kernel' '*/lib' '*/mm' '*/net' '*/scripts' '*/security/*.[ch]' \
-        '*/tools/build' '*/tools/include' '*/tools/lib/bpf/*.[ch]' '*/drivers/pci/*.[ch]' '*/tools/scripts' '*/usr' '*/virt' \
-        '*/tools/testing/selftests/net/packetdrill' \
-        --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
-}
-
-makefile_version() {    # < Makefile
-    awk -F ' *= *' '
-        $1 == "VERSION" { v = $2 } $1 == "PATCHLEVEL" { p = $2 } $1 == "SUBLEVEL" { s = $2 }
-        NR > 20 { exit } END { if (v) print v "." p "." s }'
-}
-
-# The version of a named source, without unpacking it: GNU tar stops at the Makefile of the top
-# folder.
-named_version() {
-    if [[ -d $named_source ]]; then
-        makefile_version <"$named_source/Makefile"
-    else
-        { tar_stream "$named_source" 2>/dev/null |
-            tar -xOf - --anchored --wildcards --no-wildcards-match-slash --occurrence=1 \
-                '*/Makefile' 2>/dev/null ||
-            true; } | makefile_version
-    fi
-}
-
-# Reads named_source: sets its digest, or wants_default.
+# What is asked for: sets `spec`, and whether it is_foreign, not a distribution's or kernel.org's.
 name_source() {
-    if [[ $named_source == default ]]; then
-        named_source='' wants_default=yes
-    elif [[ -n $named_source ]]; then
+    is_foreign='' wants_default='' wanted_version='' named_digest=''
+    if [[ -z $named_source || $named_source == default ]]; then
+        [[ -z $named_source ]] || wants_default=yes
+        named_source='' spec=default
+    elif [[ -n $kernel_name && $named_source =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ && ! -e $named_source ]]; then
+        is_new_enough "$named_source" || die 2 "Linux $named_source is too old; the guest needs $MIN_VERSION or newer"
+        wanted_version=$named_source spec="version $named_source" named_source=''
+    else
         [[ -e $named_source ]] || die 2 "there is no $named_source"
         named_source=$(realpath "$named_source")
-        [[ ! -d $named_source || -d $named_source/arch/um ]] ||
-            die 2 "$named_source is no kernel source tree: it has no arch/um"
-        named_digest=$(digest_of "$named_source")
+        [[ $named_source != *[[:cntrl:]]* ]] || die 2 "$named_source: there is a line break in its path; rename it"
+        [[ -r $named_source ]] || die 2 "$named_source cannot be read by $(id -un)"
+        if [[ -d $named_source ]]; then
+            [[ -d $named_source/arch/um ]] || die 2 "$named_source is no kernel source tree: it has no arch/um"
+        else
+            # A pipe or a device would be read for ever.
+            [[ -f $named_source ]] || die 2 "$named_source is no source of a kernel: it is neither a file nor a folder"
+        fi
+        # A tree that is built again and again under a name is compared when it is unpacked.
+        if [[ -d $named_source && -n $kernel_name ]]; then
+            spec="tree $named_source"
+        else
+            named_digest=$(digest_of "$named_source")
+            spec="digest $named_digest"
+        fi
+        known_source "${named_digest:-none}" >/dev/null || is_foreign=yes
     fi
 }
 
 check_named_source() {
-    version=$(named_version 2>/dev/null || true)
-    [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] ||
+    version=$(version_of "$named_source") ||
         die 2 "$named_source holds no kernel source: it has no top folder with a kernel's Makefile"
     is_new_enough "$version" ||
         die 2 "$named_source is Linux $version; the guest needs $MIN_VERSION or newer"

@@ -8,7 +8,7 @@
     trees.py sync SOURCE CHANGED TREE     TREE has the files of CHANGED, and of SOURCE where that
                                           lacks them; prints those that it was given anew
 
-Used by named.sh.
+Used by inside.sh, behind the wall: a patch is a stranger's.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 # Folders of which everything is unpacked (unpack in source.sh): a file that they lack is an error.
 WHOLE = ("crypto", "include", "init", "io_uring", "ipc", "kernel", "lib", "mm", "net")
 NONE = "/dev/null"
-COPIED = "copied"  # beside the tree that is patched: which files patches change, a line each
+COPIED = "copied"  # beside the tree that is patched: the names of the files that patches change
+# The largest patch between two releases of Linux has 60 MB, 1.8 million lines, 15,000 files.
+MOST_BYTES, MOST_LINES, MOST_FILES, MOST_LINE = 256 << 20, 4_000_000, 30_000, 1 << 20
+MOST_NAMES = 5  # in a message
 
 
 class Refused(Exception):
@@ -33,101 +38,265 @@ class Refused(Exception):
 
 
 def copy(source: Path, to: Path, names: list[str]) -> None:
-    for name in names:
+    """Raises Refused where the source has a link in place of a folder or file of these."""
+    for name in filter(None, names):
+        _refuse_links(source, name)
         if (source / name).is_file() and not (to / name).exists():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / name, to / name)
 
 
+def _refuse_links(tree: Path, name: str) -> None:
+    """Raises Refused where a link lies on the way to a file: what it leads to is no source."""
+    for path in (*reversed(PurePosixPath(name).parents), PurePosixPath(name)):
+        if (tree / path).is_symlink():
+            raise Refused(f"{path} is a link in this source, and what it leads to is none")
+
+
 # Patches -----------------------------------------------------------------------------
 
-# What git writes before the lines of a file, and where a file has no other lines than that.
-_HEADER = r"diff --git .*\n(?:(?!diff --git |--- ).*\n)*"
-_SECTION = re.compile(rf"^(?:(?:{_HEADER})?--- .*\n\+\+\+ .*\n|{_HEADER})", re.MULTILINE)
-_RENAMED = re.compile(r"^(?:rename|copy) from (.+)\n(?:rename|copy) to (.+)$", re.MULTILINE)
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
+_CONTEXT = re.compile(rb"\*\*\* (\d{1,9})(?:,\d{1,9})? \*\*\*\*")
+_CONTEXT_TO = re.compile(rb"--- \d{1,9}(?:,\d{1,9})? ----")
+_OTHER_DIFF = re.compile(rb"\d+(?:,\d+)?[acd](?:\d+(?:,\d+)?)?\s*$")  # for ed; without options
+# Of git: a link has mode 120000, a repository within one 160000.
+_MODE = re.compile(rb"(?:(old|new|new file|deleted file) mode (\d+)|index \S+ (\d+))\s*$")
+_LINKS = (b"120000", b"160000")
+_MOVED = re.compile(rb"(?:rename|copy) (from|to) (.+)")
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPES = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r"))
 
 
-def sections(text: str) -> Iterator[tuple[str, str, str]]:
-    """The part of each file: its name before and after (NONE for none), and the lines.
+@dataclass
+class Section:
+    """The part of a patch that is about one file: its lines, with empty ones for other text.
 
-    A file whose mode alone changes has none. Raises Refused.
+    names: of that file, as its headers have them. makes: whether it may be a new file. changes:
+    whether something is done with it. has_hunks: whether lines of it change. moves: whether it
+    gets another name. link: whether it is, or becomes, a link.
     """
-    starts = list(_SECTION.finditer(text))
-    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(text)]):
-        part = text[start.start():end]
-        if renamed := _RENAMED.search(start[0]):
-            before, after = (_name(f"a/{path}") for path in renamed.groups())
-        elif "\n+++ " in start[0]:
-            before, after = (_name(path) for path in re.findall(
-                r"^(?:---|\+\+\+) ([^\t\n]+)", start[0], re.MULTILINE))
+
+    lines: list[bytes] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    makes: bool = False
+    changes: bool = False
+    has_hunks: bool = False
+    moves: bool = False
+    link: bool = False
+
+
+class _Lines:
+    """The lines of a patch, counted; the next one can be looked at."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.bytes, self.count = file, 0, 0
+        self.next = file.readline(MOST_LINE)
+
+    def take(self) -> bytes:
+        line, self.next = self.next, self.file.readline(MOST_LINE)
+        self.bytes += len(line)
+        self.count += 1
+        if self.bytes > MOST_BYTES or self.count > MOST_LINES or len(line) == MOST_LINE:
+            raise Refused(f"it is larger than any patch of a kernel: at most {MOST_BYTES >> 20} MB,"
+                          f" {MOST_LINES} lines, {MOST_LINE >> 20} MB a line")
+        return line
+
+
+def sections(file: IO[bytes]) -> Iterator[Section]:
+    """The parts of a patch, as `patch` finds them. Raises Refused."""
+    lines, section = _Lines(file), Section()
+    while line := lines.take():
+        words = line.rstrip(b"\r\n")
+        if _begins(words, lines.next, section):
+            yield section
+            section = Section()
+        if hunk := _HUNK.match(words):
+            section.makes |= not section.has_hunks and int(hunk[1]) == 0
+            section.changes = section.has_hunks = True
+            section.lines += [line, *_lines_of_hunk(lines, int(hunk[2] or 1), int(hunk[3] or 1))]
+        elif words.startswith(b"***************") and (hunk := _CONTEXT.match(lines.next)):
+            section.makes |= not section.has_hunks and int(hunk[1]) == 0
+            section.changes = section.has_hunks = True
+            section.lines += [line, *_lines_of_context(lines)]
+        elif _is_header(words, lines.next):
+            section.names = [*_names(words[4:]), *_names(lines.next[4:]), *section.names]
+            section.lines += [line, lines.take()]
         else:
-            continue
-        yield before, after, part
+            section.lines.append(line if _read_header(words, section) else b"\n")
+    yield section
 
 
-def _name(path: str) -> str:
-    """The path without its first folder, as `patch -p1` has it. Raises Refused."""
-    path = path.strip()
+def _is_header(words: bytes, following: bytes) -> bool:
+    return words.startswith(b"--- ") and following.startswith(b"+++ ") or (
+        words.startswith(b"*** ") and following.startswith(b"--- ")
+        and not _CONTEXT.match(words))
+
+
+def _begins(words: bytes, following: bytes, section: Section) -> bool:
+    """Whether a line is the first one about another file than this section's."""
+    if words.startswith((b"diff --git ", b"Index: ")):
+        return section.changes or bool(section.names)
+    return section.has_hunks and _is_header(words, following)
+
+
+def _read_header(words: bytes, section: Section) -> bool:
+    """Take what a line between hunks says; whether `patch` reads it. Raises Refused."""
+    if words.startswith(b"diff --git "):
+        section.names += _names_of_git(words[11:])
+    elif words.startswith(b"Index: "):
+        section.names += _names(words[7:])
+    elif mode := _MODE.match(words):
+        section.link |= (mode[2] or mode[3]) in _LINKS
+        section.makes |= mode[1] == b"new file"
+        section.changes |= section.link or mode[1] in (b"new file", b"deleted file")
+    elif moved := _MOVED.match(words):
+        names = _names(moved[2] if moved[2].startswith(b'"') else b"a/" + moved[2] + b"\t")
+        section.names = names if moved[1] == b"from" else [*section.names, *names]
+        section.changes = section.moves = True
+    elif words.startswith(b"GIT binary patch"):
+        raise Refused("it changes a binary file")
+    elif section.names and not section.changes and _OTHER_DIFF.match(words):
+        raise Refused("it is neither a unified nor a context diff: make it with diff -u")
+    else:
+        return words.startswith((b"similarity index ", b"dissimilarity index "))
+    return True
+
+
+def _lines_of_hunk(lines: _Lines, before: int, after: int) -> Iterator[bytes]:
+    """The lines of a hunk that has so many lines before and after."""
+    while before > 0 or after > 0:
+        first = lines.next[:1]
+        if first not in (b" ", b"-", b"+", b"\\", b"\t", b"\n", b"\r"):
+            return  # `patch` says what is wrong with it
+        before -= first not in (b"+", b"\\")
+        after -= first not in (b"-", b"\\")
+        yield lines.take()
+    if lines.next.startswith(b"\\"):  # no newline at the end of the file
+        yield lines.take()
+
+
+def _lines_of_context(lines: _Lines) -> Iterator[bytes]:
+    while lines.next[:2] in (b"  ", b"! ", b"+ ", b"- ", b"\\ ") or _CONTEXT.match(
+            lines.next) or _CONTEXT_TO.match(lines.next):
+        yield lines.take()
+
+
+def _names_of_git(words: bytes) -> list[str]:
+    """The name in `a/NAME b/NAME`; of two names others lines tell."""
+    before, after = words[:len(words) // 2], words[len(words) // 2 + 1:]
+    return _names(before + b"\t") if before[1:] == after[1:] else []
+
+
+def _names(words: bytes) -> list[str]:
+    """The name in a header without its first folder, as `patch -p1` has it; none of /dev/null.
+
+    Raises Refused.
+    """
+    words = words.rstrip(b"\r\n")
+    if words.startswith(b'"'):  # by git, with escapes as in C
+        end = re.match(rb'"((?:[^"\\]|\\.)*)"', words)
+        words = _ESCAPED.sub(_unescape, end[1] if end else words)
+    elif b"\t" in words:  # a date follows
+        words = words.partition(b"\t")[0]
+    else:
+        words = words.partition(b" ")[0]
+    path = os.fsdecode(words)
     if path == NONE:
-        return path
-    parts = PurePosixPath(path).parts[1:]
-    if path.startswith("/") or "//" in path or not parts or ".." in parts:
+        return []
+    first, *parts = path.split("/")
+    if "" in (first, *parts) or not parts or ".." in parts or re.search("[\x00-\x1f\x7f]", path):
         raise Refused(f"it names {path!r}, which is no file of a kernel's source (paths begin with"
                       " a/ and b/, as git writes them)")
-    return str(PurePosixPath(*parts))
+    return [str(PurePosixPath(*parts))]
+
+
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return bytes([int(code, 8) & 255]) if len(code) == 3 else bytes(
+        [_ESCAPES.get(code[0], code[0])])
 
 
 def split(patch: Path, source: Path, to: Path, filtered: Path) -> list[str]:
     """The files that are left out, since the guest has no part of them. Raises Refused.
 
-    What is copied is noted in a file beside `to`: sync sees what the patch removed.
+    What is copied is noted in a file beside `to`: sync sees what the patch removed. In the filtered
+    patch every line has the number that it has in the patch.
     """
-    text = patch.read_text("utf-8", "surrogateescape")
-    if re.search(r"^GIT binary patch$", text, re.MULTILINE):
-        raise Refused("it changes a binary file")
-    taken, left_out = [], []
-    for before, after, part in sections(text):
-        if before != NONE and not (to / before).is_file() and not (source / before).is_file():
-            if PurePosixPath(before).parts[0] in WHOLE:
-                raise Refused(f"there is no {before} in this source")
-            left_out.append(before)
-            continue
-        for name in {before, after} - {NONE}:
-            copy(source, to, [name])
-            with (to.parent / COPIED).open("a", encoding="utf-8") as file:
-                file.write(f"{name}\n")
-        taken.append(part)
+    taken, left_out = 0, []
+    with patch.open("rb") as file, filtered.open("wb") as rest, \
+            (to.parent / COPIED).open("ab") as copied:
+        for section in sections(file):
+            if section.changes and _is_the_guests(section, source, to):
+                taken += 1
+                copy(source, to, section.names)
+                copied.writelines(os.fsencode(f"{name}\0") for name in section.names)
+                rest.writelines(section.lines)
+            else:
+                left_out += section.names[:1] if section.changes else []
+                rest.write(b"\n" * len(section.lines))
+            if taken + len(left_out) > MOST_FILES:
+                raise Refused(f"it changes more than {MOST_FILES} files")
     if not taken:
         raise Refused("it changes no file of the guest's kernel (is it a patch, as git diff writes"
                       " it?)")
-    filtered.write_text("".join(taken), "utf-8", "surrogateescape")
     return left_out
+
+
+def _is_the_guests(section: Section, source: Path, to: Path) -> bool:
+    """Whether the guest has a part of the file, or is to have. Raises Refused."""
+    if not section.names:
+        raise Refused("it has a part that names no file")
+    known = section.names[:1] if section.moves else section.names
+    is_there = any(os.path.lexists(folder / name) for folder in (to, source) for name in known)
+    if not (is_there or section.makes or PurePosixPath(known[0]).parts[0] in WHOLE):
+        return False
+    if section.link:
+        raise Refused(f"it makes or changes a link, {known[0]}, which may lead anywhere")
+    if not (is_there or section.makes):
+        raise Refused(f"there is no {known[0]} in this source")
+    return True
+
+
+_WHY = (
+    ("The next patch would create the file (.+),$", "{}: it makes this file, and it is there"),
+    ("The next patch would delete the file (.+),$", "{}: it removes this file, which is not there"),
+    ("The next patch would empty out the file (.+),$", "{}: it empties this file, which is empty"),
+    ("File (.+) is not (?:empty after patch|a regular file)", "{}: it is not what the patch says"),
+    (r"malformed patch at line (\d+)", "its line {} is no line of a patch"),
+    (r"unexpected end of file in patch at line (\d+)", "it ends at line {}, within a part"),
+    (r"can't find file to patch at input line (\d+)", "the file of its line {} is not there"))
 
 
 def why(output: str) -> str:
     """The first failure that `patch` reported."""
     file = ""
     for line in output.splitlines():
-        if named := re.match(r"(?:patching|checking) file '?([^' ]+)", line):
+        if named := re.match(r"(?:patching|checking) file '?(.+?)'?(?: \(.*\))?$", line):
             file = named[1]
         if failed := re.match(r"Hunk #(\d+) FAILED at (\d+)", line):
             return f"{file}:{failed[2]}: other lines stand there (part {failed[1]} of that file)"
         if "previously applied" in line:
             return f"{file}: it is applied already"
-        if broken := re.search(r"malformed patch at line (\d+)", line):
-            return f"its line {broken[1]} is no line of a patch"
+        for pattern, words in _WHY:
+            if found := re.search(pattern, line):
+                return words.format(found[1])
     return next(iter(output.splitlines()), "no reason was given")
 
 
 # The tree that is compiled -----------------------------------------------------------
 
 def sync(source: Path, changed: Path, tree: Path) -> list[str]:
-    """The names of the files that the tree was given anew, or that it lost."""
+    """The names of the files that the tree was given anew, or that it lost. Raises Refused."""
     wanted = {name: source / name for name in _files(source)}
     with suppress(FileNotFoundError):
-        for name in (changed.parent / COPIED).read_text("utf-8").splitlines():
-            wanted.pop(name, None)  # a patch may have removed it
-    wanted |= {name: changed / name for name in _files(changed)}
+        for changes in (changed.parent / COPIED).read_bytes().split(b"\0"):
+            wanted.pop(os.fsdecode(changes), None)  # a patch may have removed it
+    made = {name: changed / name for name in _files(changed)}
+    for name, path in made.items():
+        _refuse_links(tree, str(PurePosixPath(name).parent))
+        if path.is_symlink():
+            raise Refused(f"a patch makes {name} a link")
+    wanted |= made
     there = set(_files(tree))
     written = sorted(there - wanted.keys())
     for name in written:
@@ -138,11 +307,10 @@ def sync(source: Path, changed: Path, tree: Path) -> list[str]:
             if _same(path, place):
                 continue
             place.unlink()
+        _refuse_links(tree, str(PurePosixPath(name).parent))
         place.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink():
             place.symlink_to(os.readlink(path))
-        elif not there and path.is_relative_to(source):
-            os.link(path, place)  # of a new tree; a file is taken away later, and never written to
         else:
             shutil.copyfile(path, place)
             shutil.copymode(path, place)
@@ -172,8 +340,9 @@ def main(words: list[str]) -> int:
             copy(Path(words[1]), Path(words[2]), words[3:])
         elif words[0] == "split":
             if left_out := split(*map(Path, words[1:])):
-                print(f"{Path(words[1]).name}: left out, since the guest has no such file:"
-                      f" {', '.join(left_out)}")
+                more = len(left_out) - MOST_NAMES
+                print(f"left out, since the guest has no such file:"
+                      f" {', '.join(left_out[:MOST_NAMES])}{f' and {more} more' * (more > 0)}")
         elif words[0] == "why":
             print(why(Path(words[1]).read_text("utf-8", "replace")))
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import socket
@@ -10,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from firstflight.testbed.servers.program import Program, Sockets, Watch
 from firstflight.testbed.worker import worker
 from tests.running import run_program, wait_until
 from vtime import confine, system
+from vtime.kernel import trees
 from vtime.console import EngineCannot
 from vtime.kernel import debian
 from vtime.memory import MEMORY_MB, guests
@@ -382,15 +382,6 @@ deleted file mode 100644
 """
 
 
-@pytest.fixture(name="trees", scope="module")
-def _trees() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("trees", PROJECT / "vtime/kernel/trees.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(name="source")
 def _source(tmp_path: Path) -> Path:
     (tmp_path / "source" / "net").mkdir(parents=True)
@@ -399,21 +390,23 @@ def _source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def split(trees: ModuleType, source: Path, patch: str) -> tuple[list[str], str, set[str]]:
+def split(source: Path, patch: str) -> tuple[list[str], str, set[str]]:
     """What is left out of a patch, the rest of it, and the files that were copied for it."""
     to, written = source.parent / "changed", source.parent / "filtered"
     to.mkdir()
     (source.parent / "my.patch").write_text(patch)
     left_out = trees.split(source.parent / "my.patch", source, to, written)
-    return left_out, written.read_text(), {str(path.relative_to(to)) for path in to.rglob("*.c")}
+    rest = written.read_text()
+    assert rest.count("\n") == patch.count("\n"), "each line has the number that it had"
+    return left_out, rest.lstrip("\n"), {str(path.relative_to(to)) for path in to.rglob("*.c")}
 
 
-def test_a_patch_gets_the_files_that_it_changes(trees: ModuleType, source: Path) -> None:
-    assert split(trees, source, PATCH + NEW) == ([], PATCH + NEW, {"net/tcp.c"})
+def test_a_patch_gets_the_files_that_it_changes(source: Path) -> None:
+    assert split(source, PATCH + NEW) == ([], PATCH + NEW, {"net/tcp.c"})
 
 
-def test_what_the_guest_has_no_part_of_is_left_out(trees: ModuleType, source: Path) -> None:
-    left_out, rest, _ = split(trees, source, DOCUMENT + PATCH)
+def test_what_the_guest_has_no_part_of_is_left_out(source: Path) -> None:
+    left_out, rest, _ = split(source, DOCUMENT + PATCH)
     assert (left_out, rest) == (["Documentation/tcp.rst"], PATCH)
 
 
@@ -424,20 +417,86 @@ def test_what_the_guest_has_no_part_of_is_left_out(trees: ModuleType, source: Pa
     (RENAMED.replace("to net/tcp2.c", "to ../../etc/passwd"), "no file of a kernel's source"),
     (RENAMED.replace("to net/tcp2.c", "to /etc/passwd"), "no file of a kernel's source"),
     (RENAMED.replace("from net/tcp.c", "from net/gone.c"), "there is no net/gone.c"),
+    ("Index: net/tcp.c\n=====\n1c1\n< one\n---\n> 1\n", "neither a unified nor a context diff"),
+    ("@@ -1 +1 @@\n-one\n+1\n", "a part that names no file"),
+    (NEW.replace("new.c", "n\x1b.c"), "no file of a kernel's source"),
+    (PATCH + "x" * (1 << 20), "larger than any patch"),
     (DOCUMENT, "changes no file of the guest's kernel"), ("a note\n", "changes no file"),
-    (PATCH + "GIT binary patch\n", "binary")])
-def test_a_patch_that_cannot_be_is_refused(trees: ModuleType, source: Path, patch: str,
+    (PATCH + "GIT binary patch\n", "binary"),
+    *((f"diff --git a/crypto b/crypto\n{line}\n--- /dev/null\n+++ b/crypto\n@@ -0,0 +1 @@\n"
+       "+/home/me\n\\ No newline at end of file\n", "makes or changes a link, crypto")
+      for line in ("new file mode 120000", "new mode 120000", "new file mode 160000",
+                   "index 1..2 120000"))])
+def test_a_patch_that_cannot_be_is_refused(source: Path, patch: str,
                                            why: str) -> None:
     with pytest.raises(trees.Refused, match=why):
-        split(trees, source, patch)
+        split(source, patch)
+
+
+OLD = "1970-01-01 01:00:00.000000000 +0100"
+DATED = f"""\
+diff -urN linux-5.4.orig/net/new.c linux-5.4/net/new.c
+--- linux-5.4.orig/net/new.c\t{OLD}
++++ linux-5.4/net/new.c\t2019-12-01 10:00:00.000000000 +0100
+@@ -0,0 +1 @@
++new
+"""
+CONTEXT = """\
+*** a/net/tcp.c\t2019-12-01
+--- b/net/tcp.c\t2019-12-02
+***************
+*** 1,2 ****
+  one
+! two
+--- 1,2 ----
+  one
+! 2
+"""
+
+
+@pytest.mark.parametrize("patch, files", [
+    (DATED, {"net/tcp.c", "net/udp.c", "net/new.c"}), (CONTEXT, {"net/tcp.c", "net/udp.c"}),
+    (CONTEXT.replace("tcp.c", "new.c").replace("*** 1,2 ****\n  one\n! two\n--- 1,2",
+                                               "*** 0 ****\n--- 1,2").replace("! 2", "+ 2")
+     .replace("  one", "+ one"), {"net/tcp.c", "net/udp.c", "net/new.c"}),
+    (PATCH.replace("--- a/net/tcp.c", "--- a/net/tcp.c.orig"), {"net/tcp.c", "net/udp.c"}),
+    (PATCH.replace("+++ b/net/tcp.c", "+++ b/net/tcp.c.new"), {"net/tcp.c", "net/udp.c"}),
+    (PATCH.replace("a/net/tcp.c\n", "x/net/tcp.c 2019-12-01\n"), {"net/tcp.c", "net/udp.c"}),
+    (PATCH.replace("a/net/tcp.c\n", "./net/tcp.c\n").replace("b/net/tcp.c\n", "./net/tcp.c\n"),
+     {"net/tcp.c", "net/udp.c"}),
+    ("Index: a/net/tcp.c\n=====\n" + PATCH.partition("100644\n")[2], {"net/tcp.c", "net/udp.c"}),
+    (PATCH.replace("\n", "\r\n").replace("one\r", "one").replace("two\r", "two"),
+     {"net/tcp.c", "net/udp.c"}),
+    ("From: me\n\n--- not a header\nof a file\n---\n" + PATCH, {"net/tcp.c", "net/udp.c"}),
+    (NEW.replace("net/new.c", '"b/net/n\\145w.c"').replace('b/"b', '"b'),
+     {"net/tcp.c", "net/udp.c", "net/new.c"}),
+    (NEW.replace("net/new.c", "net/\udce4.c"), {"net/tcp.c", "net/udp.c", "net/\udce4.c"}),
+    ("diff --git a/net/new.c b/net/new.c\nnew file mode 100644\nindex 0000000..e69de29\n",
+     {"net/tcp.c", "net/udp.c", "net/new.c"}),
+    (NEW.replace("+new", "+-- a/net/gone.c").replace("+1 @@", "+1,2 @@") + "+++ b/net/gone.c\n",
+     {"net/tcp.c", "net/udp.c", "net/new.c"})])
+def test_what_patch_takes_is_taken(source: Path, patch: str, files: set[str]) -> None:
+    """New files by their date, context diffs, one of two names, mail, names with escapes."""
+    (source.parent / "changed").mkdir()
+    (source.parent / "my.patch").write_text(patch, "utf-8", "surrogateescape")
+    changed, tree = source.parent / "changed", source.parent / "tree"
+    filtered = source.parent / "filtered"
+    assert trees.split(source.parent / "my.patch", source, changed, filtered) == []
+    subprocess.run(["patch", "-d", changed, "-p1", "--batch", "--forward", "-s",
+                    "-i", source.parent / "filtered"], check=True)
+    tree.mkdir()
+    trees.sync(source, changed, tree)
+    assert {str(path.relative_to(tree)) for path in tree.rglob("*.c")} == files
+    made = [(tree / "net" / "tcp.c").read_text() == "one\n2\n", len(files) == 3]
+    assert any(made) and not all(made)
 
 
 @pytest.mark.parametrize("patch, left", [
     (RENAMED, {"net/tcp2.c", "net/udp.c"}), (REMOVED, {"net/tcp.c"}),
     (RENAMED + REMOVED, {"net/tcp2.c"})])
-def test_a_file_that_a_patch_renames_or_removes_is_gone(trees: ModuleType, source: Path, patch: str,
+def test_a_file_that_a_patch_renames_or_removes_is_gone(source: Path, patch: str,
                                                         left: set[str]) -> None:
-    assert split(trees, source, patch)[:2] == ([], patch)
+    assert split(source, patch)[:2] == ([], patch)
     changed, tree = source.parent / "changed", source.parent / "tree"
     subprocess.run(["patch", "-d", changed, "-p1", "--batch", "--forward", "-s",
                     "-i", source.parent / "filtered"], check=True)
@@ -447,9 +506,9 @@ def test_a_file_that_a_patch_renames_or_removes_is_gone(trees: ModuleType, sourc
     assert (source / "net" / "tcp.c").exists() and (source / "net" / "udp.c").exists()
 
 
-def test_a_change_of_a_mode_alone_is_no_change(trees: ModuleType, source: Path) -> None:
+def test_a_change_of_a_mode_alone_is_no_change(source: Path) -> None:
     mode = "diff --git a/net/udp.c b/net/udp.c\nold mode 100644\nnew mode 100755\n"
-    assert split(trees, source, mode + PATCH) == ([], PATCH, {"net/tcp.c"})
+    assert split(source, mode + PATCH) == ([], PATCH, {"net/tcp.c"})
 
 
 @pytest.mark.parametrize("output, why", [
@@ -459,11 +518,11 @@ def test_a_change_of_a_mode_alone_is_no_change(trees: ModuleType, source: Path) 
     ("patching file net/tcp.c\nReversed (or previously applied) patch detected!  Skipping patch.\n",
      "net/tcp.c: it is applied already"),
     ("patch: **** malformed patch at line 7: x\n", "its line 7 is no line of a patch")])
-def test_why_a_patch_failed_has_file_and_line(trees: ModuleType, output: str, why: str) -> None:
+def test_why_a_patch_failed_has_file_and_line(output: str, why: str) -> None:
     assert trees.why(output).startswith(why)
 
 
-def test_only_what_changed_is_written_and_the_source_never(trees: ModuleType, source: Path) -> None:
+def test_only_what_changed_is_written_and_the_source_never(source: Path) -> None:
     """Which make goes by: a file that is the same keeps its time, also after it was changed."""
     tree, changed, plain = source.parent / "tree", source.parent / "changed", source.parent / "none"
     for folder in (tree, changed / "net", plain):

@@ -1,0 +1,237 @@
+"""What a build may do behind its wall (vtime/kernel/wall.py), seen by processes that try."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.programs.engines.test_confine import TRY, called
+from tests.running import HANGS_S, run_program, wait_until
+from vtime.kernel import wall
+
+NOBODY = 65534
+PYTHON = "/usr/bin/python3"
+WALL = [PYTHON, "-I", str(PROJECT / "vtime" / "kernel" / "wall.py")]
+AROUND, LACKING = wall.around()
+pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not confined here: {LACKING}")
+
+
+class Walled:
+    """A folder that is a build's own, with a secret beside it; all belongs to one user."""
+
+    def __init__(self, place: Path, user: int) -> None:
+        self.own, self.beside, self.read = place / "own", place / "beside", place / "read"
+        self.own.mkdir()
+        for path in (self.beside, self.read):
+            path.write_text("a secret")
+            path.chmod(0o600)
+        for path in (place, *place.iterdir()):
+            os.chown(path, user, user)
+        self.user = [] if user == os.geteuid() else [
+            "setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+        self.before = seen(place, self.own)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return run_program([*self.user, *WALL, AROUND, "--write", self.own, "--read", self.read,
+                            "--", *command], cwd=self.own)
+
+    def attempts(self, *words: str) -> dict[str, list[str]]:
+        """What becomes of Python expressions behind the wall."""
+        done = self.run("sh", "-c", 'exec "$@" >told', "sh", PYTHON, "-I", "-S", "-c", TRY,
+                        json.dumps(words))  # what is printed is cut
+        assert done.returncode == 0, done.stdout + done.stderr
+        told: dict[str, list[str]] = json.loads((self.own / "told").read_text())
+        return told
+
+    def is_untouched(self) -> bool:
+        return seen(self.own.parent, self.own) == self.before
+
+
+def seen(folder: Path, but: Path) -> dict[str, object]:
+    """All that can be told of what lies in a folder, but for one folder in it."""
+    return {str(path): (path.lstat()[:6], path.lstat().st_mtime_ns,
+                        path.read_bytes() if path.is_file() else b"")
+            for path in folder.rglob("*")
+            if not path.is_relative_to(but) and "__pycache__" not in str(path)}
+
+
+@pytest.fixture(params=[os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
+def walled(request: pytest.FixtureRequest) -> Iterator[Walled]:
+    """As whoever runs the test; root runs it as another user, too."""
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    try:
+        yield Walled(place, request.param)
+    finally:
+        shutil.rmtree(place)
+
+
+def test_what_a_build_needs_is_open(walled: Walled) -> None:
+    program = "int main(void) { return 0; }"
+    told = walled.attempts(
+        "open('mine', 'w').write('x')", "os.mkdir('within')", "os.symlink('mine', 'link')",
+        "os.mkfifo('pipe')", "os.link('mine', 'within/hard')", "os.rename('mine', 'within/mine')",
+        "os.chmod('within/mine', 0o755)", "os.utime('within/mine', (1, 1))",
+        "os.truncate('within/mine', 0)", f"open({str(walled.read)!r}).read()",
+        "open('/dev/null', 'w').write('x')", "open('/dev/urandom', 'rb').read(8)",
+        "socket.socketpair()", "__import__('tempfile').mkdtemp()",
+        f"len(open({str(PROJECT / 'vtime' / 'kernel' / 'cc.sh')!r}).read())")
+    assert {words: said for words, said in told.items() if said[0] != "done"} == {}
+    compiled = walled.run("sh", "-c", f"echo '{program}' | gcc -x c - -o it && ./it && echo a |"
+                          " cat /dev/stdin; exit 7")
+    assert (compiled.returncode, compiled.stdout) == (7, "a\n")
+    assert walled.is_untouched()
+
+
+def test_all_else_is_refused(walled: Walled) -> None:
+    beside, read, above = str(walled.beside), str(walled.read), str(walled.own.parent)
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as service:
+        os.chmod(folder, 0o755)
+        service.bind(f"{folder}/socket")
+        os.chmod(f"{folder}/socket", 0o777)
+        service.listen()
+        told = walled.attempts(
+            f"open({beside!r}).read()", f"open({beside!r}, 'a')", f"open({read!r}, 'a')",
+            f"os.open({read!r}, os.O_RDONLY | os.O_TRUNC)", f"os.truncate({read!r}, 0)",
+            *(f"{act}({path!r}{more})" for path in (beside, read, above) for act, more in (
+                ("os.chmod", ", 0o777"), ("os.utime", ", (1, 1)"), ("os.unlink", ""),
+                ("os.rename", ", 'mine'"), ("os.chown", f", {walled.own.stat().st_uid}, -1"),
+                ("os.setxattr", ", 'user.mine', b'1'"))),
+            f"os.link({read!r}, 'mine')", f"open({above!r} + '/new', 'w')",
+            f"os.mkdir({above!r} + '/new')", f"os.symlink('mine', {above!r} + '/new')",
+            f"os.symlink({above!r}, 'up') or open('up/new', 'w')",
+            "os.chmod('up/beside', 0o777)", "os.listdir('up')",
+            "open('/tmp/mine', 'w')", "open('/dev/shm/mine', 'w')", "open('/var/tmp/mine', 'w')",
+            "open('/etc/shadow').read()", "os.listdir('/root')", "os.listdir('/home')",
+            "os.listdir('/')", f"os.listdir({above!r})", "os.listdir('/proc')",
+            "open('/proc/self/environ').read()", f"open('/proc/{os.getpid()}/environ').read()",
+            f"open('/proc/self/root{beside}').read()", f"open('/proc/{os.getpid()}/cwd/x', 'w')",
+            "open('/proc/sysrq-trigger', 'w')", "open('/proc/sys/kernel/hostname', 'w')",
+            "open('/dev/tty', 'w')", "open('/dev/kmsg', 'w')", "open('/dev/mem', 'rb')",
+            *(f"open('/dev/{name}', 'rb').read(1)" for name in os.listdir("/sys/block")),
+            "os.mknod('mine', 0o20666, os.makedev(1, 1))",
+            "os.mknod('mine', 0o60666, os.makedev(254, 0))", "os.mknod('mine', 0o140600)",
+            "os.mknod('mine', 0o104755)", "os.chmod('.', 0o4755)", "os.chmod('.', 0o2755)",
+            "os.close(os.open('setuid', os.O_CREAT | os.O_WRONLY, 0o6777))",
+            "os.fchmod(os.open('.', os.O_RDONLY), 0o6777)", "os.fchmod(1, 0o4777)",
+            f"os.kill({os.getpid()}, 0)", "os.kill(1, 0) or os.kill(2, 0)",
+            f"socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))",
+            "socket.socket()", "socket.socket(socket.AF_UNIX)", "socket.socket(socket.AF_NETLINK)",
+            f"socket.socket(socket.AF_UNIX).connect('{folder}/socket')", "os.setuid(1)",
+            "os.chroot('.')", "os.sched_setaffinity(1, [0]) or os.nice(-5)")
+    assert {words: said for words, said in told.items() if said[0] != "refused"} == {}
+    assert walled.is_untouched()
+
+
+# mount, umount2, pivot_root, unshare, setns, open_tree, fsopen, mount_setattr; ptrace, reading and
+# writing another process's memory, pidfd_getfd; io_uring, bpf, perf_event_open, userfaultfd;
+# add_key, keyctl; init_module, kexec_load, reboot, syslog, settimeofday, swapon, sethostname;
+# name_to_handle_at, open_by_handle_at, mq_open; all of them as x32 numbers, too.
+NUMBERS = (165, 166, 155, 272, 308, 428, 430, 442, 101, 310, 311, 438, 425, 321, 298, 323, 248, 250,
+           175, 246, 169, 103, 164, 167, 170, 303, 304, 240)
+
+
+def test_no_call_reaches_around_it(walled: Walled) -> None:
+    x32 = 1 << 30
+    words = {called(number + more, -1, 0, 0, 0): number for number in NUMBERS
+             for more in (0, x32)} | {
+        called(56, flag | 17, 0, 0, 0, 0): flag for flag in (
+            0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)}
+    told = walled.attempts(*words)
+    assert {words[each]: said for each, said in told.items() if said[1] != "(-1, 1)"} == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose")
+def test_root_keeps_no_capability(walled: Walled) -> None:
+    told = walled.attempts(*(f"ctypes.CDLL(None).prctl(23, {number}, 0, 0, 0) or"
+                             f" ctypes.CDLL(None).prctl(47, 1, {number}, 0, 0)"
+                             for number in range(41)))
+    assert {said[1] for said in told.values()} == {"0"}
+
+
+def test_it_inherits_neither_environment_nor_files(walled: Walled,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LD_PRELOAD", "CC", "MAKEFLAGS", "BASH_ENV", "PYTHONPATH", "A_SECRET"):
+        monkeypatch.setenv(name, "")
+    told = walled.attempts("sorted({*os.environ} - {'LC_CTYPE', 'PWD'})", "os.getcwd()",
+                           *(f"os.fstat({number})" for number in range(3, 20)))
+    environment, place, *files = told.values()
+    assert environment[1] == "['HOME', 'LC_ALL', 'PATH', 'TMPDIR']"
+    assert place[1] == repr(str(walled.own)) and {said[0] for said in files} == {"refused"}
+
+
+def test_whatever_it_started_ends_with_it(walled: Walled) -> None:
+    """Also if it has left its group, and when the wall itself is killed."""
+    daemon = "exec 5>alive; trap '' TERM; touch begun; sleep 1000"
+    for end in ("exit 3", "sleep 1000"):
+        pipe = walled.own / "alive"
+        os.mkfifo(pipe)
+        pipe.chmod(0o666)
+        alive = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        process = subprocess.Popen(
+            [*walled.user, *WALL, AROUND, "--write", walled.own, "--", "sh", "-c",
+             f'setsid sh -c "{daemon}" >/dev/null 2>&1 &'
+             f" while [ ! -e begun ]; do sleep 0.01; done; {end}"])
+        if end == "exit 3":
+            assert process.wait(HANGS_S) == 3
+        else:
+            wait_until((walled.own / "begun").exists, "its start")
+            process.kill()
+            process.wait(HANGS_S)
+        os.set_blocking(alive, True)
+        assert os.read(alive, 1) == b"", "something is left that has it open"
+        os.close(alive)
+        for name in ("alive", "begun"):
+            (walled.own / name).unlink()
+
+
+FORKS = ("import os, time\nfor _ in range({}): os.fork() or time.sleep(1000)\n"
+         "time.sleep(1000)")
+HOLDS = "held = b'x' * ({} << 20); import time; time.sleep(1000)"
+
+
+@pytest.mark.parametrize("name, least, command, told", [
+    ("MOST_PROCESSES", 8 - 32 * (os.cpu_count() or 1), FORKS.format(20), "processes, and needs 8"),
+    ("MOST_MB", 100 - 1024 * (os.cpu_count() or 1), HOLDS.format(200), "MB of memory, and"),
+    ("LEAST_DISK_MB", 1 << 40, HOLDS.format(1), "No space left on device")])
+def test_a_build_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                              capfdbinary: pytest.CaptureFixture[bytes], name: str,
+                                              least: int, command: str, told: str) -> None:
+    monkeypatch.setattr(wall, name, least)
+    status = wall.run(AROUND, [str(tmp_path)], [], [PYTHON, "-c", command])
+    assert status == 128 + signal.SIGKILL and told in capfdbinary.readouterr().out.decode()
+
+
+@pytest.mark.parametrize("printed, shown", [
+    (r"\033[31mred\033[0m\ttab", "�[31mred�[0m    tab\n"), (r"no end", "no end\n"),
+    (r"\302\233 \342\200\256x \377", "� �x �\n"), (r"a\rb\nc\0d", "a�b\nc�d\n")])
+def test_what_it_prints_comes_out_as_printable_lines(printed: str, shown: str) -> None:
+    done = run_program([*WALL, "--print", "--", "printf", printed])
+    assert done.stdout == shown
+
+
+def test_what_it_prints_is_cut() -> None:
+    """Long lines, and all of it: a log does not fill the disk."""
+    long = b"".join(wall.printable(iter([b"x" * 50_000, b"y" * 50_000, b"\nshort\n"])))
+    assert long.decode() == "x" * wall.MOST_LINE + "…\nshort\n"
+    many = [len(lines) for lines in wall.printable(iter([b"line\n" * 10_000] * 2_000))]
+    assert wall.MOST_OUTPUT <= sum(many) < wall.MOST_OUTPUT + 100
+
+
+def test_what_this_machine_lacks_for_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wall, "_works", lambda name, folder: False)
+    place, lacking = wall.around()
+    assert place == wall.NONE and "modes, times" in lacking and "namespaces" in lacking
+    monkeypatch.setattr(wall.confine, "lacking", lambda: "Landlock")
+    assert "what it reads and writes" in wall.around()[1]

@@ -1,0 +1,261 @@
+"""Strangers' sources and patches are built: nothing outside the build's folders changes."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.programs.engines.test_wall import LACKING, seen
+from tests.programs.test_kernel_build import Building, building
+
+building = building  # a fixture of theirs
+pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not confined here: {LACKING}")
+
+# The real make reads it: the targets make what the kernel's would.
+MAKEFILE = """\
+VERSION = 7
+PATCHLEVEL = 2
+SUBLEVEL = 1
+%(stranger)s
+allnoconfig:
+	{ grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$(O)/.config
+linux:
+	printf '#!/bin/sh\\necho trial: Linux 7.2.1 slept 100 s\\n' >$(O)/linux; chmod +x $(O)/linux
+	%(last)s
+"""
+
+
+class Stranger:
+    """A source that builds a kernel, and does something else besides; and what it is after."""
+
+    def __init__(self, building: Building) -> None:
+        self.building, self.home = building, building.home
+        building.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        for name in ("make", "tar"):
+            (building.bin / name).unlink()  # the machine's own are used
+        unpacked = (building.guest / "inside.sh").read_text().partition("unpack() {")[2]
+        for place in re.findall(r"(?<!exclude=)'\*/([^']*)'", unpacked.partition("\n}")[0]):
+            path = building.source / re.sub(r"\*\.\[?[ch]+\]?", "x.h", place).rstrip("*")
+            if path.name.islower() and not path.suffix:
+                path /= "x"  # all of a folder
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        self.victims = self.home / "victims"
+        (self.victims / "folder").mkdir(parents=True)
+        for name in ("secret", "program", "folder/file"):
+            (self.victims / name).write_text("a secret of the host's\n")
+        (self.victims / "program").chmod(0o755)
+
+    def source(self, stranger: str = "", last: str = ":") -> Path:
+        (self.building.source / "Makefile").write_text(MAKEFILE % {
+            "guest": self.building.guest, "stranger": stranger, "last": last})
+        return self.building.source
+
+    def built(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """A build under the name f; it asserts that nothing but the cache changed."""
+        before = seen(self.home, self.building.cache)
+        done = self.building.built("--name", "f", *words)
+        assert seen(self.home, self.building.cache) == before
+        return done
+
+    def holds_a_secret(self) -> bool:
+        """Whether the cache has what only the host's files have."""
+        return any("secret of the host" in path.read_text(errors="replace")
+                   for path in self.building.cache.rglob("*")
+                   if path.is_file() and not path.is_symlink())
+
+    @property
+    def reported(self) -> Path:
+        """What the stranger's commands printed, each of them."""
+        return next(self.building.root.glob("named/f/trials/build.log"))
+
+
+@pytest.fixture(name="stranger")
+def _stranger(building: Building) -> Stranger:
+    return Stranger(building)
+
+
+def test_a_makefile_runs_behind_the_wall(stranger: Stranger) -> None:
+    """With $(shell …) as it is read, in a recipe, and in what it leaves running."""
+    victims = stranger.victims
+    acts = [f"id -un > {stranger.home}/escaped", f"echo x >> {victims}/program",
+            f"chmod 4755 {victims}/program", f"touch -d 2001-01-01 {victims}/secret",
+            f"rm -rf {victims}/folder", f"ln {victims}/program $(O)/hard", f": > {victims}/secret",
+            f"ln -sfn {victims}/secret $(O)/leak; cat $(O)/leak > $(O)/copy",
+            f"cat {victims}/secret", f"cp {victims}/secret $(O)/copied",
+            f"(setsid sh -c 'sleep 1; touch {stranger.home}/later' &)",
+            f"echo x > {stranger.building.guest}/kernel.config", "echo x > /tmp/first-flight-x",
+            f"touch {stranger.building.root}/named/x", f"echo x > {stranger.building.root}/lock"]
+    shell = "\n".join(f"X{number} := $(shell {act})" for number, act in enumerate(acts))
+    recipe = "\n".join(f"\t-{act}" for act in acts).lstrip()
+    done = stranger.built("--source", stranger.source(shell, recipe))
+    assert done.returncode == 0, done.stderr
+    assert not stranger.holds_a_secret() and not Path("/tmp/first-flight-x").exists()
+    assert not (stranger.building.root / "named" / "x").exists()
+    assert stranger.reported.read_text().count("Read-only file system") > len(acts)
+
+
+def test_what_it_makes_of_its_own_names_is_not_followed(stranger: Stranger) -> None:
+    """The kernel, its configuration, and what notes the build would find in its folder."""
+    secret = stranger.victims / "secret"
+    for last in (f"ln -sf {secret} $(O)/linux", f"ln -sf {secret} $(O)/.config",
+                 "rm $(O)/linux; mkfifo $(O)/linux", "rm $(O)/linux; mkdir $(O)/linux",
+                 "truncate -s 100M $(O)/linux"):
+        done = stranger.built("--source", stranger.source(last=last))
+        assert done.returncode == 1 and "could not be kept" in done.stderr, (last, done.stderr)
+        assert not stranger.holds_a_secret()
+        assert stranger.building.built("--remove", "f").returncode == 0
+    tests = stranger.building.source / "tools/testing/selftests/net/packetdrill"
+    shutil.rmtree(tests)
+    tests.symlink_to(stranger.victims)
+    done = stranger.built("--source", stranger.source())
+    assert done.returncode == 0, done.stderr
+    assert not stranger.holds_a_secret()
+
+
+LINKS = """\
+diff --git a/{0} b/{0}
+{1}
+index 1234567..89abcde 120000
+--- a/{0}
++++ b/{0}
+@@ -0,0 +1 @@
++{2}
+\\ No newline at end of file
+"""
+
+
+@pytest.mark.parametrize("name", ["crypto", "net/ipv4/Makefile", "net/new", "arch/um/kernel"])
+@pytest.mark.parametrize("mode", ["new file mode 120000", "old mode 100644\nnew mode 120000",
+                                  "new file mode 160000"])
+def test_a_patch_that_makes_links_is_refused_in_one_line(stranger: Stranger, name: str,
+                                                         mode: str) -> None:
+    patch = stranger.home / "f.patch"
+    patch.write_text(LINKS.format(name, mode, stranger.victims / "program"))
+    done = stranger.built("--source", stranger.source(), "--patch", patch)
+    assert done.returncode == 2 and "makes or changes a link" in done.stderr, done.stderr
+    assert "does not apply" in done.stderr.splitlines()[-1]
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644,
+           content: bytes = b"") -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode, info.size = kind, link, mode, len(content)
+    info.uid = info.gid = 12345
+    info.devmajor, info.devminor = 1, 1
+    return info, content
+
+
+def test_an_archive_reaches_nothing_outside(stranger: Stranger) -> None:
+    """Links and what lies below them, absolute names, hard links, devices, pipes, setuid."""
+    victims, program = stranger.victims, stranger.victims / "program"
+    up = "l/net/" + "../" * 20
+    first = [member("l/net/out", tarfile.SYMTYPE, str(victims)),
+             member("l/net/out/program", content=b"overwritten"),
+             member("l/net/out/new", content=b"new"),
+             member("l/net/hard", tarfile.LNKTYPE, str(program)),
+             member("l/net/hard", content=b"overwritten"),
+             member("l/net/hard2", tarfile.LNKTYPE, f"{up}{program}"),
+             member("l/net/device", tarfile.CHRTYPE), member("l/net/pipe", tarfile.FIFOTYPE),
+             member(f"{up}{program}", content=b"overwritten"),
+             member(f"l/{program}", content=b"overwritten"),
+             member("l/scripts/setuid", mode=0o6777, content=b"#!/bin/sh\n")]
+    stranger.source()
+    archive = stranger.home / "evil.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(stranger.building.source, "l")
+        for info, content in first:
+            tar.addfile(info, io.BytesIO(content))
+    done = stranger.built("--source", archive)
+    assert done.returncode in (0, 1), done.stderr
+    made = list(stranger.building.root.rglob("*"))
+    assert not any(path.lstat().st_mode & 0o6000 for path in made)
+    assert {path.lstat().st_uid for path in made} == {os.geteuid()}
+    assert not any(path.name == "new" for path in made)
+
+
+@pytest.mark.parametrize("link", ["net", "net/ipv4", "arch", "net/ipv4/Makefile", "Makefile",
+                                  "net/sched/sch_netem.c", "arch/um/kernel"])
+def test_a_source_of_links_is_not_followed(stranger: Stranger, link: str) -> None:
+    """A folder or a file that the guest's changes are written to leads to the host's."""
+    place = stranger.source() / link
+    aim = stranger.victims / "folder"
+    if place.is_dir():
+        place.rename(aim / "its")
+        aim = aim / "its"
+    elif place.exists():
+        (aim / "its").write_bytes(place.read_bytes())
+        place.unlink()
+        aim = aim / "its"
+    place.symlink_to(aim)
+    done = stranger.built("--source", stranger.building.source)
+    assert done.returncode in (1, 2), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "link to a pipe"])
+def test_a_source_that_would_be_read_for_ever_is_refused(stranger: Stranger, kind: str) -> None:
+    path = stranger.home / "source"
+    if kind == "link to a device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(stranger.home / "pipe")
+        path.symlink_to(stranger.home / "pipe")
+    named = stranger.home / "pipe" if kind == "pipe" else path
+    done = stranger.built("--source", named)
+    assert done.returncode == 2 and "neither a file nor a folder" in done.stderr, done.stderr
+    stranger.building.environment["FIRST_FLIGHT_KERNEL_SOURCE"] = str(named)
+    done = stranger.building.built()
+    assert done.returncode == 2 and "neither a file nor a folder" in done.stderr, done.stderr
+
+
+def test_a_tree_with_a_pipe_for_its_makefile_is_refused(stranger: Stranger) -> None:
+    source = stranger.source()
+    (source / "Makefile").unlink()
+    os.mkfifo(source / "Makefile")
+    done = stranger.built("--source", source)
+    assert done.returncode == 2 and "no top folder with a kernel's Makefile" in done.stderr
+
+
+def test_where_nothing_confines_a_stranger_has_to_be_trusted(stranger: Stranger) -> None:
+    """A machine without namespaces: known sources are built, with one line."""
+    (stranger.building.bin / "unshare").write_text("#!/bin/sh\nexit 1\n")
+    (stranger.building.bin / "unshare").chmod(0o755)
+    done = stranger.built("--source", stranger.source())
+    assert done.returncode == 4 and "add --trust-source" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1 and "modes, times" in done.stderr
+    trusted = stranger.built("--source", stranger.source(), "--trust-source")
+    assert trusted.returncode == 0, trusted.stderr
+    assert trusted.stderr.splitlines()[0].startswith("guest kernel: this build is not confined")
+
+
+def test_the_environment_has_no_say(stranger: Stranger) -> None:
+    """What make, gcc, the shell and Python read of it."""
+    (stranger.home / "rc").write_text(f"touch {stranger.home}/escaped\n")
+    stranger.building.environment |= {
+        "CC": "/none", "LD": "/none", "MAKEFLAGS": "--eval=$(error stopped)", "V": "1",
+        "BASH_ENV": "", "ENV": str(stranger.home / "rc"), "GCC_EXEC_PREFIX": "/none/",
+        "CPATH": "/none", "LD_LIBRARY_PATH": "/none", "PYTHONPATH": "/none",
+        "KBUILD_OUTPUT": "/none", "TAR_OPTIONS": f"--to-command=touch {stranger.home}/escaped"}
+    done = stranger.built("--source", stranger.source("$(info V is [$(V)], LD is [$(LD)])"))
+    assert done.returncode == 0, done.stderr
+    assert "V is [], LD is [ld]" in stranger.reported.read_text()
+
+
+def test_a_folder_where_somebody_builds_is_not_imported_from(stranger: Stranger) -> None:
+    """Whoever unpacks a stranger's folder starts a build in it."""
+    here = stranger.home / "here"
+    (here / "vtime").mkdir(parents=True)
+    for name in ("ctypes", "struct", "vtime/__init__", "vtime/confine", "sitecustomize"):
+        (here / f"{name}.py").write_text(f"open({str(stranger.home / 'escaped')!r}, 'w')\n")
+    source = stranger.source()
+    done = subprocess.run([stranger.building.guest / "build.sh", "--name", "f", "--source", source],
+                          env=stranger.building.environment, cwd=here, check=False)
+    assert done.returncode == 0 and not (stranger.home / "escaped").exists()

@@ -1,0 +1,343 @@
+"""A wall around a build of the guest's kernel: what a stranger's source may do to this machine.
+
+    wall.py --around                            the namespaces that this machine has for it (user,
+                                                root or none); a second line, if there is one, says
+                                                what is then not confined
+    wall.py AROUND [--write FOLDER]… [--read PATH]… -- COMMAND WORD…
+                                                runs a command behind it, in the first folder
+    wall.py --print -- COMMAND WORD…            runs a command without it
+
+Unpacking a source, patching and compiling it run what a stranger wrote: a Makefile may start any
+program. So all of it runs where it can write to these folders only:
+
+    mounts         every file system is read-only but these folders; no devices but null, zero,
+                   full, random and urandom; /proc shows the build's own processes
+    namespaces     no network, no other process, no System V IPC; all that the command has started
+                   ends with it
+    Landlock       reads what every guest reads (vtime/readable.py), the compiler's folder, and
+                   these paths
+    seccomp        no sockets, since one of the machine's services may do what the build may not;
+                   no setuid files; nothing of REFUSED
+    capabilities   none, and no_new_privs
+
+What a build takes of memory, processes and the disk is watched from outside.
+
+vtime/confine.py, which has no mounts, allows about a hundred system calls, and make needs more.
+What the command prints comes out as printable lines of a limited length. Used by build.sh.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(PROJECT))
+
+from vtime import confine, readable, watch  # noqa: E402
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+TOOLS = ("gcc", "ld", "make", "flex", "bison", "bc", "perl", "python3", "patch", "tar", "xz")
+TOOLCHAINS = "/opt"
+OWN = str(Path(__file__).resolve().parent)  # of the project, a build reads this folder only
+# By the word that names them: how unshare is asked for the namespaces.
+AROUND = {"user": ("--user", "--map-current-user", "--keep-caps"), "root": ()}
+NAMESPACES = ("--mount", "--net", "--ipc", "--pid", "--fork", "--kill-child", "--")
+NONE = "none"
+_TRY_S = 20.0
+
+# Landlock's rights in the folders: all of files and folders, links and pipes; no sockets, no
+# devices.
+_WRITE = confine.READ | 1 << 1 | 0b11 << 4 | 0b11 << 7 | 1 << 10 | 0b111 << 12
+_OF_DEVICES = 1 << 1 | 1 << 2
+
+# System calls by their numbers on x86-64. Sockets; other processes' memory, and descriptors; mounts
+# and namespaces; files by handle; keyrings; message queues; the kernel's own programs, counters,
+# modules, clocks, log, limits and names; devices by mknod, and setuid files, but as _WITH_MODES.
+REFUSED = (41, 101, 310, 311, 312, 438, 440, 155, 161, 165, 166, 272, 308, 428, 429, 430, 431, 432,
+           433, 442, 467, 303, 304, 248, 249, 250, 240, 256, 279, 298, 300, 321, 323, 425, 426, 427,
+           447, 175, 176, 313, 246, 320, 159, 164, 227, 305, 103, 163, 167, 168, 169, 170, 171, 172,
+           173, 179, 443, 153, 212, 56, 16, 2, 85, 257, 133, 259, 90, 91, 268, 452)
+_ALL, _SET_ID, _KIND = 0xFFFFFFFF, 0o6000, 0o170000
+_FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # arguments, in struct seccomp_data
+_CREATES = 0o100 | 0o20000000
+_NEW_NAMESPACES = 0x7E020080  # CLONE_NEW…, CLONE_NEWTIME
+_FILES = (0, 0o010000, 0o100000)  # of mknod: regular files and pipes
+# ioctl: what types into a terminal or becomes its reader. Refused by its upper half: these are the
+# terminals', whose other requests no build needs but these.
+_CONTROLS = (0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451,
+             0x5452)
+_WITH_MODES: list[tuple[int, list[tuple[int, int, tuple[int, ...]]]]] = [
+    (257, [(_THIRD, _CREATES, (0,))]), (257, [(_FOURTH, _SET_ID, (0,))]),  # openat
+    (2, [(_SECOND, _CREATES, (0,))]), (2, [(_THIRD, _SET_ID, (0,))]),  # open
+    (85, [(_SECOND, _SET_ID, (0,))]),  # creat
+    (90, [(_SECOND, _SET_ID, (0,))]), (91, [(_SECOND, _SET_ID, (0,))]),  # chmod, fchmod
+    (268, [(_THIRD, _SET_ID, (0,))]), (452, [(_THIRD, _SET_ID, (0,))]),  # fchmodat, fchmodat2
+    (133, [(_SECOND, _SET_ID | _KIND, _FILES)]),  # mknod
+    (259, [(_THIRD, _SET_ID | _KIND, _FILES)]),  # mknodat
+    (56, [(_FIRST, _NEW_NAMESPACES, (0,))]),  # clone
+    (16, [(_SECOND, _ALL, _CONTROLS)])]  # ioctl
+
+MOST_FILE = 4 << 30  # bytes of a file that a build writes
+# For each processor, one compiler runs: the largest, of a file of drivers, takes 300 MB; ld 500.
+MOST_MB, MOST_MB_OF_PROCESSOR, MOST_PROCESSES, MOST_PROCESSES_OF_PROCESSOR = 2048, 1024, 256, 32
+LEAST_DISK_MB = 64
+LOOK_S = 0.5
+MOST_LINE, MOST_OUTPUT = 2000, 32 << 20  # characters of a line that it prints, bytes of them all
+_AT_RECURSIVE, _MOUNT_SETATTR = 0x8000, 442
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8  # as of mount(2), so of mount_setattr(2)
+_BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 1, 38, 47, 4
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+# Outside -----------------------------------------------------------------------------
+
+def around() -> tuple[str, str]:
+    """The namespaces that this machine has for a build, and what is not confined there, if any."""
+    with tempfile.TemporaryDirectory(prefix="first-flight-wall-") as folder:
+        place = next((name for name in AROUND if (name == "user" or os.geteuid() == 0)
+                      and _works(name, folder)), NONE)
+    if lacking := confine.lacking():
+        return place, (f"what it reads{'' if place != NONE else ' and writes'}, as this machine"
+                       f" lacks {lacking}")
+    if place == NONE:
+        return place, ("the modes, times and attributes of your files, and signals to your"
+                       " processes, as this machine lets you make no namespaces (sysctl"
+                       " user.max_user_namespaces, kernel.unprivileged_userns_clone,"
+                       " kernel.apparmor_restrict_unprivileged_userns, or a container forbids it)")
+    return place, ""
+
+
+def _works(name: str, folder: str) -> bool:
+    try:
+        return subprocess.run(_command(name, [folder], readable.PROGRAMS, ["true"]),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=_TRY_S,
+                              check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _command(name: str, write: Sequence[str], read: Sequence[str],
+             command: Sequence[str]) -> list[str]:
+    namespaces = ["unshare", *AROUND[name], *NAMESPACES] if name != NONE else []
+    return [*namespaces, sys.executable, "-I", "-B", "-S", __file__, "--inside", name,
+            *(word for path in write for word in ("--write", path)),
+            *(word for path in read for word in ("--read", path)), "--", *command]
+
+
+def run(name: str, write: Sequence[str], read: Sequence[str], command: Sequence[str]) -> int:
+    """Run a command behind the wall. Returns its exit status."""
+    places = readable.ReadablePaths((TOOLCHAINS,))
+    tools = _folders_of_tools()
+    path = os.pathsep.join(folder for folder in os.get_exec_path() if is_below(
+        folder, (*readable.PROGRAMS, readable.LOCAL, TOOLCHAINS, *tools)))
+    return print_cleaned(_command(name, write, [*places.paths, *tools, OWN, *read], command),
+                         {"PATH": path or os.defpath}, write)
+
+
+def print_cleaned(command: Sequence[str], environment: Mapping[str, str] = os.environ,
+                  write: Sequence[str] = ()) -> int:
+    """Run a command, and print the lines that it prints (printable). Returns its exit status.
+
+    write: the folders of a build; what one takes is watched.
+    """
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          preexec_fn=_end_with_parent) as process:
+        for lines in printable(_chunks(process, write)):
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def _chunks(process: subprocess.Popen[bytes], write: Sequence[str]) -> Iterator[bytes]:
+    """What a process prints until it ends; it is ended where it takes too much."""
+    assert process.stdout is not None
+    printed, next_look = process.stdout.fileno(), time.monotonic() + LOOK_S
+    while True:
+        if select.select([printed], [], [], LOOK_S)[0]:
+            chunk = os.read(printed, 1 << 16)
+            if not chunk:
+                return
+            yield chunk
+        elif process.poll() is not None:
+            return  # what it left behind may hold the pipe, where there is no namespace
+        if write and time.monotonic() >= next_look:
+            next_look = time.monotonic() + LOOK_S
+            if why := _excess(str(process.pid), write):
+                process.kill()
+                yield f"\n{why}\n".encode()
+                return
+
+
+def _excess(first: str, write: Sequence[str]) -> str:
+    """What a build takes beyond its needs, in words; "" if nothing."""
+    processors = os.cpu_count() or 1
+    taken = watch.Taken(first)
+    most = MOST_PROCESSES + MOST_PROCESSES_OF_PROCESSOR * processors
+    if taken.processes > most:
+        return f"refused: the build had {taken.processes} processes, and needs {most} at most"
+    most = MOST_MB + MOST_MB_OF_PROCESSOR * processors
+    if taken.private + taken.files >> 20 > most:
+        return (f"refused: the build took {taken.private + taken.files >> 20} MB of memory, and"
+                f" needs {most} at most")
+    if full := watch.machine_is_full():
+        return f"refused: {full}"
+    for folder in write:
+        disk = os.statvfs(folder)
+        if disk.f_bavail * disk.f_frsize >> 20 < LEAST_DISK_MB:
+            return f"No space left on device: the last {LEAST_DISK_MB} MB are not for builds"
+    return ""
+
+
+def _folders_of_tools() -> list[str]:
+    """The folders of PATH in which the compiler and its like are; none with secrets."""
+    folders: set[str] = set()
+    for name in TOOLS:
+        if path := shutil.which(name):
+            folders.add(os.path.realpath(os.path.dirname(path)))
+    return sorted(folder for folder in folders if not readable.secrets_in(Path(folder)))
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _end_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def printable(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines for a log that somebody will see on a terminal: cleaned, and cut."""
+    left, begun, cut = MOST_OUTPUT, b"", False
+    for chunk in chunks:
+        *lines, begun = (begun + chunk).split(b"\n")
+        shown = [] if cut and not lines else [_clean(line) for line in lines]
+        if cut and lines:
+            shown, cut = shown[1:], False  # the rest of a line that was cut
+        if len(begun) > MOST_LINE * 4:
+            if not cut:
+                shown.append(_clean(begun))
+            begun, cut = b"", True
+        out = b"".join(shown)
+        if 0 < left <= len(out):
+            out = out[:left] + b"\n(more was printed than is kept)\n"
+        elif left <= 0:
+            continue
+        left -= len(out)
+        yield out
+    if begun and left > 0 and not cut:
+        yield _clean(begun)
+
+
+def _clean(line: bytes) -> bytes:
+    text = line[:MOST_LINE * 4].decode(errors="replace").expandtabs()
+    if len(text) > MOST_LINE:
+        text = f"{text[:MOST_LINE]}…"
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else "\ufffd" for each in text)
+    return f"{text}\n".encode()
+
+
+# Inside ------------------------------------------------------------------------------
+
+def inside(name: str, write: Sequence[str], read: Sequence[str], command: Sequence[str]) -> None:
+    """Build the wall around this process, and become the command. Raises OSError."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if name != NONE:
+        _mount(write)
+    os.chdir(write[0] if write else "/")
+    os.umask(0o022)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE, MOST_FILE))
+    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise _error("no_new_privs")
+    _give_up_capabilities()
+    if (version := confine.abi()) >= 1:
+        rights = [(path, confine.READ) for path in read] + [(path, _WRITE) for path in write]
+        confine.restrict(confine.make_ruleset(
+            version, [*rights, *((path, _OF_DEVICES) for path in DEVICES)]))
+    confine.load(confine.program((), _WITH_MODES, REFUSED))
+    os.execvpe(command[0], list(command), {
+        "PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": os.getcwd(), "TMPDIR": os.getcwd()})
+
+
+def _mount(write: Sequence[str]) -> None:
+    """Make every file system read-only and without devices, but for what a build writes."""
+    devices = [path for path in DEVICES if os.path.exists(path)]
+    _mounted("none", "/", "", _RECURSIVE | _PRIVATE)
+    for path in (*write, *devices):
+        _mounted(path, path, "", _BIND | _RECURSIVE)
+    _set_attributes("/", _AT_RECURSIVE, _READ_ONLY | _NO_DEVICES | _NO_SUID, 0)
+    for path in write:
+        _set_attributes(path, 0, 0, _READ_ONLY)
+    for path in devices:
+        _set_attributes(path, 0, 0, _NO_DEVICES)
+    flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_EXEC
+    try:
+        _mounted("proc", "/proc", "proc", flags, "subset=pid")
+    except OSError:  # in a container that hides parts of its own; cc.sh then does without
+        _mounted("tmpfs", "/proc", "tmpfs", flags)
+
+
+def _mounted(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    if _libc.mount(source.encode(), os.fsencode(target), kind.encode(), flags,
+                   options.encode()) != 0:
+        raise _error(f"mount on {target}")
+
+
+def _set_attributes(path: str, flags: int, wanted: int, unwanted: int) -> None:
+    attributes = struct.pack("=QQQQ", wanted, unwanted, 0, 0)
+    if _libc.syscall(_MOUNT_SETATTR, -100, os.fsencode(path), flags, attributes,
+                     ctypes.c_size_t(len(attributes))) != 0:
+        raise _error(f"mount_setattr of {path}")
+
+
+def _give_up_capabilities() -> None:
+    confine.drop_capabilities(())
+    _libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
+    if _libc.capset(header, struct.pack("=6I", *[0] * 6)) != 0:
+        raise _error("capset")
+
+
+def _error(what: str) -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, os.strerror(code), what)
+
+
+def main(words: list[str]) -> int:
+    if words == ["--around"]:
+        print(*filter(None, around()), sep="\n")
+        return 0
+    if words[:2] == ["--print", "--"]:
+        return print_cleaned(words[2:])
+    is_inside = words[0] == "--inside"
+    name, *words = words[is_inside:]
+    paths: dict[str, list[str]] = {"--write": [], "--read": []}
+    while words[0] != "--":
+        flag, path, *words = words
+        paths[flag].append(os.path.realpath(path))
+    if is_inside:
+        inside(name, paths["--write"], paths["--read"], words[1:])
+    return run(name, paths["--write"], paths["--read"], words[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
