@@ -31,7 +31,7 @@ usage() {
 usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-mininet] [--with-pq] [--no-kernel | --import-kernel FILE]
        install.sh [--with-mininet] --export-kernel FILE | --remove-pq | --only-python
        install.sh [--with-mininet] --kernel NAME [--source DIR|TAR|VERSION] [--patch FILE]… [--config OPTION=VALUE]…
-                  [--trust-source]
+                  [--congestion-control FILE.c]… [--trust-source]
        install.sh --list-kernels | --remove-kernel NAME
 
 Installs what is missing: Debian's or Ubuntu's packages (as root, or by sudo) and the guest kernel,
@@ -59,7 +59,8 @@ first what it is going to do. If it is interrupted or killed, run it again: it c
   --kernel NAME a kernel beside the default one, under a name for run.sh --kernel (vtime/KERNELS.md); with
                 --with-mininet one for commands. --source: a tree, an archive, or a version such as 7.2 or
                 6.18.21 (default: as the default kernel). --patch: applied to it as by patch -p1.
-                --config: added to its configuration. The same NAME again builds what changed, in seconds
+                --config: added to its configuration. --congestion-control: one in a file of C, as my.c, for
+                run.sh --kernel NAME --cc. The same NAME again builds what changed, in seconds
   --trust-source   a source or a patch has a build run programs of its author's. They are confined; where
                 this machine cannot confine them, they may do with this flag whatever you may
   --list-kernels   list the default kernels and the named ones
@@ -342,7 +343,7 @@ main() {
             only_named=yes named+=(--name "${2-}")
             shift $(( $# > 1 ))
             ;;
-        --source | --patch | --config) named+=("$1" "${2-}"); shift $(( $# > 1 )) ;;
+        --source | --patch | --congestion-control | --config) named+=("$1" "${2-}"); shift $(( $# > 1 )) ;;
         --trust-source) trusted=(--trust-source) ;;
         --list-kernels) alone=(--list) ;;
         --remove-kernel) alone=(--remove "${2-}"); shift $(( $# > 1 )) ;;
@@ -355,7 +356,8 @@ main() {
         (( words <= ${#alone[@]} )) || die 2 "--list-kernels and --remove-kernel NAME are used alone, without other flags"
         exec "$here/vtime/kernel/build.sh" "${alone[@]}"
     fi
-    [[ -z ${named[*]} || -n $only_named ]] || die 2 "--source, --patch and --config need --kernel NAME, which they build"
+    [[ -z ${named[*]} || -n $only_named ]] || die 2 "--source, --patch, --congestion-control and --config need" \
+        "--kernel NAME, which they build"
     if [[ -n $only_named ]]; then
         [[ -z $exported$imported$without_kernel ]] || die 2 "--export-kernel, --import-kernel and --no-kernel are about" \
             "the default kernel; --kernel NAME builds one from its source and patches, on each machine"

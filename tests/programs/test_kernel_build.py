@@ -23,12 +23,15 @@ from tests.running import HANGS_S, run_program, wait_until
 # reads besides lies beside it in `bin`. While there is a file `hang`, it waits with a child, as make
 # waits for gcc, which keeps the FIFO open that the file names. `names.sed` has the names of options
 # that this Linux has in place of others.
-MAKE = """for word; do case $word in O=*) objects=${word#O=};; esac; last=$word; done
-bin=${0%%/*}
+MAKE = """for word; do
+    case $word in O=*) objects=${word#O=} ;; KCONFIG_ALLCONFIG=*) wanted=${word#*=} ;; esac
+    last=$word
+done
+bin=${0%/*}
 echo "asked: $last"
 case $last in
 allnoconfig)
-    { grep ^CONFIG_ %(guest)s/kernel.config; echo CONFIG_HZ=1000; } >$objects/.config
+    { grep ^CONFIG_ $wanted; echo CONFIG_HZ=1000; } >$objects/.config
     [ ! -e $bin/names.sed ] || sed -i -f $bin/names.sed $objects/.config ;;
 linux)
     for number in $(seq "$(cat $bin/compiles 2>/dev/null || echo 0)"); do
@@ -65,7 +68,7 @@ class Building:
         for name, text in TINY.items():
             (self.source / name).parent.mkdir(parents=True, exist_ok=True)
             (self.source / name).write_text(text)
-        path = builders(self.bin, make=MAKE % {"guest": self.guest},
+        path = builders(self.bin, make=MAKE,
                         # all of it: it has few of the folders of a kernel
                         tar=f'[ "$1" != -xf ] || exec {TAR} -xf - -C "$4" --strip-components=1\n'
                             f'exec {TAR} "$@"',

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.programs.installing import GUEST, builders, run
 from tests.programs.test_kernel_build import Building, building
+from vtime import uml
 
 building = building  # a fixture of theirs
 INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
@@ -179,6 +180,57 @@ PATCH = """--- a/tcp.c
 +patched
 \\ No newline at end of file
 """
+
+
+CONTROL = """\
+static struct tcp_congestion_ops mine __read_mostly = {
+	.name		= "mine",
+	.owner		= THIS_MODULE,
+};
+"""
+
+
+def test_a_congestion_control_of_one_file_gets_the_lines_that_it_needs(building: Building) -> None:
+    ipv4 = building.source / "net" / "ipv4"
+    (ipv4 / "Kconfig").write_text("config TCP_CONG_CDG\n")
+    (ipv4 / "Makefile").write_text("obj-$(CONFIG_TCP_CONG_CDG) += tcp_cdg.o\n")
+    (ipv4 / "tcp_cdg.c").write_text(CONTROL.replace("mine", "cdg"))
+    mine, cdg = building.home / "my.c", building.home / "tcp_cdg.c"
+    mine.write_text(CONTROL)
+    cdg.write_text("/* another */\n" + CONTROL.replace("mine", "cdg"))
+    done = building.built("--name", "k", "--congestion-control", mine, "--congestion-control", cdg)
+    assert done.returncode == 0, done.stderr
+    assert "my.c has the congestion control mine: --cc mine uses it" in done.stderr
+    assert "takes the place of the kernel's own net/ipv4/tcp_cdg.c" in done.stderr
+    tree = building.root / "trees" / "trials-of-k" / "tree" / "net" / "ipv4"
+    assert (tree / "my.c").read_text() == CONTROL
+    assert (tree / "tcp_cdg.c").read_text() == cdg.read_text()
+    assert (tree / "Kconfig").read_text().splitlines()[1:] == [
+        "", "config TCP_CONG_OWN_MINE", '\tbool "mine, of my.c"']
+    assert (tree / "Makefile").read_text().splitlines()[:2] == [
+        "obj-$(CONFIG_TCP_CONG_CDG) += tcp_cdg.o", "obj-$(CONFIG_TCP_CONG_OWN_MINE) += my.o"]
+    kernel = building.root / "named" / "k" / "trials"
+    config = (kernel / "config").read_text().splitlines()
+    assert {"CONFIG_TCP_CONG_OWN_MINE=y", "CONFIG_TCP_CONG_CDG=y"} <= {*config}
+    recipe = uml.recipe_of(kernel / "linux")
+    assert not recipe["known"] and [each.split()[1] for each in recipe["patches"]] == [
+        "my.c", "tcp_cdg.c"]
+
+
+@pytest.mark.parametrize("name, text, why", [
+    ("my.c", "int x;\n", "my.c is no congestion control"),
+    ("my.c", CONTROL.replace('"mine"', f'"{"x" * 16}"'), "a .name of 1 to 15 characters"),
+    ("my.c", CONTROL.replace('"mine"', '"cdg"'), "net/ipv4/tcp_cdg.c of this Linux is called"),
+    ("tcp_cwv.c", CONTROL, "is a file of the kernel's own"),
+    ("my file.c", CONTROL, "its name may have letters"), ("my.h", CONTROL, "ends in .c")])
+def test_what_is_no_congestion_control_is_refused(building: Building, name: str, text: str,
+                                                  why: str) -> None:
+    (building.source / "net" / "ipv4" / "Kconfig").write_text("config TCP_CONG_CDG\n")
+    (building.source / "net" / "ipv4" / "tcp_cdg.c").write_text(CONTROL.replace("mine", "cdg"))
+    (building.home / name).write_text(text)
+    done = building.built("--name", "k", "--congestion-control", building.home / name)
+    assert done.returncode in (1, 2) and why in done.stderr.splitlines()[-1], done.stderr
+    assert done.stderr.splitlines()[-1].endswith("there is no kernel k")
 
 
 def test_registers_have_room_where_linux_before_6_13_has_none(building: Building) -> None:

@@ -37,7 +37,7 @@ usage() {
     cat <<EOF
 usage: build.sh [--mininet] [--path | --force | --export FILE | --import FILE] [--source PATH] [--keep-objects] [--trust-source]
        build.sh [--mininet] --name NAME [--path] [--source SOURCE] [--patch FILE]… [--config OPTION=VALUE]… [--check-words]
-                [--trust-source]
+                [--congestion-control FILE.c]… [--trust-source]
        build.sh --list | --remove NAME
 
 Builds the guest kernel if the cache has none for this configuration, and prints its path.
@@ -56,7 +56,8 @@ Builds the guest kernel if the cache has none for this configuration, and prints
   --trust-source  build a source or patches of somebody's also where this machine cannot confine what
                   they have make run
   --name NAME     a kernel beside that one, under a name: its SOURCE may be a version, too, as 6.18.21
-                  or 7.2; FILE is applied to it as by patch -p1, OPTION added to its configuration
+                  or 7.2; FILE is applied to it as by patch -p1, OPTION added to its configuration;
+                  --congestion-control FILE.c adds one, in a file of C
   --check-words   only look whether these are a name, patches and options
   --list          the default kernels and those under names, a line each
   --remove NAME   remove one of them, both for trials and for commands
@@ -227,7 +228,8 @@ begin_build() {
     trap clean_up EXIT
     park
     tidy
-    : >"$log" 2>/dev/null || no_room
+    { : >"$log" && printf '#!/bin/sh\n' >"$root/.probe" && chmod +x "$root/.probe"; } 2>/dev/null || no_room
+    check_noexec
     check_disk
 }
 
@@ -238,16 +240,17 @@ find_wall() {
     lacking=$(tail -n +2 <<<"$around")
     around=$(head -n 1 <<<"$around")
     [[ -n $lacking ]] || return 0
-    [[ -z $is_foreign && -z ${patches[*]} || -n $trusted ]] ||
+    [[ -z $is_foreign && -z ${patches[*]}${controls[*]} || -n $trusted ]] ||
         die 4 "a build is not confined here: $lacking; if you trust whoever wrote its source and patches," \
             "add --trust-source"
     say "this build is not confined: $lacking"
 }
 
-# Asked before anything is compiled, which takes minutes.
+# Asked before anything is fetched and compiled, which takes minutes.
 check_noexec() {
-    "$work/probe" 2>/dev/null ||
+    "$root/.probe" 2>/dev/null ||
         die 4 "$root is mounted noexec; set XDG_CACHE_HOME to a folder that is not"
+    rm -f "$root/.probe"
 }
 
 # What is left of an interrupted build may be damaged, as by a power failure.
@@ -342,7 +345,7 @@ default_kernel() {
 
 parse_arguments() {
     only_path='' force='' for_commands='' exported='' imported='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
-    trusted='' kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() options=() wanted_version=''
+    trusted='' kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() controls=() options=() wanted_version=''
     while (( $# )); do
         case $1 in
         --path) only_path=yes ;;
@@ -352,7 +355,7 @@ parse_arguments() {
         --trust-source) trusted=yes ;;
         --list) only_list=yes ;;
         --check-words) only_words=yes ;;
-        --source | --export | --import | --name | --patch | --config | --remove)
+        --source | --export | --import | --name | --patch | --congestion-control | --config | --remove)
             [[ $1 == --name || $1 == --remove || -n ${2-} ]] || die 2 "$1 needs a value"
             [[ $# -gt 1 ]] || die 2 "$1 needs a value"
             case $1 in
@@ -360,6 +363,7 @@ parse_arguments() {
             --name) check_name "$2"; kernel_name=$2 ;;
             --remove) check_name "$2"; removed=$2 ;;
             --patch) patches+=("$2") ;;
+            --congestion-control) controls+=("$2") ;;
             --config) options+=("$(checked_option "$2")") || exit 2 ;;
             --export) exported=$(realpath -m "$2") ;;
             --import) imported=$(realpath -m "$2") ;;
@@ -372,8 +376,8 @@ parse_arguments() {
         esac
         shift
     done
-    [[ -n $kernel_name || -z ${patches[*]}${options[*]} ]] ||
-        die 2 "--patch and --config are of a kernel under a name: give --name NAME"
+    [[ -n $kernel_name || -z ${patches[*]}${controls[*]}${options[*]} ]] ||
+        die 2 "--patch, --congestion-control and --config are of a kernel under a name: give --name NAME"
 }
 
 main() {

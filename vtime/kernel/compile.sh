@@ -14,20 +14,24 @@ make_kernel() {
 }
 
 change_tree() {
-    local number file
-    for number in "${!patches[@]}"; do
-        file=$work/patches/$(printf %04d "$number")
-        { cp "${patches[number]}" "$file.patch" && printf '%s\n' "${patches[number]}" >"$file.name"; } 2>>"$log" || no_room
-    done
+    local file
+    for file in "${patches[@]}"; do add_part "$file" patch; done
+    for file in "${controls[@]}"; do add_part "$file" c; done
     inside "preparing the source of Linux $version" elapsed --write "$work/changed" --write "$work/tree" \
         --read "$pristine/source" --read "$work/patches" -- change || end_step "the source of Linux $version could not be changed"
     while read -r file; do say "$file"; done < <(lines_of_step said)
 }
 
+add_part() {    # FILE KIND: what is built is this copy, whatever becomes of the file meanwhile
+    local place
+    place=$work/patches/$(find "$work/patches" -name '*.name' | wc -l)
+    { cp "$1" "$place.$2" && printf '%s\n' "$1" >"$place.name"; } 2>>"$log" || no_room
+}
+
 configure() {
     local status
     printf '%s' "${options[@]/%/$'\n'}" >"$work/options"
-    inside "configuring Linux $version" elapsed --write "$work/built" --read "$work/tree" --read "$work/options" -- configure || {
+    inside "configuring Linux $version" elapsed --write "$work/built" --read "$work/tree" --read "$work/options" --read "$work/changed/options" -- configure || {
         status=$?
         [[ -z $continued || -n $(lines_of_step refused) ]] || begin_anew
         end_step "Linux $version could not be configured" "$status"

@@ -110,16 +110,15 @@ take_tree() {       # NAME
         { mkdir -p "$work/built/objects" && cp "$here/cc.sh" "$here/headers.h" "$work/built" &&
             cp "$here/cc.sh" "$here/headers.h" "$work"; } 2>/dev/null || no_room
     fi
-    rm -rf "${work:?}"/{changed,patches,kernel,boot,built/tmp}
-    { mkdir -p "$work"/{changed/tree,patches,kernel,boot,built/tmp} && cp "$pristine"/{version,digest} "$work/" &&
-        printf '#!/bin/sh\n' >"$work/probe" && chmod +x "$work/probe"; } 2>/dev/null || no_room
-    check_noexec
+    rm -rf "${work:?}"/{changed,patches,kernel,boot,replaced,built/tmp}
+    { mkdir -p "$work"/{changed/tree,patches,kernel,boot,built/tmp} && cp "$pristine"/{version,digest} "$work/"; } 2>/dev/null || no_room
 }
 
 # A kernel under a name begins with what a build of that version has compiled, if it is nobody's in
 # particular, or with that of the default kernel, if it was made from the same stranger's source.
 begin_tree() {      # NAME
     local base
+    rm -rf "$work"/{built,tree.part}
     base=$root/trees/$(kind)-of-default
     [[ -n $named_source && "$(cat "$base/stranger" 2>/dev/null)" == "$named_source" ]] || base=$root/trees/$(tree_of_version)
     if [[ -n $kernel_name && -d $base/tree && ${base##*/} != "$1" ]]; then
@@ -137,7 +136,7 @@ park() {
     local name work=$root/.build
     name=$(cat "$work/name" 2>/dev/null) || true
     if [[ -n ${1-$name} && -d $work/built ]]; then
-        rm -rf "${work:?}"/{kernel,changed,patches,boot,built/tmp}
+        rm -rf "${work:?}"/{kernel,changed,patches,boot,replaced,built/tmp}
         note "$work/name" "${1-$name}"
         mkdir -p "$root/trees" && rm -rf "$root/trees/${1-$name}" && mv -T "$work" "$root/trees/${1-$name}"
     else
@@ -159,9 +158,15 @@ tidy() {
     rmdir "$root/trees" "$root/sources" 2>/dev/null || true
 }
 
-# Interrupted builds of a default kernel: of another configuration, or long ago.
+# What is left of builds that were interrupted long ago; of a default kernel, also with another
+# configuration.
 is_forgotten() {    # TREE
-    [[ ${1##*/} == *-default-* ]] || return
-    [[ -z $(find "$1/name" -mtime -$KEPT_DAYS) ]] ||
-        [[ ${1##*/} == "$(kind)"-* && $(cat "$1/begun" 2>/dev/null) != "$key" ]]
+    local name=${1##*/}
+    case $name in
+    *-of-default) return 1 ;;
+    *-of-*) [[ ! -e $root/named/${name#*-of-}/${name%%-*} ]] || return ;;
+    *-default-*) [[ $name != "$(kind)"-* || $(cat "$1/begun" 2>/dev/null) == "$key" ]] || return 0 ;;
+    *) return 1 ;;
+    esac
+    [[ -z $(find "$1/name" -mtime -$KEPT_DAYS) ]]
 }

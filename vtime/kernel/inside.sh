@@ -9,10 +9,12 @@
 #
 # folders.sh and compile.sh start it, with their variables in the environment: work, pristine, version,
 # origin, for_commands. A line "said: …" is a message for the user, a line "refused: …" says why it ends.
-# shellcheck disable=SC2154
+# shellcheck disable=SC2154,SC2317  # set in the environment; its words name what is called
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
+
+readonly MOST_S=300     # of a processor's time, for a patch: the largest takes 10
 
 say() { printf 'said: %s\n' "$*"; }
 
@@ -100,15 +102,20 @@ version() {     # SOURCE
 # Applies the patches and our changes to copies of the files that they change, in $work/changed/tree,
 # and lets $work/tree have what came of it: only those files get a new time.
 change() {
-    local patch said changed=$work/changed ours drawing
+    local part said changed=$work/changed ours drawing
     readarray -t ours <<<"$(cut -d ' ' -f 1 <<<"$CLOCK_FILES"$'\n'"$COMMAND_FILES"$'\n'"$TRIAL_FILES" | sort -u)"
     readarray -t drawing <<<"$(drawing_files "$pristine/source")"
     said=$(python3 "$here/trees.py" copy "$pristine/source" "$tree" arch/um/Kconfig net/sched/sch_netem.c \
         arch/um/os-Linux/skas/process.c arch/um/os-Linux/mem.c arch/x86/um/user-offsets.c net/ipv4/Makefile net/core/Makefile \
         net/sched/Makefile Makefile "${ours[@]}" "${drawing[@]}") || refuse 1 "$origin will not do: $said"
-    for patch in "$work"/patches/*.patch; do
-        [[ ! -e $patch ]] || apply "$patch" "$(<"${patch%.patch}.name")"
-    done
+    : >"$changed/options"
+    find "$work/patches" -name '*.patch' -o -name '*.c' | sort -V >"$changed/parts"
+    while read -r part; do
+        case $part in
+        *.c) add_control "$part" "$(<"${part%.c}.name")" ;;
+        *) apply "$part" "$(<"${part%.patch}.name")" ;;
+        esac
+    done <"$changed/parts"
     mkdir -p "$tree"/{arch/um/kernel,arch/x86/um/vdso,include/net,drivers/char}
     prepare_tree
     python3 "$here/trees.py" sync "$pristine/source" "$tree" "$work/tree" >"$changed/files" ||
@@ -121,7 +128,8 @@ apply() {       # PATCH NAME
     lines=$(python3 "$here/trees.py" split "$1" "$pristine/source" "$tree" "$changed/patch" 2>&1) ||
         refuse 2 "$2 does not apply: $lines"
     [[ -z $lines ]] || say "$2: $lines"
-    patch -d "$tree" -p1 --batch --forward --no-backup-if-mismatch --reject-file=- \
+    # A hunk may be looked for in all of a file: hostile ones take for ever.
+    (ulimit -t "$MOST_S" && exec patch -d "$tree" -p1 --batch --forward --no-backup-if-mismatch --reject-file=-) \
         <"$changed/patch" >"$changed/said" 2>&1 || {
         cat "$changed/said"
         refuse 1 "$2 does not apply to Linux $version: $(python3 "$here/trees.py" why "$changed/said")"
@@ -129,6 +137,33 @@ apply() {       # PATCH NAME
     cat "$changed/said"
     ! grep -q ' with fuzz ' "$changed/said" ||
         say "$2: other lines stand around some of its parts; the log has which"
+}
+
+# A congestion control of one file, with the lines of Kconfig and Makefile that the kernel's own have.
+# One that is called as a file of the kernel's takes its place.
+add_control() {     # FILE PATH
+    local file=${2##*/} name option other
+    [[ $file =~ ^[A-Za-z0-9_-]+\.c$ ]] || refuse 2 "$2: its name may have letters, digits, _ and - and ends in .c"
+    name=$(sed -n '/struct tcp_congestion_ops [^;]*=/,/};/ s/.*\.name[[:space:]]*=[[:space:]]*"\([A-Za-z0-9_.-]*\)".*/\1/p' "$1" | head -n 1)
+    (( ${#name} > 0 && ${#name} < 16 )) ||
+        refuse 2 "$2 is no congestion control: it has no struct tcp_congestion_ops with a .name of 1 to 15 characters"
+    python3 "$here/trees.py" copy "$pristine/source" "$tree" net/ipv4/Kconfig "net/ipv4/$file" ||
+        refuse 1 "$origin lacks net/ipv4/Kconfig"
+    option=$(sed -n "s/^obj-\$(\(CONFIG_[A-Z0-9_]*\)) *+= *${file%.c}\.o$/\1/p" "$tree/net/ipv4/Makefile" | head -n 1)
+    other=$(cd "$pristine/source" && grep -lE "\.name[[:space:]]*=[[:space:]]*\"$name\"" net/ipv4/tcp_*.c | grep -vxF "net/ipv4/$file" | head -n 1) || true
+    [[ -z $other ]] || refuse 2 "$2: $other of this Linux is called \"$name\", too: give yours another .name," \
+        "or call the file ${other##*/}, which takes its place"
+    if [[ -z $option ]]; then
+        [[ ! -e $tree/net/ipv4/$file ]] || refuse 2 "$file is a file of the kernel's own; give yours another name"
+        option=CONFIG_TCP_CONG_OWN_$(tr 'a-z.-' 'A-Z__' <<<"$name")
+        printf '\nconfig %s\n\tbool "%s, of %s"\n' "${option#CONFIG_}" "$name" "$file" >>"$tree/net/ipv4/Kconfig"
+        echo "obj-\$($option) += ${file%.c}.o" >>"$tree/net/ipv4/Makefile"
+    else
+        say "$2 takes the place of the kernel's own net/ipv4/$file"
+    fi
+    cp "$1" "$tree/net/ipv4/$file"
+    echo "$option=y" >>"$work/changed/options"
+    say "$file has the congestion control $name: --cc $name uses it"
 }
 
 prepare_tree() {
@@ -321,10 +356,11 @@ take_new_names() {
 add_options() {
     local line option
     while read -r line; do
+        [[ -n $line ]] || continue
         option=$(grep -o 'CONFIG_[A-Z0-9_]*' <<<"$line")
         sed -i -e "/^$option=/d" -e "/^# $option is not set/d" "$built/kernel.config"
         echo "$line" >>"$built/kernel.config"
-    done <"$work/options"
+    done <<<"$(cat "$work/changed/options" "$work/options")"
 }
 
 configure() {
@@ -389,4 +425,4 @@ linux() {
 
 readonly tree=${work-}/changed/tree built=${work-}/built
 readonly objects=$built/objects
-"$@"
+"$@"; exit      # on one line: this file may be changed meanwhile, and bash would read on in it

@@ -80,6 +80,7 @@ remove_named() {    # NAME
     [[ -d $folder || -n $(compgen -G "$root/trees/*-of-$1") ]] ||
         die 1 "there is no kernel $1; ./install.sh --list-kernels lists those that there are"
     lock_cache
+    park
     rm -rf "${folder:?}" "$root/named-$1"-*.log "$root/trees"/{trials,commands}-of-"$1"
     # Objects stay as long as a kernel under a name is of their version.
     for tree in "$root"/trees/{trials,commands}-[0-9]*; do
@@ -102,7 +103,7 @@ build_named() {
     begin_build
     obtain_source
     name=$(tree_of_version)
-    if [[ -n $is_foreign || -n ${patches[*]} ]]; then name=$(kind)-of-$kernel_name; fi
+    if [[ -n $is_foreign || -n ${patches[*]}${controls[*]} ]]; then name=$(kind)-of-$kernel_name; fi
     take_tree "$name"
     make_kernel
     write_recipe >"$work/kernel/recipe"
@@ -117,6 +118,9 @@ check_patches() {
     for file in "${patches[@]}"; do
         [[ -f $file && -r $file ]] || die 2 "there is no patch $file"
     done
+    for file in "${controls[@]}"; do
+        [[ -f $file && -r $file ]] || die 2 "there is no congestion control $file"
+    done
 }
 
 what_stays() {
@@ -128,10 +132,10 @@ what_stays() {
 ingredients() {
     local file
     echo "source $source_hash"
-    for file in "$work"/patches/*.patch; do
-        [[ ! -e $file ]] || echo "patch $(sha256sum <"$file" | cut -c 1-64)" \
-            "$(basename "$(<"${file%.patch}.name")" | tr -c 'A-Za-z0-9._+\n-' '_')"
-    done
+    while read -r file; do
+        echo "patch $(sha256sum <"$file" | cut -c 1-64)" \
+            "$(basename "$(<"${file%.*}.name")" | tr -c 'A-Za-z0-9._+\n-' '_')"
+    done < <(find "$work/patches" -name '*.patch' -o -name '*.c' | sort -V)
     for file in "${options[@]}"; do echo "option $file"; done
 }
 

@@ -264,8 +264,10 @@ def inside(name: str, write: Sequence[str], read: Sequence[str], command: Sequen
         _mount(write)
     os.chdir(write[0] if write else "/")
     os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE, MOST_FILE))
+    for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, MOST_FILE)):
+        _, hard = resource.getrlimit(limit)
+        most = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        resource.setrlimit(limit, (most, most))
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _error("no_new_privs")
     _give_up_capabilities()

@@ -58,11 +58,14 @@ class Walled:
 
 
 def seen(folder: Path, but: Path) -> dict[str, object]:
-    """All that can be told of what lies in a folder, but for one folder in it."""
-    return {str(path): (path.lstat()[:6], path.lstat().st_mtime_ns,
-                        path.read_bytes() if path.is_file() else b"")
-            for path in folder.rglob("*")
-            if not path.is_relative_to(but) and "__pycache__" not in str(path)}
+    """All that can be told of what lies in a folder, but for one folder in it, and of Python's."""
+    found: dict[str, object] = {}
+    for path in folder.rglob("*"):
+        if not path.is_relative_to(but) and "__pycache__" not in str(path):
+            of_it = path.lstat()
+            found[str(path)] = (of_it.st_mode, of_it.st_uid) if path.is_dir() else (
+                *of_it[:6], of_it.st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+    return found
 
 
 @pytest.fixture(params=[os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
