@@ -73,10 +73,10 @@ class CommandRequest:
     words: program and arguments. folder: where it starts, an absolute path that looks writable in
     the guest. readable: other paths that it reads. begins_s: when the guest's clock begins, in
     seconds since 1970. environment: variables in addition to those of every command. seed: of all
-    random numbers. timeout_virtual_s, timeout_wall_s: None for no limit. most_bytes, most_files: limits of the files that come back. capture_bytes: limit of the
-    captured packets, 0 for no capture. reads_input: whether it has this process's standard input;
-    else it has none. guest: its number among guests that run side by side, which chooses the
-    processor.
+    random numbers. timeout_virtual_s, timeout_wall_s: None for no limit. most_bytes, most_files:
+    limits of the files that come back. capture_bytes: limit of the captured packets, 0 for no
+    capture. reads_input: whether it has this process's standard input; else it has none. guest: its
+    number among guests that run side by side, which chooses the processor.
     """
 
     words: list[str]
