@@ -15,10 +15,10 @@ from typing import Any
 from firstflight.base.files import PROJECT
 from firstflight.testbed.guests import DEFAULT_KERNEL, UmlEngine, place_of
 from firstflight.testbed.job import WORKER, JobFolder, WorkerProcess
-from firstflight.testbed.messages import HOST, Job, ObservedTrial
+from firstflight.testbed.messages import HOST, UML, Job, ObservedTrial
 from vtime import memory, system
 from vtime.console import EngineCannot, EngineError
-from vtime.uml import built_kernel, find_kernel
+from vtime.uml import built_kernel, check_machine, find_kernel
 
 START_DEADLINE_S = 60.0
 # In addition to the longest trial's own deadline, so that the worker's deadlines come first: their
@@ -135,7 +135,9 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     jobs: guests side by side, None for as many as this machine has cores and memory for. Raises
     EngineCannot if the engine is not available.
     """
-    kernel = (built_kernel() if name == "uml" else
+    if name == UML:
+        check_machine()  # before a kernel is built that could not run here
+    kernel = (built_kernel() if name == UML else
               find_kernel() if name == "auto" else None)
     if kernel is None:
         return HostEngine()
