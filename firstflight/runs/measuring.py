@@ -206,8 +206,10 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
     try:
         if run.resumed:
             if not requested.quiet:
-                say(f"resuming {run.folder}: {len(run.measured)} of {len(study.trials)} trials"
-                    " are there")
+                # A run that repeats what is one draw has more trials than the study begins with.
+                there, requested_count = len(run.measured), len(study.trials)
+                of_all = f" of {requested_count}" if there <= requested_count else ""
+                say(f"resuming {run.folder}: {there}{of_all} trials are there")
             run.facts.setdefault("resumed", []).append(
                 {"at": runs.now_text(), "project": requested.facts.get("project"),
                  "tools": requested.facts.get("tools")})

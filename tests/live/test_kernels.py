@@ -27,7 +27,8 @@ BETA = f"""\
 -static int beta __read_mostly = 717;	/* = 717/1024 (BICTCP_BETA_SCALE) */
 +static int beta __read_mostly = 512;	/* = 512/1024 (BICTCP_BETA_SCALE) */
 """
-NETWORK = ("--rtt", "40", "--bw", "10000", "--size", "1MB", "--queue", "8", "--iw", "10")
+NETWORK = ("--rtt", "40", "--bw", "10000", "--size", "1MB", "--queue", "8", "--iw", "10",
+           "--repeat", "1")
 
 
 def install(*words: str) -> subprocess.CompletedProcess[str]:
