@@ -154,7 +154,7 @@ kernel = ["default", "{NAME}"]
 def test_a_page_is_loaded_on_both_kernels(built: str, drive: Driver, results: Path) -> None:
     """Losses of a short queue: after them the window is smaller."""
     done = drive("--objects", "4", "--size", "100000", "--kernel", f"default,{NAME}", "--rtt", "40",
-                 "--bw", "10000", "--queue", "8", "--iw", "10", "--no-figures")
+                 "--bw", "10000", "--queue", "8", "--iw", "10", "--repeat", "1", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Kernel default → {NAME} " in done.stdout and "no difference" not in done.stdout
     measured = {row["kernel"]: row for row in rows(results, "own")}

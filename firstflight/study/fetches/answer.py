@@ -21,6 +21,7 @@ from firstflight.study.fetches.figures.queue_hints import queue_hints
 from firstflight.study.fetches.figures.reasons import (WhatIfs, changes_to_explain, explained,
                                                          reasons)
 from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.record import is_one_draw
 from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.tcp import BY_KERNEL
@@ -96,7 +97,9 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
         return Answer("No transfer counts, so there is no answer.")
     records = [record for cell in cells for record in cell.records]
     hints = queue_hints([cell.requested for cell in cells], records) if is_question else []
-    notes = (*hints, *note_on_draws([record.trial for record in records]))
+    is_one = is_question and any(len(cell.records) == 1 and is_one_draw(cell.records[0])
+                                 for cell in cells)
+    notes = (*hints, *note_on_draws([record.trial for record in records], is_one))
     of_kernels = kernel_changes(cells)
     notes += tuple(note_on_windows([cell.requested for cell in cells],
                                    "--iw default leaves it to each"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from firstflight.base.quantity import Quantity
 from firstflight.findings import quantities
+from firstflight.net.link import MANAGED
 from firstflight.runs.results import records
 from firstflight.runs.results.records import metric
 from firstflight.study.fetches.scenario.trial import Trial
@@ -142,6 +143,24 @@ class Record(records.Record):
             raise ValueError("it counts, and has no total_ms")
         if self.trial.weight < 0:
             raise ValueError("its weight is below 0")
+
+
+# In fewer flights BBR has not left STARTUP and DRAIN, before which it draws nothing.
+BBR_FLIGHTS = 5
+
+
+def is_one_draw(record: Record) -> bool:
+    """Whether another RTT in its cell, by microseconds, may give quite another time.
+
+    Cells with random losses or jitter have repeats of their own, and so have populations.
+    """
+    trial = record.trial
+    if trial.is_random or trial.part:
+        return False
+    draws_phase = (trial.congestion_control.startswith("bbr")
+                   and (record.response_round_trips or 0) > BBR_FLIGHTS)
+    return bool(trial.qdisc in MANAGED or record.queue_drops or record.uplink_queue_drops
+                or draws_phase)
 
 
 METRICS = records.metrics(Record)

@@ -8,12 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from firstflight.base.errors import UsageError
-from firstflight.net.link import MANAGED
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.study.fetches import reading
-from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.record import Record, is_one_draw
 from firstflight.study.fetches.scenario import figures
 from firstflight.study.fetches.scenario.population import Populations
 from firstflight.study.fetches.scenario.scenario import Scenario
@@ -120,24 +119,6 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
         raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
                          " --seed, and no list of RTTs, bandwidths, sizes or repeats")
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
-
-
-# In fewer flights BBR has not left STARTUP and DRAIN, before which it draws nothing.
-BBR_FLIGHTS = 5
-
-
-def is_one_draw(record: Record) -> bool:
-    """Whether another RTT in its cell, by microseconds, may give quite another time.
-
-    Cells with random losses or jitter have repeats of their own, and so have populations.
-    """
-    trial = record.trial
-    if trial.is_random or trial.part:
-        return False
-    draws_phase = (trial.congestion_control.startswith("bbr")
-                   and (record.response_round_trips or 0) > BBR_FLIGHTS)
-    return bool(trial.qdisc in MANAGED or record.queue_drops or record.uplink_queue_drops
-                or draws_phase)
 
 
 class FetchKind(Kind):

@@ -14,7 +14,7 @@ from firstflight.runs.results.records import PASS
 from firstflight.study.kernel_changes import kernel_answer, kernels_table, note_on_windows
 from firstflight.study.page import analysis
 from firstflight.study.page.analysis import SAME_MS, Setting, WindowTimes
-from firstflight.study.page.record import ObjectTimes, PageRecord
+from firstflight.study.page.record import ObjectTimes, PageRecord, is_one_draw
 from firstflight.study.page.scenario import PageFigure, PageScenario
 from firstflight.study.page.trial import HTTP_2, PageTrial
 from firstflight.study.scenario.draws import note_on_draws
@@ -153,13 +153,15 @@ def answer(scenario: PageScenario, run: RunData) -> Answer:
     reasons = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
                for note in notes(setting, name)]
     changes = analysis.kernel_changes(settings, titles_of(scenario))
+    draws_wanted = any(sweep.repeat_with_drops for sweep in scenario.sweeps)
     words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""
     _, network = context_of(scenario, [setting.trial for setting in settings])
     return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
                   times_table(settings, names).first(20),
                   tuple(filter(None, (
                       f"Measured with {network}." if network else "", *reasons,
-                      *note_on_draws([record.trial for record in run.records]),
+                      *note_on_draws([record.trial for record in run.records],
+                                     draws_wanted and any(map(_is_one_draw, settings))),
                       *note_on_windows([record.trial for record in run.records],
                                        "--iw default with one response leaves it to each"),
                       scenario.head.note))))
@@ -313,6 +315,12 @@ def notes(setting: Setting, name: str) -> list[str]:
                     f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
                     " its bandwidth is the limit.")
     return [f"{note[0].upper()}{note[1:]}" for note in lines]
+
+
+def _is_one_draw(setting: Setting) -> bool:
+    """Whether its pages met a queue that drops, and were measured once."""
+    return any(len(times.records) == 1 and is_one_draw(times.records[0])
+               for times in setting.counting)
 
 
 # The waterfall --------------------------------------------------------------------------

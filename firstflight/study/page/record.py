@@ -150,6 +150,11 @@ class PageRecord(Record):
     model_deviation_ms: float | None = None
 
 
+def is_one_draw(record: PageRecord) -> bool:
+    """Whether another RTT, by microseconds, may give quite another time; losses have repeats."""
+    return bool(record.queue_drops) and not record.trial.loss_percent
+
+
 def record_of(evidence: PageEvidence) -> PageRecord:
     """The record of a page, before its verdict."""
     trial, objects = evidence.trial, evidence.objects

@@ -13,7 +13,7 @@ from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study.page import verify
 from firstflight.study.page.analysis import setting_of
-from firstflight.study.page.record import PageRecord
+from firstflight.study.page.record import PageRecord, is_one_draw
 from firstflight.study.page.scenario import PageScenario, expand, read_scenario
 from firstflight.study.page.trial import PageTrial
 from firstflight.study.scenario import draws
@@ -48,8 +48,7 @@ class PageKind(Kind):
 
     def with_draws(self, study: Study, measured: Sequence[PageRecord], seed: int
                    ) -> Sequence[PageTrial]:
-        sensitive = {setting_of(record.trial) for record in measured
-                     if record.queue_drops and not record.trial.loss_percent}
+        sensitive = {setting_of(record.trial) for record in measured if is_one_draw(record)}
         return draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
 
     def guest_s(self, trial: PageTrial) -> float:

@@ -58,9 +58,15 @@ def with_draws(trials: Sequence[Any], sensitive: Collection[Hashable],
     return found
 
 
-def note_on_draws(trials: Sequence[Any]) -> list[str]:
-    """A note for an answer on what was repeated so; [] where nothing was."""
+def note_on_draws(trials: Sequence[Any], one_draw: bool) -> list[str]:
+    """A note for an answer on what was repeated so, or was not; [] where there was no reason to.
+
+    one_draw: whether a cell that should be was measured once, as --repeat 1 requests.
+    """
     repeats = [trial.repeat for trial in trials if is_drawn(trial)]
+    if one_draw:
+        return ["Where a queue drops packets, microseconds decide: this is one draw, which another"
+                " may contradict; give --repeat 20, or leave it out."]
     if not repeats:
         return []
     return [f"Where a queue drops packets, microseconds decide: such a setting was measured"

@@ -13,7 +13,7 @@ from firstflight.study.fetches import study as fetches
 from firstflight.study.fetches.answer import answer_of_cells
 from firstflight.study.fetches.figures.cells import changes, settings
 from firstflight.study.fetches.figures.reasons import WhatIfs, reasons, what_if_trials
-from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.record import Record, is_one_draw
 from firstflight.study.page import analysis, question as pages, study as page_study
 from firstflight.study.page.record import PageRecord
 from firstflight.study.questions import question
@@ -53,8 +53,8 @@ def test_what_has_repeats_of_its_own_gets_no_others() -> None:
     study = studied(loss_percent=(1.0,), repeat=3)
     assert list(fetches.KIND.with_draws(
         study, first_records(study, queue_drops=4), seed=1)) == list(study.trials)
-    assert fetches.is_one_draw(first_records(studied(), queue_drops=4)[0])
-    assert not fetches.is_one_draw(replace(first_records(studied(), queue_drops=4)[0], trial=replace(
+    assert is_one_draw(first_records(studied(), queue_drops=4)[0])
+    assert not is_one_draw(replace(first_records(studied(), queue_drops=4)[0], trial=replace(
         studied().trials[0], part="users")))
 
 
@@ -120,8 +120,11 @@ def test_an_effect_that_its_draws_do_not_share_has_no_sign_and_no_reason() -> No
     assert change.effect == 0
     assert reasons(change, WhatIfs()) == [] and what_if_trials([change], WhatIfs()) == []
     assert len(answer_of_cells(cells, [change], is_question=True).notes) == 1
-    assert draws.note_on_draws([record.trial for record in records if record.trial.repeat == 1]
-                               ) == []
+    firsts = [record for record in records if record.trial.repeat == 1]
+    assert draws.note_on_draws([record.trial for record in firsts], False) == []
+    cells = settings(firsts)
+    assert len(answer_of_cells(cells, changes(cells), is_question=True).notes) == 1
+    assert not answer_of_cells(cells, changes(cells), is_question=False).notes
 
 
 def test_an_effect_that_all_draws_share_has_an_interval() -> None:
