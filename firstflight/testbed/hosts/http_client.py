@@ -5,7 +5,7 @@ one JSON answer a line to standard output:
 
     {"program": "curl", "urls": ["http://…"], "deadline_s": 60}
     {"fetches": [{"ok": true, "total_ms": …, "sha256": "…", …}]}
-    {"load": "curl", "fork_server": "…/fork_server.so"}
+    {"load": "curl", "preload": ["…/fork_server.so", "…/kernel_random.so"]}
     {"loaded": "curl"}
 
 The URLs of one request are fetched in order on one connection. Times are curl's: connect_ms to the
@@ -82,11 +82,15 @@ def run_program(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 class ForkServer:
     """curl, linked once, which forks for each command line (fork_server.c)."""
 
-    def __init__(self, library: str, folder: Path) -> None:
-        """folder: for what curl prints. Raises OSError where curl does not start as one."""
+    def __init__(self, preload: Sequence[str], folder: Path) -> None:
+        """preload: libraries, fork_server.c's among them. folder: for what curl prints.
+
+        Raises OSError where curl does not start as one.
+        """
         self.printed, self.errors = folder / "printed", folder / "errors"
         self.process = subprocess.Popen(
-            ["curl"], env={**ENVIRONMENT, "LD_PRELOAD": library, "LD_BIND_NOW": "1"}, bufsize=0,
+            ["curl"],
+            env={**ENVIRONMENT, "LD_PRELOAD": ":".join(preload), "LD_BIND_NOW": "1"}, bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         if self._status() != 0:
             self.process.kill()
@@ -357,12 +361,12 @@ def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_prog
     return {"fetches": fetches}
 
 
-def load(program: str, fork_server: str, folder: Path) -> Run:
+def load(program: str, preload: Sequence[str], folder: Path) -> Run:
     """Load a program before the first fetch that counts, so that no fetch includes it; return how
     curl is started.
 
     A guest's clock counts a microsecond for every failing system call, and loading makes some:
-    the first fetch would begin that much later in a jiffy. fork_server: its library, "" for none.
+    the first fetch would begin that much later in a jiffy. preload: libraries for curl (hosts/*.c).
     """
     if program == "libcurl":
         import site
@@ -371,8 +375,8 @@ def load(program: str, fork_server: str, folder: Path) -> Run:
             importlib.import_module("pycurl")
     elif program == "curl":
         with contextlib.suppress(OSError):
-            if fork_server:
-                return ForkServer(fork_server, folder).run
+            if preload:
+                return ForkServer(preload, folder).run
         # A guest drops a file's content from memory once nobody has it open, and would read some
         # forty libraries again for every process.
         with contextlib.suppress(OSError):
@@ -398,7 +402,7 @@ def answer_requests() -> int:
             has_read = True
             number = {"number": request["number"]} if "number" in request else {}
             if "load" in request:
-                run = load(request["load"], request.get("fork_server", ""), Path(folder))
+                run = load(request["load"], request.get("preload", []), Path(folder))
                 report({"loaded": request["load"], **number})
             else:
                 report({**answer_request(request, Path(folder), run), **number})

@@ -1,13 +1,14 @@
 /*
- * Lets a server's OpenSSL take its random numbers from the kernel, one by one.
+ * Lets a program's OpenSSL take its random numbers from the kernel, one by one.
  *
  *     LD_PRELOAD=kernel_random.so nginx …
  *
  * or loaded by a program that uses OpenSSL already. OpenSSL's own generator is a process's: what it
  * draws next depends on all that it has drawn, on the time and on the process's number. The length
- * of an ECDSA signature is drawn, and so the size of a handshake. A guest's kernel restarts its
- * numbers with each trial (vtime/kernel/trial_random.c). A program without OpenSSL runs as if
- * nothing were loaded.
+ * of an ECDSA signature, and so the size of a handshake, follows from what the server draws and
+ * from what it signs, which the client's numbers are a part of: both take them from here. A guest's
+ * kernel restarts its numbers with each trial (vtime/kernel/trial_random.c). A program without
+ * OpenSSL runs as if nothing were loaded.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -10,7 +10,7 @@ from typing import cast
 
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
-from firstflight.testbed.messages import FORK_SERVER, Fetch, Job, Observation, Response
+from firstflight.testbed.messages import FORK_SERVER, KERNEL_RANDOM, Fetch, Job, Observation, Response
 from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
@@ -90,9 +90,9 @@ class FetchBench:
     def _load(self, program: str) -> None:
         """Let the client load a program, once."""
         if program not in self.loaded:
-            library = self.folder / FORK_SERVER
-            self.client.order({"load": program,
-                               "fork_server": str(library) if library.exists() else ""})
+            libraries = [self.folder / name for name in (FORK_SERVER, KERNEL_RANDOM)]
+            preload = [str(library) for library in libraries if library.exists()]
+            self.client.order({"load": program, "preload": preload})
             self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
             self.loaded.add(program)
 

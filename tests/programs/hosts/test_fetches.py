@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,24 @@ from firstflight.testbed import fork_server
 from firstflight.testbed.hosts import http_client
 from firstflight.testbed.hosts.kernel import TcpInfo
 from firstflight.testbed.hosts.serving import body_of
+from firstflight.testbed.messages import FORK_SERVER, KERNEL_RANDOM
 from tests.programs.hosts.running import Program, running
 from tests.running import HANGS_S
 
 SIZE = 70_000
 DIGEST = hashlib.sha256(body_of(SIZE)).hexdigest()
 FORKED = "curl, linked once"
+# A kernel whose random numbers are all the same.
+CONSTANT = """
+#include <string.h>
+#include <sys/random.h>
+
+ssize_t getrandom(void *place, size_t bytes, unsigned int flags)
+{
+	memset(place, 7, bytes);
+	return bytes;
+}
+"""
 PROGRAMS = ("curl", FORKED, "libcurl", "wget")
 
 
@@ -53,7 +66,7 @@ def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[st
 def linked_once(folder: Path) -> Iterator[http_client.ForkServer]:
     library = fork_server.library()
     assert library is not None
-    server = http_client.ForkServer(str(library), folder)
+    server = http_client.ForkServer([str(library)], folder)
     try:
         yield server
         assert server.process.poll() is None
@@ -217,13 +230,38 @@ def test_curl_linked_once_answers_as_curl(tmp_path: Path) -> None:
 def test_curl_linked_once_may_be_killed_itself(tmp_path: Path) -> None:
     library = fork_server.library()
     assert library is not None
-    server = http_client.ForkServer(str(library), tmp_path)
+    server = http_client.ForkServer([str(library)], tmp_path)
     server.process.kill()
     server.process.wait(HANGS_S)
     answer = http_client.answer_request({"program": "curl", "urls": ["http://127.0.0.1/1"],
                                          "deadline_s": 1.0}, tmp_path, server.run)
     assert [fetch["error"] for fetch in answer["fetches"]] == [
         "curl ended with status 127 before this fetch: its server has ended"]
+
+
+def test_curl_linked_once_takes_its_random_numbers_from_the_kernel(tmp_path: Path) -> None:
+    """So a trial's seed decides what the server signs, and with it the signature's length."""
+    source, constant = tmp_path / "constant.c", tmp_path / "constant.so"
+    source.write_text(CONSTANT)
+    subprocess.run([*fork_server.COMPILE, "-o", constant, source], check=True)
+    libraries = fork_server.libraries()
+    own = [str(constant), str(libraries[FORK_SERVER])]
+    kernels = [*own, str(libraries[KERNEL_RANDOM])]
+    assert len({hello_of_curl(kernels, tmp_path) for _ in range(3)}) == 1
+    assert len({hello_of_curl(own, tmp_path) for _ in range(3)}) == 3
+
+
+def hello_of_curl(preload: list[str], folder: Path) -> bytes:
+    """The first message of TLS, which has random numbers."""
+    server = http_client.ForkServer(preload, folder)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
+        port = listener.getsockname()[1]
+        fetching = pool.submit(server.run, ["curl", "--silent", f"https://127.0.0.1:{port}/"])
+        with listener.accept()[0] as connection:
+            hello = connection.recv(4096)
+        fetching.result()
+    server.process.communicate()
+    return hello
 
 
 @pytest.mark.parametrize("curl", ["#!/bin/sh\nexec /usr/bin/curl \"$@\"\n", "#!/bin/sh\nexit 0\n"])
@@ -235,8 +273,8 @@ def test_what_is_no_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
     library = fork_server.library()
     assert library is not None
-    for named in (str(library), "/none.so", ""):
-        assert http_client.load("curl", named, tmp_path) is http_client.run_program
+    for preload in ([str(library)], ["/none.so"], []):
+        assert http_client.load("curl", preload, tmp_path) is http_client.run_program
 
 
 def test_the_library_is_compiled_once_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
