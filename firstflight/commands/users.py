@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.study import registry
-from firstflight.study.users.requested import (LARGEST_WINDOW, QUANTITY_NAMES, TRIALS, WINDOWS,
-                                               Requested, RttField)
+from firstflight.study.users.requested import (CHOSEN, LARGEST_WINDOW, QUANTITY_NAMES, TRIALS,
+                                               WINDOWS, Requested, RttField)
 
 if TYPE_CHECKING:
     from firstflight.runs.measuring import Refining
@@ -84,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     from firstflight.commands import measure, runners
     from firstflight.study.users import logs
     runners.check_rights(arguments)
+    runners.check_kernels(arguments)
     requested = requested_of(arguments)
     # Read once: users would change with a log that grows meanwhile.
     users = logs.read_file(arguments.users, arguments.rtt_field)
@@ -92,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         measured = measure.measured(study, arguments, _refining(study))
         largest = max(requested.windows)
         if (arguments.initcwnd is not None or largest >= LARGEST_WINDOW
-                or _chosen(study, measured) != largest):
+                or largest not in _chosen(study, measured)):
             break
         say(f"run.sh: {largest} segments, the largest window so far, is the best:"
             f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
@@ -104,15 +106,17 @@ def _refining(study: Study) -> Refining:
     """How to measure users: equal trials once, in an order that gives a fair first answer."""
     from firstflight.runs.measuring import Refining
     from firstflight.study.fetches.scenario.users import content, order
-    from firstflight.study.users.findings import first_answer
+    from firstflight.study.users.recommendation import first_answer
     return Refining(content, order, lambda records: first_answer(study.scenario.users, records))
 
 
-def _chosen(study: Study, measured: RunData) -> int:
-    """The window that is recommended for all users; 0 where none is, or no user counts."""
+def _chosen(study: Study, measured: RunData) -> set[int | None]:
+    """The windows that are recommended for all users, one for each option."""
     from firstflight.study.users import varied
-    choices = varied.choices(study.scenario.users, measured.records)
-    return choices[varied.ALL].initcwnd or 0 if choices else 0
+    users = study.scenario.users
+    of_options = [varied.choices(users, varied.with_option(measured.records, option))
+                  for option in users.options]
+    return {choices[varied.ALL].initcwnd for choices in of_options if choices}
 
 
 def requested_of(arguments: argparse.Namespace) -> Requested:
@@ -125,14 +129,18 @@ def requested_of(arguments: argparse.Namespace) -> Requested:
     windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")
+    options = {name: given.pop(name) for name in CHOSEN if name in given}
     for name, values in given.items():
         if len(values) != 1:
+            lists = ", ".join(FLAGS[other].flag for other in CHOSEN)
             raise UsageError(f"{FLAGS[name].flag}: --users takes one value of this flag, the same"
-                             " for everybody; only --iw takes a list")
-    scenario_file.check_count(len(windows) * (arguments.trials or TRIALS),
-                              many=arguments.yes or arguments.dry_run)
+                             f" for everybody; --iw, {lists} take lists")
+    scenario_file.check_count(
+        math.prod(map(len, options.values()), start=len(windows) * (arguments.trials or TRIALS)),
+        many=arguments.yes or arguments.dry_run)
     single = {name: values[0] for name, values in given.items()}
     return Requested(
         windows, arguments.trials or TRIALS,
         {name: value for name, value in single.items() if name in QUANTITY_NAMES},
-        {name: value for name, value in single.items() if name not in QUANTITY_NAMES})
+        {**{name: value for name, value in single.items() if name not in QUANTITY_NAMES},
+         **options})

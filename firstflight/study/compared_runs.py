@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from firstflight.base import words
 from firstflight.base.errors import UsageError
@@ -20,7 +21,8 @@ from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
-from firstflight.findings.quantities import of_column
+from firstflight.findings.quantities import FLAGS, of_column
+from firstflight.parameters import SERVER, TCP, TLS, of_subject
 from firstflight.runs.kinds import RunData
 from firstflight.runs.reporting import MOST_ROWS, mapping
 from firstflight.runs.results.cells import Cells, grouped
@@ -28,8 +30,8 @@ from firstflight.runs.results.records import Record, quantity_of, requested_fiel
 from firstflight.study.compare import Row, by_cell, difference, student_over_draws
 
 DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its cell does not have
-# The guest's own parameters: runs that have one value each are compared although it differs.
-OF_GUEST = ("kernel", "module_parameter")
+# The hosts' own parameters: runs that have one value each are compared although it differs.
+OF_HOSTS = tuple(row.name for subject in (TCP, TLS, SERVER) for row in of_subject(subject))
 MOST_NAMED = 6  # differences in a sentence
 # Keys of run.json that differ between any two runs.
 OF_ONE_RUN = {"arguments", "asked", "earlier_runs", "emulated_s", "finished_at",
@@ -83,7 +85,7 @@ def _compared(run: RunData) -> Quantity | None:
 
 def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
     """The values of the cells that both runs have, in the order of the first run."""
-    without = [name for name in OF_GUEST if all(len(_ones(run, name)) == 1
+    without = [name for name in OF_HOSTS if all(len(_ones(run, name)) == 1
                                                 for run in (first, second))]
     base, other = _values(first, metric, without), _values(second, metric, without)
     return [Row(cell, run, draw, 1.0, value) for cell in base if cell in other
@@ -91,7 +93,7 @@ def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
             for draw, value in values.items()]
 
 
-def _ones(run: RunData, name: str) -> set[str]:
+def _ones(run: RunData, name: str) -> set[Any]:
     """The values of a parameter that a run's trials have; none of a kind without it."""
     return {getattr(record.trial, name) for record in run.records if hasattr(record.trial, name)}
 
@@ -183,10 +185,10 @@ def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
         counts = sorted(map(len, _values(run, metric).values()))
         repeats = "–".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else "0"
         descriptions.append({"cells": str(len(counts)), "repeats of a cell": repeats}
-                            | {_flag(name): ", ".join(sorted(_ones(run, name)))
-                               for name in OF_GUEST}
+                            | {_flag(name): ", ".join(sorted(map(_plain, _ones(run, name))))
+                               for name in OF_HOSTS}
                             | dict(_flat(run.facts)))
-    names = list(dict.fromkeys(("cells", "repeats of a cell", *map(_flag, OF_GUEST), *sorted(
+    names = list(dict.fromkeys(("cells", "repeats of a cell", *map(_flag, OF_HOSTS), *sorted(
         name for facts in descriptions for name in facts))))
     rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
             if len({facts.get(name, "") for facts in descriptions}) > 1]
@@ -196,7 +198,7 @@ def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
 
 
 def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return FLAGS[name].flag if name in FLAGS else name
 
 
 def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:

@@ -293,7 +293,7 @@ def found_users(saved_ms: Any, again: float = 0.0, segments: float = 40.0) -> Me
     zero = numpy.zeros(COUNT)
     return Measured({10: base, 32: base - saved_ms}, {10: zero, 32: zero + again},
                     {10: zero, 32: zero}, numpy.ones(COUNT), numpy.zeros(COUNT, dtype=int),
-                    numpy.full(COUNT, segments), 0)
+                    numpy.full(COUNT, segments), 0, numpy.arange(COUNT))
 
 
 def spread(low: float, high: float) -> Any:
@@ -324,6 +324,22 @@ def recommended(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
     (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
     assert finding.answer is not None
     return finding.answer
+
+
+def of_options(saves: Mapping[tuple[str, str], int], unknown: str = "") -> Answer:
+    """Of three users with CUBIC and BBR.
+
+    saves: the least window with two round trips instead of three, by part and congestion control.
+    """
+    text = FEW_USERS.replace('"cubic"', '["cubic", "bbr"]').replace(
+        "[10, 32]", "[10, 20, 32]").replace("groups", f"{unknown}\ngroups")
+    made = KIND.study(parsed("users_of_x", text))
+    records = [Record(trial, True, total_ms=trial.rtt_ms * (
+        2 if trial.initcwnd >= saves.get((trial.part, trial.congestion_control), 99) else 3),
+        retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
+    findings, _ = users_findings(made.scenario, made.scenario.users, records)
+    assert findings[0].answer is not None
+    return findings[0].answer
 
 
 def _of_users() -> Iterator[tuple[str, list[str]]]:
@@ -359,6 +375,15 @@ def _of_users() -> Iterator[tuple[str, list[str]]]:
             "a known bandwidth": recommended(more, assumed="", saves={9000: 20}),
             "the largest is chosen": recommended(saves={9000: 32}),
             "the baseline stays": recommended(), "one window": recommended("10")}.items():
+            yield f"users: {name}", _sentences(said)
+
+    with_queue = 'unknown = ["queue"]'
+    for name, said in {
+            "options with one window": of_options({("users", "cubic"): 20, ("users", "bbr"): 20}),
+            "options with two windows": of_options({("users", "cubic"): 32, ("users", "bbr"): 20}),
+            "an unsaid queue decides between options": of_options(
+                {("users", "bbr"): 20, ("users_queue", "cubic"): 20}, with_queue),
+            "an option without gain": of_options({("users", "bbr"): 10})}.items():
         yield f"users: {name}", _sentences(said)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firstflight.base.errors import FAILED
+from firstflight.base.errors import CANNOT, FAILED
 from tests.refusals import Refusal, typed
 
 LONG = "x" * 5000  # longer than any path may be
@@ -128,7 +128,10 @@ REFUSALS = [
       for host in ("127.0.0.1", "localhost", "[::1]")),
     *(Refusal(f"--users x.csv {flags}", words, files={"x.csv": "rtt_ms,response_bytes\n20,9000\n"})
       for flags, words in (
-          ("--bw 1,2", "--bw: --users takes one value"),
+          ("--bw 1,2", "--bw: --users takes one value of this flag, the same for everybody; --iw,"
+           " --kernel, --module-parameter, --cc take lists"),
           ("--load 0.5", "--load: --users measures no"),
           ("--iw 0", "--iw: an initial window of 0"), ("--loss 101", "--loss: a loss rate"),
-          ("", "1 of 1 rows have no bandwidth_kbps; give it with --bw")))]
+          ("", "1 of 1 rows have no bandwidth_kbps; give it with --bw"))),
+    Refusal("--users x.csv --bw 1M --kernel default,nosuch", "there is no kernel nosuch", CANNOT,
+            files={"x.csv": "rtt_ms,response_bytes\n20,9000\n"})]

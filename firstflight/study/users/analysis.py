@@ -41,7 +41,7 @@ class Measured:
 
     total_ms, retransmitted, queue_drops: for each window of shape (n,). weight, group: of shape
     (n,). segments: of the response, shape (n,). excluded: how many users lack a record that counts
-    under some window.
+    under some window. user: the number of each in the sample, shape (n,).
     """
 
     total_ms: Mapping[int, Numbers]
@@ -51,6 +51,7 @@ class Measured:
     group: NDArray[numpy.intp]
     segments: Numbers
     excluded: int
+    user: NDArray[numpy.intp]
 
     def only(self, group: int) -> Measured:
         """The users of one group."""
@@ -60,7 +61,8 @@ class Measured:
             return {window: column[inside] for window, column in columns.items()}
 
         return Measured(cut(self.total_ms), cut(self.retransmitted), cut(self.queue_drops),
-                        self.weight[inside], self.group[inside], self.segments[inside], 0)
+                        self.weight[inside], self.group[inside], self.segments[inside], 0,
+                        self.user[inside])
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> 
         group=numpy.array([users.group[sample] for sample in whole], dtype=numpy.intp),
         segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
                               for rows in whole.values()], dtype=float),
-        excluded=len(users.rtt_ms) - len(whole))
+        excluded=len(users.rtt_ms) - len(whole), user=numpy.array([*whole], dtype=numpy.intp))
 
 
 def recommend(users: Measured, baseline: int) -> Recommendation:

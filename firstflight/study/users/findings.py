@@ -1,270 +1,213 @@
-"""The findings on a sample of users: the window for all and for each group, and how to set it."""
+"""Findings on a sample of users: the windows, and which of the operator's options is faster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy
 
-from firstflight.base.words import format_interval, format_number, plain
-from firstflight.findings.charts import Line, LineChart, Plot
+from firstflight.base.words import format_interval, format_number, join_words
+from firstflight.findings.difference import Difference
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table, Tile)
-from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS
+from firstflight.study.compare import Row, difference, resampled_users
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.users import PART, UserSample
-from firstflight.study.users import analysis, varied, window_commands
-from firstflight.study.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
-from firstflight.study.users.varied import ALL, FEW_USERS, OTHERS, Choice
+from firstflight.study.fetches.scenario.users import PART, Option, UserSample
+from firstflight.study.users import analysis, recommendation, varied, window_commands
+from firstflight.study.users.analysis import Measured
+from firstflight.study.users.recommendation import in_words
+from firstflight.study.users.varied import ALL, Choice
 
-ASIDE = 0.06  # of the distance between windows: groups stand next to each other
-FEWEST_USERS = 20  # for a first answer
-LEAST_MEDIAN_MS, MOST_MEDIAN_MS = 0.5, 3000.0  # plausible median RTTs of users on the Internet
-MOST_GROUPS = 6  # in the figure; the table has all groups
-MOST_NAMED = 6  # groups in a sentence
-RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
-        " best, or differs from it by less than the interval; and whose p99 is at most"
-        f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
-        f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments retransmitted. Where"
-        " no window saves more than its interval, the baseline stays. It has to hold with each"
-        " other value of what the file does not say; where none does, none is recommended.")
+FIRST, OTHER = "first", "other"  # the option of a row in a comparison
 
 
 def users_findings(scenario: Scenario, users: UserSample,
                    records: Sequence[Record]) -> tuple[list[Finding], tuple[Tile, ...]]:
-    """The finding on the users, and the tile with the recommended window."""
-    title = "Which window for these users"
-    choices = varied.choices(users, records)
-    if not choices:
-        return [Finding("windows", title, missing="no user counts under every window")], ()
-    measured = analysis.measured(users, records)
-    advised = {name: choice.whole for name, choice in choices.items()}
-    whole = choices[ALL]
+    """The finding for each option, that on all options first; and tiles with the windows."""
+    made, choices = [], {}
+    for place, option in enumerate(users.options):
+        finding, chosen = recommendation.recommended(scenario, users, records, option)
+        made.append(finding)
+        if chosen:
+            choices[place] = chosen
 
-    sentence = f"{scenario.head.source}. {_choice(users, whole)}"
-    unsaid, edge = varied.remarks(users, whole), _edge(users, whole)
-    windows = {name: choice.initcwnd for name, choice in choices.items()}
-    commands = window_commands.commands(windows, users.baseline_initcwnd)
-    outcomes = _outcomes_table(advised)
-    tables = [outcomes, _choice_table(users, choices),
-              *([_conditions_table(users, whole)] if len(whole.advice) > 1 else []),
-              *([window_commands.table(windows, users.baseline_initcwnd)] if commands else [])]
-
-    notes = (*_doubts(users), *unsaid, *_groups_apart(choices), edge, _exclusion(measured),
-             "To set it now; IPv6, how to keep it, what to watch and how to undo it: see"
-             " docs/QUESTIONS.md or the page:" if commands else "")
-    finding = Finding(
-        "windows", title, tuple(tables),
-        (Statement("Which window?", sentence),
-         *([Statement("What does the file not say?", " ".join(unsaid))] if unsaid else []),
-         *([Statement("Is the list of windows long enough?", edge)] if edge else []),
-         Statement("By which rule?", RULE),
-         Statement("What cannot change?",
-                   f"{format_number(whole.whole.fits_percent)} % of the responses fit in"
-                   f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
-         Statement("What was assumed?", _assumed(scenario, users))),
-        chart=_chart(scenario, users, advised, measured) if len(users.initcwnd) > 1 else None,
-        answer=Answer(sentence, outcomes if len(advised) == 1 else _by_users(choices),
-                      tuple(filter(None, notes)), "\n".join(commands)))
-    tile = (Tile("no window", "holds with all that the file does not say")
-            if whole.initcwnd is None else
-            Tile(f"{whole.initcwnd} segments", "the window that the rule chooses"))
-    return [finding], (tile,)
+    tiles = tuple(_tile(users.options[place], chosen[ALL]) for place, chosen in choices.items())
+    if len(made) == 1:
+        return made, tiles
+    chosen_options = [_ChosenOption(users.options[place], chosen, {
+        part: analysis.measured(users, varied.with_option(records, users.options[place]), part)
+        for part in users.parts}) for place, chosen in choices.items()]
+    if not chosen_options:
+        return made, tiles
+    without_answer = [replace(finding, answer=None) for finding in made]
+    return [_comparison(scenario, users, chosen_options), *without_answer], tiles
 
 
-def first_answer(users: UserSample, records: Sequence[Record]) -> str:
-    """The recommendation from the users measured so far; "" while they are too few."""
-    measured = analysis.measured(users, records)
-    if len(measured.weight) < FEWEST_USERS or len(users.initcwnd) == 1:
-        return ""
-    chosen = analysis.recommend(measured, users.baseline_initcwnd)
-    absolute = chosen.outcome(chosen.initcwnd).saved.absolute
-    saved = (f", which saves {absolute.value:.1f} ms (95 % interval"
-             f" {format_interval(absolute.interval)} ms)"
-             if absolute.sign else f": {chosen.why}")
-    unsaid = ", and then what the file does not say is varied" if len(users.parts) > 1 else ""
-    return (f"so far, by {chosen.users} of {len(users.rtt_ms)} rows: {chosen.initcwnd}"
-            f" segments{saved}; more are measured{unsaid}")
+def _tile(option: Option, choice: Choice) -> Tile:
+    words = f", with {in_words(option)}" if option else ""
+    if choice.initcwnd is None:
+        return Tile("no window", f"holds with all that the file does not say{words}")
+    return Tile(f"{choice.initcwnd} segments", f"the window that the rule chooses{words}")
 
 
-def _choice(users: UserSample, whole: Choice) -> str:
-    """The recommendation in a sentence; with a single window there is nothing to recommend."""
-    if len(users.initcwnd) == 1:
-        only = users.initcwnd[0]
-        return (f"Nothing can be recommended: {only} is the only window that was measured."
-                f" Compare several: --iw {only},{2 * only},{4 * only}.")
-    if whole.initcwnd is None:
-        first = whole.whole.initcwnd
-        does = "keep" if first == users.baseline_initcwnd else "set"
-        reason = ("what the file does not say decides" if whole.deciding else
-                  "each one harms a group")
-        return (f"No window holds for all of them, as {reason}. As measured, the rule would"
-                f" {does} {first} segments: {whole.whole.why}.")
-    does = "keep" if whole.initcwnd == users.baseline_initcwnd else "set"
-    return f"For all of them {does} {whole.initcwnd} segments: {whole.why}."
+# Options of the operator -----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class _ChosenOption:
+    """An option, its windows by group, and what was measured with it by part."""
+
+    option: Option
+    choices: Mapping[str, Choice]
+    measured: Mapping[str, Measured]
+
+    @property
+    def words(self) -> str:
+        return in_words(self.option)
+
+    @property
+    def whole(self) -> Choice:
+        return self.choices[ALL]
+
+    @property
+    def initcwnd(self) -> int:
+        """Its own window; the baseline where none holds."""
+        return self.whole.initcwnd or self.whole.baseline
+
+    def saved(self, base: _ChosenOption, window: int, base_window: int,
+              part: str = PART) -> Difference:
+        """What it saves of the time with another option, by the users that count with both."""
+        mine, others = self.measured[part], base.measured[part]
+        users, first, other = numpy.intersect1d(others.user, mine.user, return_indices=True)
+        rows = [*(Row(None, FIRST, int(user), float(weight), float(value)) for user, weight, value
+                  in zip(users, others.weight[first], others.total_ms[base_window][first])),
+                *(Row(None, OTHER, int(user), float(weight), float(value)) for user, weight, value
+                  in zip(users, mine.weight[other], mine.total_ms[window][other]))]
+        return difference(rows, FIRST, OTHER, resampled_users)
 
 
-def _groups_apart(choices: Mapping[str, Choice]) -> list[str]:
-    """A sentence on groups for which the window for all does not hold, and that have no route."""
-    everybody = choices[ALL].initcwnd
-    apart = [f"{name} ({choice.initcwnd or 'no window holds'})" for name, choice in choices.items()
-             if choice.initcwnd != everybody and everybody not in choice.holding
-             and not window_commands.is_prefix(name)]
-    if not apart:
+def _comparison(scenario: Scenario, users: UserSample,
+                options: Sequence[_ChosenOption]) -> Finding:
+    """Which option is faster, each with its own window."""
+    base, *others = options
+    changes = [other.saved(base, other.initcwnd, base.initcwnd) for other in others]
+    windows = [_window_in_words(users, option) for option in options]
+    compared = [_change_in_words(base, other, change) for other, change in zip(others, changes)]
+    commands, why_none = _commands(users, options)
+
+    own = _own_windows_table(options, changes)
+    notes = (*recommendation.doubts(users),
+             *(note for other, change in zip(others, changes)
+               for note in _other_conditions(users, base, other, change)),
+             *_unsaid(users, options), why_none, recommendation.HOW_TO_SET if commands else "")
+    sentence = " ".join((f"{scenario.head.source}.", *windows, *compared))
+    names = join_words([option.words for option in options])
+    return Finding(
+        "options", f"Which is faster for these users: {names}",
+        (own, _same_windows_table(users, options)),
+        (*(Statement(f"Which window with {option.words}?",
+                     recommendation.choice_in_words(users, option.whole)) for option in options),
+         *(Statement(f"Is {other.words} faster than {base.words}?", words)
+           for other, words in zip(others, compared))),
+        answer=Answer(sentence, own, tuple(filter(None, notes)), "\n".join(commands)))
+
+
+def _window_in_words(users: UserSample, option: _ChosenOption) -> str:
+    sentence = recommendation.choice_in_words(users, option.whole)
+    return f"With {option.words}, {sentence[0].lower()}{sentence[1:]}"
+
+
+def _unsaid(users: UserSample, options: Sequence[_ChosenOption]) -> list[str]:
+    """The remarks on what the file does not say; those that all options have stand once."""
+    remarks = {option.words: varied.remarks(users, option.whole) for option in options}
+    shared = [remark for remark in remarks[options[0].words]
+              if all(remark in others for others in remarks.values())]
+    own = [f"With {words}: {remark}" for words, those in remarks.items() for remark in those
+           if remark not in shared]
+    return [*own, *shared]
+
+
+def _change_in_words(base: _ChosenOption, other: _ChosenOption, change: Difference) -> str:
+    """Whether an option is faster than the first one, each with its window."""
+    saved, interval = change.absolute, format_interval(change.absolute.interval)
+    if not saved.value and saved.interval == (0, 0):
+        return (f"{other.words} with {other.initcwnd} segments takes as long as {base.words} with"
+                f" {base.initcwnd}, {format_number(change.base.value)} ms.")
+    if saved.sign == 0:
+        return (f"{other.words} with {other.initcwnd} segments is not significantly faster or"
+                f" slower than {base.words} with {base.initcwnd}: it saves"
+                f" {format_number(saved.value)} ms of {format_number(change.base.value)} (95 %"
+                f" interval {interval} ms).")
+    compared = "less" if saved.sign > 0 else "longer"
+    return (f"{other.words} with {other.initcwnd} segments takes"
+            f" {format_number(abs(saved.value))} ms {compared} than {base.words} with"
+            f" {base.initcwnd}, of {format_number(change.base.value)} ms (95 % interval of what"
+            f" it saves: {interval} ms).")
+
+
+def _other_conditions(users: UserSample, base: _ChosenOption, other: _ChosenOption,
+                      change: Difference) -> list[str]:
+    """A note where the sign is another one with what the file does not say."""
+    differing = []
+    for part in other.measured:
+        if part == PART or part not in base.measured:
+            continue
+        saved = other.saved(base, other.initcwnd, base.initcwnd, part).absolute
+        if saved.sign != change.absolute.sign:
+            differing.append(f"{varied.in_words(part, users)} it saves"
+                             f" {format_number(saved.value, signed=True)} ms"
+                             f" ({format_interval(saved.interval)})")
+    if not differing:
         return []
-    more = f" and {len(apart) - MOST_NAMED} more" if len(apart) > MOST_NAMED else ""
-    named = ", ".join(apart[:MOST_NAMED])
-    return [f"Groups that need another window: {named}{more}. A route is for addresses: name"
-            " the groups by their prefixes, such as 192.0.2.0/24."]
+    return [f"Whether {other.words} is faster than {base.words} depends on what the file does not"
+            f" say: {'; '.join(differing)}."]
 
 
-def _edge(users: UserSample, whole: Choice) -> str:
-    """A hint that a still larger window may be better; "" unless the largest one is the best."""
-    largest = max(users.initcwnd)
-    if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
-        return ""
-    windows = ",".join(map(str, (users.baseline_initcwnd, largest, 2 * largest, 4 * largest)))
-    return (f"{largest} is the largest window measured, so a still larger one may be better: try"
-            f" --iw {windows}.")
+def _commands(users: UserSample, options: Sequence[_ChosenOption]) -> tuple[list[str], str]:
+    """The commands where all options have the same windows; else why there are none."""
+    first, *others = (recommendation.windows_of(option.choices) for option in options)
+    if all(windows == first for windows in others):
+        return window_commands.commands(first, users.baseline_initcwnd), ""
+    return [], ("The windows differ: for its command repeat this with one of them alone; what was"
+                " measured is used again.")
 
 
-def _doubts(users: UserSample) -> list[str]:
-    """Why the answer is doubtful: too few users, or RTTs of no Internet path."""
-    doubts = []
-    if len(users.rtt_ms) < FEW_USERS:
-        doubts.append(f"Only {len(users.rtt_ms)} different users were measured: that is too few for"
-                      f" a recommendation ({FEW_USERS} or more).")
-    median_ms = float(numpy.median(numpy.repeat(users.rtt_ms, users.times)))
-    if not LEAST_MEDIAN_MS <= median_ms <= MOST_MEDIAN_MS:
-        doubts.append("No Internet path has a median round trip of"
-                      f" {format_number(median_ms, 2)} ms: is this field the RTT,"
-                      " and in this unit?")
-    return doubts
-
-
-def _exclusion(measured: Measured) -> str:
-    """A sentence on how many users of the sample do not count; "" where all do."""
-    return (f"{measured.excluded} of the sample excluded: a trial of theirs does not count."
-            if measured.excluded else "")
-
-
-def _assumed(scenario: Scenario, users: UserSample) -> str:
-    """The assumptions on the users that are not from the file, in a sentence."""
-    fields = users.template.fields
-    length = users.template.lists["queue"][0]
-    (uplink_kbps, *_) = users.template.lists["uplink_kbps"]
-    holds = (f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
-             if length == AUTO else f"{length} packets" if length.isdigit() else length)
-    network = [f"the bottleneck's queue holds {holds} ({fields['qdisc']})",
-               "the uplink is as fast as the downlink" if uplink_kbps is None else
-               f"the uplink has {plain(uplink_kbps)} kbit/s",
-               f"{plain(fields['loss_percent'])} % of packets are lost at random"]
-    if fields['jitter_ms']:
-        network.append(f"the delay varies by {plain(fields['jitter_ms'])} ms")
-    connection = (f"after {fields['kept']} earlier responses on it" if fields['kept'] else
-                  "on a new connection")
-    return (f"{scenario.head.note}{'. ' if scenario.head.note else ''}Each user fetches once,"
-            f" {connection}, alone on the link, by {fields['congestion_control']}, and offers a"
-            f" receive window of {fields['initrwnd']} segments; {', '.join(network)}.")
-
-
-# Tables ------------------------------------------------------------------------------
-
-def _outcomes_table(advised: Mapping[str, Recommendation]) -> Table:
-    columns = (
-        Column("users", is_text=True, is_filter=True), Column("IW"),
-        Column("mean", "ms", "time to the last byte"),
-        *(Column(f"p{percent}", "ms", "time to the last byte") for percent in PERCENTILES),
-        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved"),
-        Column("mean", "%", "saved", signed=True),
-        Column("faster", "% of users", rank=3),
-        Column("slower", "% of users", rank=3),
-        Column("retransmitted", "% of segments", digits=2, rank=2),
-        Column("queue drops", "a user", digits=2, rank=1))
-    return Table("", columns, tuple(
-        (name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
-         *_saved(outcome), outcome.gain_percent, outcome.lose_percent,
-         outcome.retransmitted_percent, outcome.queue_drops)
-        for name, advice in advised.items() for outcome in advice.outcomes))
-
-
-def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
-    """What a window saves; "" for the baseline, which would be compared with itself."""
-    absolute = outcome.saved.absolute
-    if absolute.interval is None or absolute.interval == (0.0, 0.0):
-        return "", "", ""
-    return absolute.value, Interval(*absolute.interval), outcome.saved.percent.value
-
-
-def _choice_table(users: UserSample, choices: Mapping[str, Choice]) -> Table:
-    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in choices]
-    notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
-    return Table(
-        "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
-                       Column("why", is_text=True)),
-        tuple((name, choice.whole.users, _window(choice),
-               choice.why if choice.initcwnd is not None else "no window holds")
-              for name, choice in choices.items()),
-        notes if lost and len(users.groups) > 1 else ())
-
-
-def _window(choice: Choice) -> Cell:
-    return "" if choice.initcwnd is None else choice.initcwnd
-
-
-def _conditions_table(users: UserSample, whole: Choice) -> Table:
-    """What the rule chooses for all users, and which windows hold, under each condition."""
-    return Table(
-        "With what the file does not say",
-        (Column("condition", is_text=True), Column("IW"), Column("holding", is_text=True),
-         Column("why", is_text=True)),
-        tuple(("as measured" if part == PART else varied.in_words(part, users), advice.initcwnd,
-               ", ".join(map(str, sorted(advice.holding))), advice.why)
-              for part, advice in whole.advice.items()))
-
-
-def _by_users(choices: Mapping[str, Choice]) -> Table:
-    """The window for each group, and what it saves."""
+def _own_windows_table(options: Sequence[_ChosenOption],
+                       changes: Sequence[Difference]) -> Table:
+    """Each option with its own window."""
     rows: list[tuple[Cell, ...]] = []
-    for name, choice in choices.items():
-        saved = (("", "", "") if choice.initcwnd is None else
-                 _saved(choice.whole.outcome(choice.initcwnd)))
-        rows.append((name, choice.whole.users, _window(choice), *saved))
+    for option, change in zip(options, (None, *changes)):
+        outcome = option.whole.whole.outcome(option.initcwnd)
+        saved: tuple[Cell, ...] = ("", "", "") if change is None else _saved(change)
+        rows.append((option.words, option.whole.whole.users, option.initcwnd, outcome.mean_ms,
+                     outcome.p99_ms, *saved, outcome.retransmitted_percent))
     return Table("", (
-        Column("users", is_text=True), Column("measured"), Column("IW"),
-        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=2),
+        Column("with", is_text=True), Column("measured"), Column("IW"),
+        Column("mean", "ms", "time to the last byte"), Column("p99", "ms", "time to the last byte"),
+        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved", rank=1),
+        Column("mean", "%", "saved", signed=True),
+        Column("retransmitted", "% of segments", digits=2, rank=2)), tuple(rows))
+
+
+def _same_windows_table(users: UserSample, options: Sequence[_ChosenOption]) -> Table:
+    """Each option under each window, compared with the first option under the same one."""
+    base = options[0]
+    rows: list[tuple[Cell, ...]] = []
+    for window in sorted(users.initcwnd):
+        for option in options:
+            saved: tuple[Cell, ...] = (("", "", "") if option is base else
+                                       _saved(option.saved(base, window, window)))
+            outcome = option.whole.whole.outcome(window)
+            rows.append((window, option.words, outcome.mean_ms, outcome.p99_ms, *saved))
+    return Table("Under the same window", (
+        Column("IW", is_filter=True), Column("with", is_text=True, is_filter=True),
+        Column("mean", "ms", "time to the last byte"), Column("p99", "ms", "time to the last byte"),
+        Column("mean", "ms", "saved", signed=True), Column("95 % interval", "ms", "saved"),
         Column("mean", "%", "saved", signed=True)), tuple(rows))
 
 
-# The figure --------------------------------------------------------------------------
-
-def _chart(scenario: Scenario, users: UserSample, advised: Mapping[str, Recommendation],
-           measured: Measured) -> LineChart:
-    """Mean saving and 99th percentile by window, a line for each group."""
-    shown = dict(list(advised.items())[:MOST_GROUPS])
-    windows = sorted(users.initcwnd)
-    ticks = tuple((float(place), str(window)) for place, window in enumerate(windows))
-
-    def places(look: int) -> tuple[float, ...]:
-        return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
-
-    saved = tuple(Line(name, places(look),
-                       tuple(outcome.saved.absolute.value for outcome in advice.outcomes),
-                       tuple(outcome.saved.absolute.interval for outcome in advice.outcomes),
-                       look=look)
-                  for look, (name, advice) in enumerate(shown.items()))
-    tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in advice.outcomes),
-                       look=look) for look, (name, advice) in enumerate(shown.items()))
-    return LineChart(
-        scenario.head.title, (scenario.head.source,),
-        f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",
-        (f"{measured.excluded} user{'' if measured.excluded == 1 else 's'} excluded: a verdict"
-         " failed"
-         if measured.excluded else ""),
-        columns=((Plot("initial window (segments)",
-                       f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
-                       zero=True),),
-                 (Plot("initial window (segments)", "99th percentile (ms)", tails,
-                       ticks=ticks),)),
-        legend=len(shown) > 1)
+def _saved(change: Difference) -> tuple[Cell, ...]:
+    interval = change.absolute.interval
+    return (change.absolute.value, "" if interval is None else Interval(*interval),
+            change.percent.value)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from firstflight.study.scenario.kernels import KERNEL
+
 TRIALS = 500  # under each window, if the command line does not say
 WINDOWS = (10, 16, 20, 32)
 LARGEST_WINDOW = 128  # to which the list grows while its largest is the best
 QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row may know
+# What the operator of a server chooses: users are measured with each of several values.
+CHOSEN = (*KERNEL, "congestion_control")
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,10 @@ class Requested:
 
     windows: initial windows. trials: how many users under each. given: values
     for what the file does not know, by the quantity. defaults: of the network
-    and TCP, by the quantity.
+    and TCP, by the quantity; several of what the operator chooses (CHOSEN).
     """
 
     windows: tuple[int, ...] = WINDOWS
     trials: int = TRIALS
     given: Mapping[str, float] | None = None
-    defaults: Mapping[str, str | float] | None = None
+    defaults: Mapping[str, str | float | tuple[str, ...]] | None = None

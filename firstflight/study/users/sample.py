@@ -44,7 +44,7 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
     named = printable(path.name)
     gaps = numpy.isnan(users.bandwidth_kbps)
     title = f"Which initial window for the users of {named}?"
-    common = {**DEFAULTS, **(requested.defaults or {})}
+    common: dict[str, str | float | tuple[str, ...]] = {**DEFAULTS, **(requested.defaults or {})}
     unsaid = unknown(requested.defaults or {}, users.are_first_requests)
     sampled = schema.read(UserSample, {
         "initcwnd": list(requested.windows), "baseline_initcwnd": baseline_of(requested.windows),
@@ -54,7 +54,8 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
         **({"assumed_kbps": float(columns["bandwidth_kbps"][gaps][0])} if gaps.any() else {}),
         **({"unknown": unsaid} if unsaid else {})},
         f"{path}: [users]", template=schema.read(Template, {
-            PARAMETERS[name].key if name in PARAMETERS else name: value
+            PARAMETERS[name].key if name in PARAMETERS else name:
+                list(value) if isinstance(value, tuple) else value
             for name, value in common.items()}, f"{path}: [defaults]"))
     head = Head(title, f"{named}: {summary(users)}", f"users_of_{stem_of(path)}", title, "", {},
                 note="; ".join(filter(None, known.values())))

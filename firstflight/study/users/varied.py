@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from firstflight.base.words import plain
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.users import (PART, SCALES, SHALLOW_PACKETS, UNKNOWN,
-                                                      UserSample)
+                                                      Option, UserSample, has_option)
 from firstflight.study.users import analysis, window_commands
 from firstflight.study.users.analysis import Measured, Recommendation
 
@@ -72,6 +72,11 @@ class Choice:
         if self.initcwnd is None or self.initcwnd == self.whole.initcwnd:
             return self.whole.why
         return self.whole.why_of(self.initcwnd, self.baseline)
+
+
+def with_option(records: Sequence[Record], option: Option) -> list[Record]:
+    """The records that were measured with an option."""
+    return [record for record in records if has_option(record.trial, option)]
 
 
 def choices(users: UserSample, records: Sequence[Record]) -> dict[str, Choice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,21 +97,25 @@ def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
 
 
 @dataclass(frozen=True)
-class OnKernel(Trial):
+class OnHosts(Trial):
     kernel: str = "default"
+    congestion_control: str = "cubic"
 
 
-def test_runs_of_one_kernel_each_are_compared_and_of_two_by_the_kernel() -> None:
-    def made(total_ms: float, *kernels: str) -> RunData:
+@pytest.mark.parametrize(("name", "flag"), [("kernel", "--kernel"),
+                                            ("congestion_control", "--cc")])
+def test_runs_with_one_value_of_the_hosts_are_compared_and_with_two_by_the_value(
+        name: str, flag: str) -> None:
+    def made(total_ms: float, *values: str) -> RunData:
         return RunData(Path("results/x/1"), {}, [
-            Measured(OnKernel("x", 20, 200, 3, kernel=kernel), True, verdict=PASS,
-                     total_ms=total_ms) for kernel in kernels])
+            Measured(replace(OnHosts("x", 20, 200, 3), **{name: value}), True, verdict=PASS,
+                     total_ms=total_ms) for value in values])
 
-    told = compared_runs.report([("a", made(100, "default")), ("b", made(90, "mine"))])
+    told = compared_runs.report([("a", made(100, "one")), ("b", made(90, "other"))])
     assert told.findings[0].tables[1].rows[0][4] == -10
-    assert told.findings[0].tables[0].rows == (("--kernel", "default", "mine"),)
-    both = compared_runs.report([("a", made(100, "default", "mine")), ("b", made(90, "mine"))])
-    assert both.findings[0].tables[1].rows[0][1] == 1, "the one cell of this kernel"
+    assert told.findings[0].tables[0].rows == ((flag, "one", "other"),)
+    both = compared_runs.report([("a", made(100, "one", "other")), ("b", made(90, "other"))])
+    assert both.findings[0].tables[1].rows[0][1] == 1, "the one cell of this value"
 
 
 def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:

@@ -11,13 +11,13 @@ from firstflight.base.words import format_lossless
 from firstflight.net.headers import MSS
 from firstflight.net.timeouts import longest_s
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
-                                        of_subject)
+                                        default, of_subject)
 from firstflight.study.fetches.scenario.path import PathParameters
 from firstflight.study.fetches.scenario.response import ResponseParameters
 from firstflight.study.fetches.scenario.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
 from firstflight.study.fetches.scenario.tcp import TcpParameters
 from firstflight.study.fetches.scenario.tls import TlsParameters
-from firstflight.study.scenario.kernels import add_kernel
+from firstflight.study.scenario.kernels import add_kernel, kernel_tag
 from firstflight.testbed.messages import Job
 
 # The first columns of trials.csv, in the order of old versions; the others follow in the order of
@@ -68,7 +68,10 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
     def id(self) -> str:
         """The trial's name in files and messages; unique within a run."""
         if self.part:
-            return f"{self.part}-{self.sample}-iw{self.initcwnd}-{self.repeat}"
+            control = ("" if self.congestion_control == default("congestion_control")
+                       else f"-{self.congestion_control}")
+            return (f"{self.part}-{self.sample}-iw{self.initcwnd}{control}{kernel_tag(self)}"
+                    f"-{self.repeat}")
         drawn = (f"-drawn{format_lossless(self.drawn_rtt_ms)}" if self.drawn_rtt_ms is not None
                  else "")
         seed = f"-seed{self.seed}" if self.is_random else ""

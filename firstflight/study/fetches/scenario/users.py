@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Hashable, Mapping
 from dataclasses import astuple, dataclass, replace
+from itertools import product
 
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
@@ -17,6 +18,7 @@ from firstflight.runs.schema import Reader, key
 from firstflight.study.fetches.scenario.sweep import Template
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.scenario.seeds import netem_seed
+from firstflight.study.users.requested import CHOSEN
 
 PART = "users"
 # Factors on the assumed bandwidth: users without a known one are measured with all three.
@@ -25,6 +27,7 @@ SHALLOW_PACKETS = 20  # of a small queue, as cheap access links have it
 # What a file does not say, by the parameter: the part that measures all users with other values.
 UNKNOWN = {"queue": "users_queue", "kept": "users_kept"}
 _VALUES: Mapping[str, tuple[str | int, ...]] = {"queue": (str(SHALLOW_PACKETS),), "kept": (1,)}
+Option = Mapping[str, str]  # a value for each of CHOSEN that has several
 _PLACE = Quantity("group", "the place of a group", lowest=0, highest=10**6, whole=True)
 _TIMES = Quantity("times", "a number of users", lowest=1, highest=10**9, whole=True)
 
@@ -42,6 +45,11 @@ def order(trial: Trial) -> tuple[bool, int]:
     """
     row = f"{trial.rtt_ms} {trial.bandwidth_kbps} {trial.response_bytes}"
     return trial.part != PART, zlib.crc32(row.encode()) * 0x9E3779B1 % 2**32
+
+
+def has_option(trial: Trial, option: Option) -> bool:
+    """Whether a trial was measured with these values."""
+    return all(getattr(trial, name) == value for name, value in option.items())
 
 
 def _column(reader: Reader) -> Reader:
@@ -105,6 +113,13 @@ class UserSample:
         everybody = list(range(len(self.rtt_ms)))
         return {PART: everybody, **scaled,
                 **{UNKNOWN[name]: everybody for name in self.unknown}}
+
+    @property
+    def options(self) -> list[Option]:
+        """Each combination of what the operator chooses, the first values first."""
+        several = {name: self.template.lists[name] for name in CHOSEN
+                   if len(self.template.lists[name]) > 1}
+        return [dict(zip(several, values)) for values in product(*several.values())]
 
     def trials(self, scenario: str, seed: int) -> list[Trial]:
         """The trials; seed: of the run.

@@ -1,0 +1,73 @@
+"""What the file does not say: it is varied, and a window is recommended where it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from firstflight.findings.findings import Answer
+from firstflight.runs.scenario_file import parsed
+from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.study.fetches.study import KIND
+from firstflight.study.users import varied
+from firstflight.study.users.findings import users_findings
+from firstflight.study.users.varied import Choice
+from tests.unit.fetches.small import FEW_USERS
+
+def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None = None
+                  ) -> tuple[Answer, list[Choice]]:
+    """The answer on 80 users of two groups, to whom windows from `least` on save two in five.
+
+    slower_in: a part in which 32 takes longer. slower_group: 32 takes longer for this one.
+    """
+    rows = 80
+    columns = {"group": [row % 2 for row in range(rows)], "times": [1] * rows,
+               "rtt_ms": [20 + row for row in range(rows)],
+               "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
+    text = (FEW_USERS.partition("groups")[0].replace("[10, 32]", "[10, 20, 32]")
+            + 'groups = ["near", "far"]\nassumed_kbps = 9000\nunknown = ["queue", "kept"]\n'
+            + "\n".join(f"{name} = {column}" for name, column in columns.items()))
+    made = KIND.study(parsed("users_of_x", text))
+
+    def total_ms(trial: Trial) -> float:
+        round_trips = 3 if trial.initcwnd >= least else 5
+        if trial.initcwnd == 32 and trial.part == slower_in:
+            round_trips = 9
+        elif trial.initcwnd == 32 and trial.sample % 2 == slower_group:
+            return trial.rtt_ms * 5.12  # more than the bound for the group, less for all
+        return trial.rtt_ms * round_trips
+
+    records = [Record(trial, True, total_ms=total_ms(trial), retransmissions=0, queue_drops=0,
+                      verdict="pass") for trial in made.trials]
+    (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
+    assert finding.answer is not None
+    return finding.answer, list(varied.choices(made.scenario.users, records).values())
+
+
+def test_a_window_that_holds_whatever_the_file_does_not_say_has_its_command() -> None:
+    answer, choices = varied_answer()
+    assert [choice.initcwnd for choice in choices] == [32, 32, 32]
+    assert "initcwnd 32" in answer.command
+
+
+@pytest.mark.parametrize(("part", "found_by"), [
+    ("users_queue", "minrtt"), ("users_kept", "$connection_requests"),
+    ("users_half", "delivery_rate"), ("users_double", "delivery_rate")])
+def test_a_window_that_harms_under_one_condition_is_not_recommended(part: str, found_by: str
+                                                                    ) -> None:
+    answer, choices = varied_answer(slower_in=part)
+    assert [choice.initcwnd for choice in choices] == [None, None, None]
+    assert choices[0].deciding == [part] and answer.command == ""
+    assert [note for note in answer.notes if found_by in note]
+
+
+def test_a_smaller_window_that_is_as_good_holds_in_spite_of_harm_by_a_larger_one() -> None:
+    answer, choices = varied_answer(slower_in="users_queue", least=20)
+    assert [choice.initcwnd for choice in choices] == [20, 20, 20]
+    assert "initcwnd 20" in answer.command
+
+
+def test_a_group_without_a_route_of_its_own_forbids_what_harms_it() -> None:
+    answer, choices = varied_answer(slower_group=0)
+    assert [choice.initcwnd for choice in choices] == [None, 10, 32]
+    assert answer.command == "" and any("far (32)" in note for note in answer.notes)
