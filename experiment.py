@@ -13,7 +13,8 @@ from contextlib import suppress
 from importlib import import_module
 
 from firstflight.base import errors
-from firstflight.base.command_line import interrupt_on, run_main
+from firstflight.base.main import run_main
+from firstflight.base.signals import interrupt_on
 from firstflight.commands.flags import QUESTIONS, parse
 
 # run.sh puts this before the flags where something has to be installed first: mistakes in them are

@@ -17,9 +17,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from firstflight.base import command_line, files
-from firstflight.base.command_line import Parser, output_folder, run_main, say
+from firstflight.base import PROJECT, argument_types
+from firstflight.base.argument_types import output_folder
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.main import run_main
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say
 from firstflight.commands.stored import add_runs, with_each_run
 from firstflight.findings import drawing
 from firstflight.findings.findings import Report
@@ -77,9 +80,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                     " report.html of\neach run. Nothing is measured.")
     add_runs(parser, "what to draw (default: every scenario that has results)",
              "this run folder, whole or not, instead of a scenario's newest")
-    parser.add_argument("--figures", type=output_folder, default=files.PROJECT / "figures",
+    parser.add_argument("--figures", type=output_folder, default=PROJECT / "figures",
                         metavar="DIR", help="where figures go (default figures)")
-    parser.add_argument("--format", type=command_line.picture_formats, default=("png",),
+    parser.add_argument("--format", type=argument_types.picture_formats, default=("png",),
                         metavar="png,svg,pdf",
                         help="which files to write (default png)")
     arguments = parser.parse_args(argv)

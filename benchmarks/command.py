@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from firstflight.base.command_line import run_main
 from firstflight.base.errors import CannotError
+from firstflight.base.main import run_main
 from firstflight.commands.engines import engine_errors
 
 

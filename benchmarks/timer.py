@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command, processor
-from firstflight.base.command_line import Parser, positive_number
+from firstflight.base import PROJECT
+from firstflight.base.argument_types import positive_number
 from firstflight.base.errors import OK, CannotError, FirstFlightError
-from firstflight.base.files import PROJECT
+from firstflight.base.parser import Parser
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import read_records
 from firstflight.study import registry

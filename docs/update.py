@@ -28,10 +28,12 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
-from firstflight.base import errors, files
-from firstflight.base.command_line import (Parser, file_path, output_file, positive_number,
-                                           run_main, say)
+from firstflight.base import PROJECT, errors, files, reading
+from firstflight.base.argument_types import file_path, output_file, positive_number
 from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.base.main import run_main
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say
 from firstflight.commands.stored import add_results, with_each
 from firstflight.findings import claims
 from firstflight.findings.charts import BarChart, BarPage, TimeChart, bar_page
@@ -41,12 +43,12 @@ from firstflight.findings.render.values import quoted
 from firstflight.runs import runs, scenario_file, stated
 from firstflight.study.registry import stored_report
 
-DOCS = files.PROJECT / "docs"
+DOCS = PROJECT / "docs"
 OUTPUT = DOCS / "REPRODUCE.md"
 FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
-README = files.PROJECT / "README.md"
-DRIVER = files.PROJECT / "run.sh"
+README = PROJECT / "README.md"
+DRIVER = PROJECT / "run.sh"
 # Documents with quotes in place of numbers.
 TEMPLATES = DOCS / "templates"
 GALLERY_HEAD = """\
@@ -289,7 +291,7 @@ def in_gallery(report: Report) -> Report:
 
 def in_readme(path: Path, reports: Iterable[Report]) -> str:
     """README's text with its chapter on results replaced. Raises FirstFlightError."""
-    before, heading, after = files.content(path).decode().partition(HEADING)
+    before, heading, after = reading.content(path).decode().partition(HEADING)
     if not heading:
         raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
     chapter = filled(quoted(template("README").strip("\n"), reports))

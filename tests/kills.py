@@ -25,9 +25,10 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, positive_number
+from firstflight.base import PROJECT
+from firstflight.base.argument_types import positive_number
 from firstflight.base.errors import FAILED, OK, FirstFlightError
-from firstflight.base.files import PROJECT
+from firstflight.base.parser import Parser
 from tests import leftovers
 from tests.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
 from tests.running import HANGS_S

@@ -38,7 +38,7 @@ def run(command: Sequence[str], folder: Path, into: Path, *, memory_mb: int = 10
 
     Raises vtime.console.EngineCannot if this machine cannot run it, with what to do; EngineError if
     the machine ended before it ran the command;
-    firstflight.base.files.WriteError if `into` cannot be written to.
+    firstflight.base.errors.WriteError if `into` cannot be written to.
     """
     from vtime.command.beginning import beginning_s
     from vtime.command.guest import CommandRequest

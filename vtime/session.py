@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firstflight.base import files
-from firstflight.base.errors import FAILED
-from firstflight.base.files import WriteError
+from firstflight.base import files, places
+from firstflight.base.errors import FAILED, WriteError
 from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
 from vtime.command.guest import CAPTURE, CommandOutcome, CommandGuest, CommandRequest
 from vtime.command.received import Received
@@ -177,7 +176,7 @@ class OutputFile:
         else:
             self.room -= len(text)
         try:
-            with files.writing(self.path):
+            with places.writing(self.path):
                 files.write_all(self.file, text)
         except WriteError as error:
             self.room = -1

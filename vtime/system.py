@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 
 HERE, NEWER = "here", "debian13"  # what a trial's "system" may be
 NAME, RELEASE = "Debian 13", "trixie"

@@ -20,7 +20,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.base.quantity import KERNEL_NAME, MOST_KERNEL_NAME
 from firstflight.base.untrusted import quoted
 from vtime import confine, readable, system

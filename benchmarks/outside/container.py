@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, file_path
+from firstflight.base import PROJECT
+from firstflight.base.argument_types import file_path
 from firstflight.base.errors import FAILED, OK, CannotError
-from firstflight.base.files import PROJECT
+from firstflight.base.parser import Parser
 
 IMAGE, BASE = "localhost/first-flight:tried", "localhost/debian:12-tried"
 MOST_MB, MOST_FIRST_FIGURE_S = 1200, 10.0

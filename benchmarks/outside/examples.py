@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import command
-from firstflight.base.command_line import Parser
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
+from firstflight.base.parser import Parser
 
 QUESTIONS = PROJECT / "docs" / "QUESTIONS.md"
 LEFT_OUT = "…"

@@ -31,10 +31,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import command
-from firstflight.base import files
-from firstflight.base.command_line import Parser, file_path, positive_number
+from firstflight.base import PROJECT, reading
+from firstflight.base.argument_types import file_path, positive_number
 from firstflight.base.errors import FAILED, OK, CannotError
-from firstflight.base.files import PROJECT
+from firstflight.base.parser import Parser
 from firstflight.runs.scenario_file import parsed
 
 DOCUMENT = PROJECT / "vtime" / "EXPERIMENTS.md"
@@ -267,7 +267,7 @@ def text_within(folder: Path, place: str) -> str:
     if not path.is_relative_to(folder.resolve()):
         return ""
     with suppress(OSError):
-        return files.content(path).decode(errors="replace")
+        return reading.content(path).decode(errors="replace")
     return ""
 
 

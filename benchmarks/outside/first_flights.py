@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import command
-from firstflight.base.command_line import Parser
 from firstflight.base.errors import FAILED, FirstFlightError
+from firstflight.base.parser import Parser
 from firstflight.runs.results.records import read_records
 from firstflight.study.fetches.record import Record
 

@@ -26,8 +26,10 @@ from pathlib import Path
 
 from benchmarks import command
 from benchmarks.outside.transfers import between
-from firstflight.base.command_line import Parser, Progress, positive_number, whole_numbers
+from firstflight.base.argument_types import positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK
+from firstflight.base.parser import Parser
+from firstflight.base.progress import Progress
 from firstflight.net import pcap
 from firstflight.net.headers import headers
 from firstflight.net.pcap import RECORD

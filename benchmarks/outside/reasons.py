@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, positive_number, whole_number
+from firstflight.base import PROJECT
+from firstflight.base.argument_types import positive_number, whole_number
 from firstflight.base.errors import FAILED, OK
-from firstflight.base.files import PROJECT
+from firstflight.base.parser import Parser
 
 SAME_SHARE = 0.01  # differences below this share of the time count as none
 PRINTED_MS = 0.06  # the answer's times are rounded by less

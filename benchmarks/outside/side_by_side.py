@@ -40,8 +40,10 @@ from benchmarks.outside.side_by_side_table import (
     document,
     judged,
 )
-from firstflight.base.command_line import Parser, positive_number, say
+from firstflight.base.argument_types import positive_number
 from firstflight.base.errors import FAILED, OK
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say
 from firstflight.runs.scenario_file import parsed
 from vtime import LinkTimes
 from vtime.uml import built_kernel_for_commands

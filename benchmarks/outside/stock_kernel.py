@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import command
-from firstflight.base.command_line import Parser, positive_number, say, whole_numbers
+from firstflight.base import PROJECT
+from firstflight.base.argument_types import positive_number, whole_numbers
 from firstflight.base.errors import FAILED, FirstFlightError
-from firstflight.base.files import PROJECT
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say
 from firstflight.runs.results.records import PASS
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial

@@ -38,8 +38,10 @@ from typing import Any, TypeVar
 
 from benchmarks import command
 from firstflight.base import files
-from firstflight.base.command_line import Parser, Progress, positive_number, whole_numbers
+from firstflight.base.argument_types import positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK, UsageError
+from firstflight.base.parser import Parser
+from firstflight.base.progress import Progress
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import FLAGS
 from firstflight.model.predict import predict

@@ -59,3 +59,7 @@ class CannotError(FirstFlightError):
     """This machine lacks what the measurement needs."""
 
     exit_status = CANNOT
+
+
+class WriteError(FirstFlightError):
+    """A file or a folder cannot be written; its text has which, why, and what to do."""

@@ -1,8 +1,7 @@
 """The only way in which the project writes files.
 
-A file is written whole or stays as it was, and nobody else's link can redirect it. A path is walked
-folder by folder, and each folder stays open while the next is looked up in it. What is new belongs
-to the user who called sudo (SUDO_UID). There are two kinds of paths:
+A file is written whole or stays as it was, and nobody else's link can redirect it (places.py walks
+its path). What is new belongs to the user who called sudo (SUDO_UID). There are two kinds of paths:
 
 - One that the user gave. `sudo ./run.sh` writes as root into folders that others may write to as
   well. So a link is followed only if root or this process owns it, or if the invoking user owns
@@ -16,7 +15,6 @@ to the user who called sudo (SUDO_UID). There are two kinds of paths:
 from __future__ import annotations
 
 import errno
-import io
 import os
 import secrets
 import stat
@@ -26,75 +24,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
-from firstflight.base.errors import FirstFlightError
-
-MOST_BYTES = 64 << 20  # of a file that is read at once; captures are the largest
-MOST_LINE_CHARACTERS = 1 << 20  # nginx's longest request and headers together have a tenth of it
-LONG_LINE = f"it has a line of more than {MOST_LINE_CHARACTERS} characters"
-
-
-def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """The content of a file. Raises OSError, also if it is too large or no regular file."""
-    with opened(path) as file:
-        if os.fstat(file.fileno()).st_size > most_bytes:
-            raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MB", str(path))
-        return file.read()
-
-
-def lines(file: BinaryIO) -> Iterator[str]:
-    r"""The lines of a text, ended by \n, \r or \r\n. Raises OSError for a line that is too long."""
-    text = io.TextIOWrapper(file, "utf-8-sig", errors="replace")
-    while line := text.readline(MOST_LINE_CHARACTERS + 1):
-        if len(line) > MOST_LINE_CHARACTERS:
-            raise OSError(errno.EFBIG, LONG_LINE)
-        yield line
-
-
-def opened(path: Path) -> BinaryIO:
-    """A file open for reading. Raises OSError, also if it is no regular file."""
-    if "\0" in str(path):
-        raise OSError(errno.EINVAL, "a file name cannot contain NUL", str(path))
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "not a regular file", str(path))
-
-
-PROJECT = Path(__file__).resolve().parent.parent.parent
-MOST_LINKS = 40  # of one path, as in the kernel (MAXSYMLINKS)
-_PLACE = os.O_PATH | os.O_NOFOLLOW
-_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-_ADVICE = {errno.ENOSPC: "make room", errno.EDQUOT: "make room or raise the quota",
-           errno.EFBIG: "raise the limit (ulimit -f)",
-           errno.ENXIO: "nobody reads from it: start its reader first"}
-
-
-class WriteError(FirstFlightError):
-    """A file or a folder cannot be written; its text has which, why, and what to do."""
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an OSError while `path` is written into a WriteError with advice."""
-    try:
-        yield
-    except OSError as error:
-        advice = _ADVICE.get(error.errno or 0)
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}"
-                         + (f": {advice}" if advice else "")) from error
-
-
-def inside(folder: Path, name: str) -> Path:
-    """The path of a name in a folder. Raises FirstFlightError if it would lie elsewhere."""
-    if name in ("", ".", "..") or "/" in name or not name.isprintable():
-        raise FirstFlightError(f"{name!r} cannot be the name of a file in {folder}")
-    return folder / name
+from firstflight.base.errors import WriteError
+from firstflight.base.places import (MOST_LINKS, NEW, PLACE, check_ours, folder_of,
+                                     give_to_invoking, invoking_ids, make_below, open_below,
+                                     status_of, target_of_link, unlink_below, writing)
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -106,7 +40,7 @@ def write(path: Path, content: bytes | str) -> Path:
     data = content.encode() if isinstance(content, str) else content
     place = path
     for _ in range(MOST_LINKS + 1):
-        with _folder(place.parent, place.name) as folder:
+        with folder_of(place.parent, place.name) as folder:
             to = _end_of_link(place, folder)
             if not to:
                 _write(place, folder, data)
@@ -146,13 +80,13 @@ def save_all(folder: Path, contents: Mapping[str, bytes | str]) -> list[Path]:
 def append(path: Path) -> FileIO:
     """A file open for appending, unbuffered, created if it is missing. Raises WriteError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
-    with _folder(path.parent, path.name) as folder:
+    with folder_of(path.parent, path.name) as folder:
         try:
-            file = open(os.open(path.name, flags | _NEW, 0o666, dir_fd=folder), "ab", buffering=0)
-            _give(file.fileno())
+            file = open(os.open(path.name, flags | NEW, 0o666, dir_fd=folder), "ab", buffering=0)
+            give_to_invoking(file.fileno())
         except FileExistsError:
             file = open(os.open(path.name, flags, dir_fd=folder), "ab", buffering=0)
-            _check_ours(file.fileno(), path)
+            check_ours(file.fileno(), path)
     return file
 
 
@@ -165,39 +99,31 @@ def write_all(file: FileIO, content: bytes) -> None:
 
 def make_folder(path: Path) -> Path:
     """Create a folder, and those above it, if they are missing. Raises WriteError."""
-    with _folder(path):
+    with folder_of(path):
         return path
 
 
 def new_folder(path: Path) -> bool:
     """Make a folder; False if the name is taken. Raises WriteError."""
-    with _folder(path.parent) as folder:
+    with folder_of(path.parent) as folder:
         try:
-            _make(path.name, folder)
+            make_below(path.name, folder)
         except FileExistsError:
             return False
     return True
 
 
-def open_folder(path: Path | str, within: int | None = None) -> int:
-    """A folder's descriptor, to lock it or to change its owner. Raises OSError if it is no folder.
-
-    within: the descriptor of the folder that a relative path starts from.
-    """
-    return os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
-
-
 def empty_folder(path: Path) -> Path:
     """Create an empty folder; what was there is removed. Raises WriteError."""
     remove(path)
-    with _folder(path.parent, path.name) as folder:
+    with folder_of(path.parent, path.name) as folder:
         os.mkdir(path.name, dir_fd=folder)
     return path
 
 
 def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with all its content; what cannot be removed stays."""
-    with suppress(WriteError, OSError), _folder(path.parent, make=False) as folder:
+    with suppress(WriteError, OSError), folder_of(path.parent, make=False) as folder:
         try:
             os.unlink(path.name, dir_fd=folder)
         except (IsADirectoryError, PermissionError):  # EISDIR on Linux, EPERM by POSIX
@@ -208,8 +134,8 @@ def remove(path: Path) -> None:
 
 def link(path: Path, to: str) -> None:
     """Make a link to its neighbour `to`, or change where it leads. Raises WriteError."""
-    with _folder(path.parent, path.name) as folder:
-        existing = _status(path.name, folder)
+    with folder_of(path.parent, path.name) as folder:
+        existing = status_of(path.name, folder)
         if existing is not None and not stat.S_ISLNK(existing.st_mode):
             raise OSError(errno.EEXIST, "something that is not a link has its name; move it away")
         _link(path.name, folder, to)
@@ -225,7 +151,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         """Open the folder, or create it. Raises WriteError."""
         self.path = path
-        with _folder(path) as folder:
+        with folder_of(path) as folder:
             self.number = os.dup(folder)
         self._near: tuple[tuple[str, ...], int] = ((), os.dup(self.number))  # looked up last
 
@@ -251,10 +177,10 @@ class Folder:
         """Create a folder if it is missing. replace_link: also if a link has its name."""
         with writing(self.path / place):
             name, folder = self._found(place)
-            existing = _status(name, folder)
+            existing = status_of(name, folder)
             if replace_link and existing is not None and stat.S_ISLNK(existing.st_mode):
-                _unlink(name, folder)
-            os.close(_below(name, folder))
+                unlink_below(name, folder)
+            os.close(open_below(name, folder))
 
     def link(self, place: str, to: str) -> None:
         """Let a link lead to `to`; a file or a link of that name is replaced."""
@@ -272,7 +198,7 @@ class Folder:
             os.close(folder)
             folder = self._near[1]
         for step in above[len(begun):]:
-            below = _below(step, folder)
+            below = open_below(step, folder)
             os.close(folder)
             begun, folder = self._near = ((*begun, step), below)
         return name, folder
@@ -282,7 +208,7 @@ class Folder:
 
 def _write(path: Path, folder: int, data: bytes) -> None:
     """Write `path`, which is no link, in its folder. Raises OSError, WriteError."""
-    existing = _status(path.name, folder)
+    existing = status_of(path.name, folder)
     if existing is not None and _is_own_descriptor(path.name, folder):
         sys.stdout.flush()  # keep the order of what was printed before
         _fill(os.dup(int(path.name)), data)
@@ -294,7 +220,7 @@ def _write(path: Path, folder: int, data: bytes) -> None:
         file = os.open(path.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY,
                        dir_fd=folder)
         try:
-            _check_ours(file, path)
+            check_ours(file, path)
             os.set_blocking(file, True)
         except BaseException:
             os.close(file)
@@ -314,7 +240,7 @@ def _renamed(name: str, folder: int) -> Iterator[str]:
         yield aside
         os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        _unlink(aside, folder)
+        unlink_below(aside, folder)
         raise
 
 
@@ -325,7 +251,7 @@ def _replacing(name: str, folder: int) -> Iterator[FileIO]:
         number, has_name = _new_file(aside, folder)
         with open(number, "wb", buffering=0) as file:
             yield file
-            _give(number)
+            give_to_invoking(number)
             os.fsync(number)
             if not has_name:
                 os.link(f"/proc/self/fd/{number}", aside, dst_dir_fd=folder, follow_symlinks=True)
@@ -335,7 +261,7 @@ def _new_file(aside: str, folder: int) -> tuple[int, bool]:
     """A new file, and whether it has a name: without one a killed process leaves nothing behind."""
     with suppress(OSError):  # some file systems have no O_TMPFILE
         return os.open(".", os.O_WRONLY | os.O_TMPFILE, 0o666, dir_fd=folder), False
-    return os.open(aside, os.O_WRONLY | _NEW, 0o666, dir_fd=folder), True
+    return os.open(aside, os.O_WRONLY | NEW, 0o666, dir_fd=folder), True
 
 
 def _link(name: str, folder: int, to: str) -> None:
@@ -343,7 +269,7 @@ def _link(name: str, folder: int, to: str) -> None:
     with _renamed(name, folder) as aside:
         os.symlink(to, aside, dir_fd=folder)
         if os.geteuid() == 0 and "SUDO_UID" in os.environ:
-            os.chown(aside, *_invoking(), dir_fd=folder, follow_symlinks=False)
+            os.chown(aside, *invoking_ids(), dir_fd=folder, follow_symlinks=False)
 
 
 def _fill(descriptor: int, data: bytes) -> None:
@@ -351,23 +277,15 @@ def _fill(descriptor: int, data: bytes) -> None:
         write_all(file, data)
 
 
-def _status(name: str, folder: int) -> os.stat_result | None:
-    """The status of a name in a folder, of a link itself; None if nothing has the name."""
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
 def _end_of_link(path: Path, folder: int) -> str:
     """The target of `path`; "" if it is no link, or one in /proc/self/fd. Raises WriteError."""
-    existing = _status(path.name, folder)
+    existing = status_of(path.name, folder)
     if (existing is None or not stat.S_ISLNK(existing.st_mode)
             or _is_own_descriptor(path.name, folder)):
         return ""
-    place = os.open(path.name, _PLACE, dir_fd=folder)
+    place = os.open(path.name, PLACE, dir_fd=folder)
     try:
-        return _target(place, path.name, path)
+        return target_of_link(place, path.name, path)
     finally:
         os.close(place)
 
@@ -375,126 +293,3 @@ def _end_of_link(path: Path, folder: int) -> str:
 def _is_own_descriptor(name: str, folder: int) -> bool:
     """Whether this is /proc/self/fd/N, where /dev/stdout leads: a file that is open already."""
     return name.isdecimal() and os.path.samestat(os.fstat(folder), os.stat("/proc/self/fd"))
-
-
-# Folders -----------------------------------------------------------------------------
-
-@contextmanager
-def _folder(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
-    """A folder's descriptor; errors while it is open name `name` in it. Raises WriteError."""
-    with writing(inside(path, name) if name else path):
-        folder = _walk(path, make)
-        try:
-            _check_ours(folder, path)
-            yield folder
-        finally:
-            os.close(folder)
-
-
-def _walk(path: Path, make: bool) -> int:
-    """Open a folder step by step. make: create those missing. Raises OSError, WriteError."""
-    steps, links = list(reversed((Path.cwd() / path).parts)), 0
-    above = os.open(steps.pop(), _PLACE)
-    try:
-        while steps:
-            step = steps.pop()
-            below = _step(step, above, make)
-            try:
-                if stat.S_ISLNK(os.fstat(below).st_mode):
-                    links += 1
-                    steps += reversed(Path(_target(below, step, path)).parts)
-                else:
-                    above, below = below, above
-            finally:
-                os.close(below)
-            if links > MOST_LINKS:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        if not stat.S_ISDIR(os.fstat(above).st_mode):
-            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    except BaseException:
-        os.close(above)
-        raise
-    return above
-
-
-def _step(name: str, folder: int, make: bool) -> int:
-    try:
-        return os.open(name, _PLACE, dir_fd=folder)
-    except FileNotFoundError:
-        if not make:
-            raise
-    with suppress(FileExistsError):  # another process was quicker
-        _make(name, folder)
-    return os.open(name, _PLACE, dir_fd=folder)
-
-
-def _below(name: str, folder: int) -> int:
-    """Open a folder in a folder, or create it. Raises OSError for a link."""
-    while True:
-        try:
-            return os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=folder)
-        except FileNotFoundError:
-            with suppress(FileExistsError):  # another process was quicker
-                _make(name, folder)
-        except NotADirectoryError:
-            existing = _status(name, folder)
-            if existing is None or not stat.S_ISLNK(existing.st_mode):
-                raise
-            raise OSError(errno.ELOOP, f"{name} is a link, which is not followed") from None
-
-
-def _make(name: str, folder: int) -> None:
-    """Create a folder that belongs to the invoking user. Raises OSError."""
-    os.mkdir(name, dir_fd=folder)
-    descriptor = open_folder(name, folder)
-    try:
-        _give(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _target(place: int, step: str, path: Path) -> str:
-    """Where a link leads, by its descriptor. Raises WriteError if it may not be followed.
-
-    The invoking user's may if it names a neighbour, as `latest` does: it stays in the folder.
-    """
-    target, owner = os.readlink("", dir_fd=place), os.fstat(place).st_uid
-    if owner in (0, os.geteuid()) or (
-            owner == int(os.environ.get("SUDO_UID", 0)) and "/" not in target and target != ".."):
-        return target
-    raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
-                     " folder that it leads to")
-
-
-# Owners ------------------------------------------------------------------------------
-
-def _give(descriptor: int) -> None:
-    """Give a new file or folder to the user who called sudo."""
-    if os.geteuid() == 0 and "SUDO_UID" in os.environ and os.fstat(descriptor).st_uid == 0:
-        os.fchown(descriptor, *_invoking())
-
-
-def _invoking() -> tuple[int, int]:
-    """The user and the group who called sudo."""
-    return int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1))
-
-
-def _check_ours(descriptor: int, path: Path) -> None:
-    """Check that root writes only to what root, the invoking user or the project's owner owns.
-
-    The project's owner already decides what root runs here. Raises WriteError.
-    """
-    if os.geteuid() != 0:
-        return
-    status = os.fstat(descriptor)
-    owners = {0, int(os.environ.get("SUDO_UID", 0)), PROJECT.stat().st_uid}
-    if status.st_uid not in owners:
-        raise WriteError(f"{path}: belongs to another user (uid {status.st_uid}), so root does not"
-                         " write there: give a folder of your own")
-    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-        raise WriteError(f"{path}: has a second name, a hard link, so root does not write to it")
-
-
-def _unlink(name: str, folder: int) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)

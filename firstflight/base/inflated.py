@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from firstflight.base import files
+from firstflight.base import reading
 
 PIECE_BYTES = 1 << 16
 MOST_MEMBERS = 100_000  # gzip files may follow each other in one; bgzip makes one of 64 kB each
@@ -34,7 +34,7 @@ def opened(path: Path, most_bytes: int) -> BinaryIO:
     Raises OSError if it is no regular file, or compressed otherwise; so does reading if it is
     damaged or has more than most_bytes.
     """
-    file = files.opened(path)
+    file = reading.opened(path)
     try:
         begins = file.read(max(map(len, _OTHERS)))
         file.seek(0)
@@ -127,8 +127,8 @@ def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines
             ends = max(piece.count(b"\n"), piece.count(b"\r"))
             count += ends
             since_end = 0 if ends else since_end + len(piece)
-            if since_end > 4 * files.MOST_LINE_CHARACTERS:  # of UTF-8's longest
-                raise OSError(errno.EFBIG, files.LONG_LINE)
+            if since_end > 4 * reading.MOST_LINE_CHARACTERS:  # of UTF-8's longest
+                raise OSError(errno.EFBIG, reading.LONG_LINE)
             if count > most_lines:
                 raise OSError(errno.EFBIG, f"it has more than {most_lines:,} lines")
     one_in = -(-count // most_read)
@@ -140,7 +140,7 @@ def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines
 
 def _closing(file: BinaryIO) -> Generator[str, None, None]:
     with file:
-        yield from files.lines(file)
+        yield from reading.lines(file)
 
 
 def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
@@ -152,8 +152,8 @@ def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
             held = whole[-1:] if whole.endswith(b"\r") else b""  # it may be half an end
             *ended, rest = whole[:len(whole) - len(held)].replace(b"\r", b"\n").split(b"\n")
             rest += held
-            if len(rest) > files.MOST_LINE_CHARACTERS:
-                raise OSError(errno.EFBIG, files.LONG_LINE)
+            if len(rest) > reading.MOST_LINE_CHARACTERS:
+                raise OSError(errno.EFBIG, reading.LONG_LINE)
             first = ended[:max(0, -count)]
             after = max(0, count)
             yield from map(_decoded, (*first, *ended[len(first) + -after % one_in::one_in]))

@@ -26,8 +26,9 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 
 from firstflight.base import errors
-from firstflight.base.command_line import Parser, run_main
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.main import run_main
+from firstflight.base.parser import Parser
 from firstflight.base.quantity import KERNEL_NAME
 from firstflight.commands.engines import engine_errors
 from firstflight.runs import batches

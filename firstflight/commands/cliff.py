@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from firstflight.base import errors
-from firstflight.base.command_line import say, terminal_width
+from firstflight.base.terminal import say, terminal_width
 from firstflight.base.words import escaped
 from firstflight.commands.dry_run import dry_run
 from firstflight.commands.overrides import overrides_of

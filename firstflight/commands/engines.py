@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from firstflight.base import files
+from firstflight.base import PROJECT
 from firstflight.base.errors import CannotError, FirstFlightError, resume_hint
 from firstflight.testbed.messages import HOST, UML
 from vtime import memory
@@ -17,7 +17,7 @@ from vtime.console import EngineCannot, EngineError
 
 def congestion_controls() -> list[str]:
     """The congestion controls of the guest's kernel, by its configuration and our sources."""
-    guest = files.PROJECT / "vtime" / "kernel"
+    guest = PROJECT / "vtime" / "kernel"
     config = (guest / "kernel.config").read_text(encoding="utf-8")
     added = "".join(path.read_text(encoding="utf-8") for path in sorted(guest.glob("tcp_*.c")))
     return ["reno", *(name.lower() for name in

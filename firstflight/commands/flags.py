@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from firstflight.base import command_line, files
-from firstflight.base.command_line import Parser, nonempty, positive_number, whole_number
+from firstflight.base import PROJECT, argument_types, reading
+from firstflight.base.argument_types import nonempty, positive_number, whole_number
+from firstflight.base.parser import Parser
 from firstflight.base.quantity import Quantity
 from firstflight.base.removed import REMOVED
 from firstflight.base.typed import SUFFIXES
@@ -332,15 +333,15 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
                      " map_of_windows --sample 1/16")
     if arguments.name and (set(requested) - PAGES or not arguments.own):
         parser.error("--name names a question of your own; a scenario has its name")
-    if arguments.export and arguments.export[0] not in command_line.EXPORTS:
+    if arguments.export and arguments.export[0] not in argument_types.EXPORTS:
         parser.error(f"--export: {arguments.export[0]!r} is none of"
-                     f" {', '.join(command_line.EXPORTS)}")
+                     f" {', '.join(argument_types.EXPORTS)}")
     if arguments.export and len(arguments.scenario) != 1 and not arguments.own:
         parser.error("--export: writes the findings of one scenario, not of"
                      f" {len(arguments.scenario) or 'the default ones'}")
     if arguments.export:
         try:
-            command_line.output_file(arguments.export[1])
+            argument_types.output_file(arguments.export[1])
         except argparse.ArgumentTypeError as error:
             parser.error(f"--export: {error}")
 
@@ -376,7 +377,7 @@ def check_own_server(parser: Parser, arguments: argparse.Namespace,
 
 def is_certificate(path: Path) -> bool:
     try:
-        return b"-----BEGIN CERTIFICATE-----" in files.content(path)
+        return b"-----BEGIN CERTIFICATE-----" in reading.content(path)
     except OSError:
         return False
 
@@ -424,7 +425,7 @@ def add_own_server(parser: Parser) -> None:
         help="the server to measure: a command as in a shell, but run without one; {p} is the port"
              " that it has to listen on (8080, with TLS 8443), {address} the address, {chain} and"
              " {key} the files of --chain (default: --server)")
-    add("--server-folder", action="append", type=command_line.file_path, default=[], metavar="DIR",
+    add("--server-folder", action="append", type=argument_types.file_path, default=[], metavar="DIR",
         help="a folder that the server may read; it starts in the first; may be given several"
              " times (default none)")
     add("--server-ready", metavar="PATH",
@@ -432,7 +433,7 @@ def add_own_server(parser: Parser) -> None:
              " accepts connections)")
     add("--url-path", metavar="PATH",
         help="the path to fetch; {size} in it is --size (default /{size})")
-    add("--ca", type=command_line.file_path, metavar="FILE",
+    add("--ca", type=argument_types.file_path, metavar="FILE",
         help="the root of the server's certificate, PEM: HTTPS (default: HTTP, HTTPS with --chain)")
     add("--server-name", metavar="NAME",
         help="the name in the server's certificate (default: its address, 10.0.0.2)")
@@ -450,7 +451,7 @@ def add_questions(parser: Parser) -> None:
              " this URL; the only flag that uses the network. With the right to"
              " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
              " them; take a page of 100 kB or more")
-    add("--compare", type=command_line.file_path, nargs="+", metavar="RUN",
+    add("--compare", type=argument_types.file_path, nargs="+", metavar="RUN",
         help="compare stored runs, cell by cell, with the first one, and name the settings that"
              " differ; measures nothing")
 
@@ -483,7 +484,7 @@ def add_how(parser: Parser) -> None:
         help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"
              " total_ms(10) < 50': columns of trials.csv, their means over the verified trials, in"
              " parentheses the initial window and flags, (10, rtt=200); repeatable (default none)")
-    add("--format", type=command_line.picture_formats, default=("png",), metavar="png,svg,pdf",
+    add("--format", type=argument_types.picture_formats, default=("png",), metavar="png,svg,pdf",
         help="which files of each figure to write (default png)")
     add("--quiet", action="store_true",
         help="no progress, only results and what is wrong (default: a bar on a terminal, a line"
@@ -494,7 +495,7 @@ def add_how(parser: Parser) -> None:
         help="measure no trial besides those requested (default: at most 40 more, without some of"
              " their limits, show why a window changes a time or does not)")
     add("--no-figures", action="store_true", help="draw nothing (default: draw whole scenarios)")
-    add("--results", type=command_line.output_folder, default=files.PROJECT / "results",
+    add("--results", type=argument_types.output_folder, default=PROJECT / "results",
         metavar="DIR", help="where results go (default results)")
-    add("--figures", type=command_line.output_folder, default=files.PROJECT / "figures",
+    add("--figures", type=argument_types.output_folder, default=PROJECT / "figures",
         metavar="DIR", help="where figures go (default figures)")

@@ -13,7 +13,7 @@ PYTHON = "/usr/bin/python3"  # has the packages; another one may come first on t
 
 
 def quietly(program: str) -> None:
-    """End quietly when interrupted, until base.command_line.run_main takes over."""
+    """End quietly when interrupted, until base.main.run_main takes over."""
     if sys.executable != PYTHON and os.access(PYTHON, os.X_OK):
         os.execv(PYTHON, [PYTHON, *sys.argv])
 

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from firstflight.base import errors, files
-from firstflight.base.command_line import print_while_read, say, terminal_width
-from firstflight.base.files import WriteError
+from firstflight.base import PROJECT, errors, files
+from firstflight.base.errors import WriteError
+from firstflight.base.terminal import print_while_read, say, terminal_width
 from firstflight.commands.engines import engine_errors
 from firstflight.commands.runners import measurer_for
 from firstflight.findings.render import text
@@ -73,7 +73,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
         if is_drawn:
             from firstflight.findings import drawing  # imports matplotlib, so only where it draws
             images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
-            is_apart = not study.whole and arguments.figures == files.PROJECT / "figures"
+            is_apart = not study.whole and arguments.figures == PROJECT / "figures"
             folder = run.folder if is_apart else arguments.figures  # the whole scenario's stay
             keep(lambda: drawing.save(report.name, images, folder, arguments.format))
             pictures = drawing.for_page(images)
@@ -126,7 +126,7 @@ def options_of(study: Study, arguments: argparse.Namespace, refining: Refining |
     return MeasureOptions(
         results=arguments.results, seed=arguments.seed, fresh=arguments.fresh,
         keep_captures=arguments.keep_captures, keep_first_captures=is_small_question,
-        facts={"arguments": sys.argv[1:], **provenance.of_this_machine(files.PROJECT)},
+        facts={"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
         quiet=arguments.quiet, refining=refining, reasons=not arguments.no_reasons)
 
 

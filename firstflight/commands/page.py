@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 
-from firstflight.base.command_line import file_path, positive_number
+from firstflight.base.argument_types import file_path, positive_number
 from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
 from firstflight.commands.overrides import overrides_of

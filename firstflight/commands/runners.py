@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.base import files
-from firstflight.base.command_line import say
+from firstflight.base.terminal import say
 from firstflight.commands.engines import engine_errors
 from firstflight.parameters import default
 from firstflight.runs.kinds import AnyTrial, Study

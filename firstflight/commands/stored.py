@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from firstflight.base import errors, files
-from firstflight.base.command_line import Parser, file_path, nonempty, say, write_crash
+from firstflight.base import PROJECT, errors
+from firstflight.base.argument_types import file_path, nonempty
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.main import write_crash
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say
 from firstflight.runs import runs, scenario_file
 
 T = TypeVar("T")
@@ -29,7 +32,7 @@ def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
 
 
 def add_results(parser: Parser) -> None:
-    parser.add_argument("--results", type=file_path, default=files.PROJECT / "results",
+    parser.add_argument("--results", type=file_path, default=PROJECT / "results",
                         metavar="DIR", help="where results are (default results)")
 
 

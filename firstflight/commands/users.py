@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from firstflight.base.command_line import file_path, positive_number, say
+from firstflight.base.argument_types import file_path, positive_number
 from firstflight.base.errors import UsageError
+from firstflight.base.terminal import say
 from firstflight.commands import run as requested_run
 from firstflight.commands.overrides import overrides_of
 from firstflight.findings.quantities import FLAGS

@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from firstflight.base import errors, files
-from firstflight.base.command_line import print_while_read, say
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.base.terminal import print_while_read, say
 from firstflight.base.words import escaped
 from firstflight.commands import run
 from firstflight.commands.stored import of_stranger

@@ -7,12 +7,12 @@ from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 
-from firstflight.base import files
+from firstflight.base import PROJECT, reading
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import Study
 
 MOST_RUNS = 20  # stored runs that are read
-KEPT = files.PROJECT / "docs" / "results"  # reports of whole scenarios (findings/render/data.py)
+KEPT = PROJECT / "docs" / "results"  # reports of whole scenarios (findings/render/data.py)
 
 
 def expected_time(study: Study, engine: str, jobs: int, results: Path) -> str:
@@ -35,7 +35,7 @@ def expected_time(study: Study, engine: str, jobs: int, results: Path) -> str:
         return f"about {min(took, key=itemgetter(0))[1]:.0f} s, as the last such run took"
     if named and study.whole:
         with suppress(OSError, ValueError, LookupError, TypeError):
-            kept_facts = json.loads(files.content(KEPT / f"{study.head.name}.json"))["facts"]
+            kept_facts = json.loads(reading.content(KEPT / f"{study.head.name}.json"))["facts"]
             if kept_facts.get("engine") == engine and "wall_s" in kept_facts:
                 return (f"about {kept_facts['wall_s']:.0f} s, as the run of docs/results took on"
                         f" {kept_facts.get('machine', {}).get('cpus', 'other')} processors")

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from firstflight.base import files
-from firstflight.base.command_line import Progress, say
+from firstflight.base import files, places, reading
 from firstflight.base.errors import FirstFlightError, mark_resumable
+from firstflight.base.progress import Progress
+from firstflight.base.terminal import say
 from firstflight.net.segments import capture_file
 from firstflight.parameters import default
 from firstflight.runs import earlier, runs
@@ -388,17 +389,17 @@ def save_trial_files(folder: Path, judged: JudgedTrial) -> None:
 
 def capture_path(folder: Path, trial_id: str, side: str) -> Path:
     """The path of a trial's capture at one side, kept or not. Raises FirstFlightError."""
-    return files.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
+    return places.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
 
 
 def trial_file_path(folder: Path, trial_id: str, name: str) -> Path:
     """The path of a file of a trial. Raises FirstFlightError."""
-    return files.inside(folder / FILES, f"{trial_id}-{name}")
+    return places.inside(folder / FILES, f"{trial_id}-{name}")
 
 
 def read_trial_file(path: Path) -> bytes:
     """The content of a file of a trial. Raises FirstFlightError if it cannot be read."""
     try:
-        return files.content(path)
+        return reading.content(path)
     except OSError as error:
         raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error

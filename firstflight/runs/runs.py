@@ -22,10 +22,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from firstflight.base import files
-from firstflight.base.command_line import say
-from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.base.files import WriteError
+from firstflight.base import files, places
+from firstflight.base.errors import FirstFlightError, UsageError, WriteError
+from firstflight.base.terminal import say
 from firstflight.runs.kinds import AnyTrial, RunData, Study
 from firstflight.runs.results.facts import RUN, read_facts_file
 from firstflight.runs.results.record_file import RecordFile, changes, make_seal, order_rows
@@ -136,7 +135,7 @@ def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: b
     not resumed, a line is printed with the reason. Raises FirstFlightError where the scenario's
     name cannot name a folder, or where nothing can be written.
     """
-    home = files.inside(results, study.head.name)
+    home = places.inside(results, study.head.name)
     with files.Folder(results) as place:
         place.make(home.name)
     remove_work_of_killed(home)
@@ -245,7 +244,7 @@ def _check_trials(path: Path, records: Sequence[Record], name: str) -> None:
                            f" but run.json says {name!r}")
     for number, record in enumerate(records, start=2):
         try:
-            files.inside(path.parent, record.trial.job()["id"])  # files are named after it
+            places.inside(path.parent, record.trial.job()["id"])  # files are named after it
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{path}, row {number}: is not a trial: {error}") from error
 
@@ -354,7 +353,7 @@ def _new_folder(home: Path, engine: str) -> Path:
 
 def _try_lock(folder: Path) -> int | None:
     """Lock a folder; return its descriptor, None where another process has the lock."""
-    descriptor = files.open_folder(folder)
+    descriptor = places.open_folder(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -11,7 +11,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from firstflight.base import files
+from firstflight.base import reading
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.base.typed import MOST
@@ -191,7 +191,7 @@ def read(path: Path, named: str = "") -> ScenarioFile:
     Raises UsageError.
     """
     try:
-        return parsed(path.stem, text_of(files.content(path, MOST_BYTES)), named)
+        return parsed(path.stem, text_of(reading.content(path, MOST_BYTES)), named)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error

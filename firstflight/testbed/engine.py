@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.testbed.guests import DEFAULT_KERNEL, UmlEngine, place_of
 from firstflight.testbed.job import WORKER, JobFolder, WorkerProcess
 from firstflight.testbed.messages import HOST, UML, Job, ObservedTrial

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.net.segments import MS
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.results.records import columns_of

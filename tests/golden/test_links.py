@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 
 PLACES = (".", "docs", "docs/results", "benchmarks", "vtime")
 DOCUMENTS = sorted(path for place in PLACES for path in (PROJECT / place).glob("*.md"))

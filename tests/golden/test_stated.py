@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from docs import update as results
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.findings.findings import Report
 from firstflight.findings.names import SENTENCES
 from firstflight.findings.render.values import QUOTE

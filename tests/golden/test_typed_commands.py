@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.base import errors
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT, errors
 from firstflight.commands import flags
 from firstflight.commands.virtual import captured, command
 from firstflight.runs import scenario_file

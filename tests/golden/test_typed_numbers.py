@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from tests.golden.test_links import DOCUMENTS
 
 GENERATED = {"docs/REPRODUCE.md", "docs/GALLERY.md", "docs/REFERENCE.md", "docs/ONE_TRIAL.md",

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import experiment
-from firstflight.base.command_line import run_main
+from firstflight.base.main import run_main
 from firstflight.runs import runs
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial

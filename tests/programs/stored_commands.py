@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.commands.virtual import captured
 from tests.programs import damage
 from tests.programs.damage import Draw, percent

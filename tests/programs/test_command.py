@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 import experiment
-from firstflight.base import errors
-from firstflight.base.errors import CannotError, FirstFlightError
-from firstflight.base.files import PROJECT, WriteError
+from firstflight.base import PROJECT, errors
+from firstflight.base.errors import CannotError, FirstFlightError, WriteError
 from firstflight.commands import batch
 from firstflight.commands.virtual import command, script
 from firstflight.findings.quantities import FLAGS

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import experiment
-from firstflight.base import command_line as command_line_of_all, errors
+from firstflight.base import errors, signals
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
 from firstflight.commands import flags, measure, overrides, run, without_trials
 from firstflight.findings.quantities import FLAGS
@@ -156,10 +156,10 @@ def test_a_closed_terminal_interrupts_and_nohup_prevents_it(
     usual = signal.signal(number, before)
     try:
         experiment.main(["--list"])
-        assert (signal.getsignal(number) is command_line_of_all.interrupt) is heeded
+        assert (signal.getsignal(number) is signals.interrupt) is heeded
     finally:
         signal.signal(number, usual)
-        command_line_of_all._interrupting.discard(number)
+        signals._interrupting.discard(number)
 
 
 def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
@@ -187,7 +187,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 import firstflight.commands.measure, experiment
-from firstflight.base.command_line import run_main
+from firstflight.base.main import run_main
 from firstflight.findings.drawing import style
 from firstflight.runs.results import records
 from firstflight.runs.measuring import JudgedTrial

@@ -58,7 +58,8 @@ def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
     """No file that is opened later takes the number of a stream, and is written to as one."""
-    program = ("import sys; from firstflight.base.command_line import run_main, say\n"
+    program = ("from firstflight.base.main import run_main\n"
+               "from firstflight.base.terminal import say\n"
                "def main(argv):\n"
                "    file = open(argv[0], 'w'); print('out'); say('err')\n"
                "    return 0 if file.fileno() > 2 else 1\n"
@@ -88,7 +89,8 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
     (tmp_path / "slow.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{number})\n"
                                       "for _ in range(9): pass\nprint('imported', flush=True)\n")
     program = ("import signal, time\n"
-               "from firstflight.base.command_line import interrupt, run_main\n"
+               "from firstflight.base.main import run_main\n"
+               "from firstflight.base.signals import interrupt\n"
                "def main(argv):\n"
                "    signal.signal(signal.SIGTERM, interrupt)\n"
                "    import slow; time.sleep(60); return 0\n"
@@ -102,7 +104,8 @@ def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path
 STRUCK = """
 import atexit, os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-from firstflight.base import command_line
+from firstflight.base import main
+from firstflight.base.errors import FirstFlightError
 
 def strike():
     os.kill(os.getpid(), signal.SIGINT)
@@ -126,19 +129,19 @@ def by_a_finalizer(words):
     time.sleep(60)
 
 def while_its_error_is_told(words):
-    said = command_line.say
+    said = main.say
     def say(line):
         strike()
         said(line)
-    command_line.say = say
-    raise command_line.FirstFlightError("an error")
+    main.say = say
+    raise FirstFlightError("an error")
 
 def while_its_interruption_is_told(words):
-    said = command_line.say
+    said = main.say
     def say(line):
         strike()
         said(line)
-    command_line.say = say
+    main.say = say
     strike()
 
 def at_the_end(words):
@@ -150,7 +153,7 @@ def at_the_end(words):
     atexit.register(strike)
     return 3
 
-command_line.run_main("x", globals()[sys.argv[1]])
+main.run_main("x", globals()[sys.argv[1]])
 """
 
 

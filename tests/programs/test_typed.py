@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from firstflight.base import files, typed
-from firstflight.base.command_line import Parser
+from firstflight.base import PROJECT, typed
 from firstflight.base.errors import UsageError
+from firstflight.base.parser import Parser
 from firstflight.commands import flags, run, without_trials
 from firstflight.commands.virtual import command
 from firstflight.findings.quantities import FLAGS
@@ -80,19 +80,19 @@ def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:
     other.write_text("#!/bin/bash\nexec -a other /usr/bin/python3 -S \"$@\"\n")
     other.chmod(0o755)
     for words in (["sh", "run.sh"], ["sh", "install.sh"], [str(other), "plot.py"]):
-        said = run_program([*words, "--nonsense"], cwd=files.PROJECT)
+        said = run_program([*words, "--nonsense"], cwd=PROJECT)
         assert said.returncode == 2 and "--nonsense" in said.stderr, said
         assert "Traceback" not in said.stderr and "pipefail" not in said.stderr
 
 
 @pytest.mark.parametrize("words", [["http://x"], []])
 def test_the_client_says_what_it_reads(words: list[str]) -> None:
-    said = run_program([sys.executable, "client.py", *words], cwd=files.PROJECT, input="")
+    said = run_program([sys.executable, "client.py", *words], cwd=PROJECT, input="")
     assert said.returncode == 2 and "a JSON request a line" in said.stderr
 
 
 def test_the_test_command_says_what_it_does(tmp_path: Path) -> None:
-    said = run_program([files.PROJECT / "test.sh", "--help"], cwd=tmp_path)
+    said = run_program([PROJECT / "test.sh", "--help"], cwd=tmp_path)
     assert said.returncode == 0 and "./test.sh -k verdict" in said.stdout and not said.stderr
     assert "#" not in said.stdout and "pytest" in said.stdout and "bash" not in said.stdout
 

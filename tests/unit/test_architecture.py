@@ -48,7 +48,7 @@ WORLDS = (
     (("findings", "wire", "model", "runs.results"),
      ("testbed", "vtime", "topo", "server", "client")),
     (("testbed.hosts", "client", "server"),
-     ("base.files", "base.command_line", "findings", "vtime")),
+     ("base.files", "base.main", "findings", "vtime")),
     (("findings.drawing",), ("findings.render",)), (("findings.render",), ("findings.drawing",)),
     (("study", "probe"), ("findings.drawing",)),
     *(((f"study.{kind}",), tuple(f"study.{other}" for other in KINDS if other != kind))

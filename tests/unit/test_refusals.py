@@ -9,8 +9,8 @@ import pytest
 
 import experiment
 import vtime
-from firstflight.base.command_line import run_main
 from firstflight.base.errors import MESSAGE_CHARACTERS
+from firstflight.base.main import run_main
 from firstflight.base.removed import REMOVED
 from firstflight.commands import measure
 from tests.refusals import (Refusal, fetches, flags, pages, parameters, scenario_files, slips,

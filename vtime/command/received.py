@@ -9,8 +9,7 @@ from io import FileIO
 from pathlib import Path, PurePosixPath
 
 from firstflight.base import files
-from firstflight.base.errors import one_line
-from firstflight.base.files import WriteError
+from firstflight.base.errors import WriteError, one_line
 from firstflight.base.words import is_visible
 from vtime.command.frames import ENTRY, FILE, FOLDER, LINK, MOST_NAME, Entry, Room
 from vtime.command.guest import CommandOutcome

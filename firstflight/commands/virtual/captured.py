@@ -14,8 +14,10 @@ from pathlib import Path
 from types import FrameType
 
 from firstflight.base import files
-from firstflight.base.command_line import Parser, file_path, say, terminal_width
+from firstflight.base.argument_types import file_path
 from firstflight.base.errors import OK, UsageError
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say, terminal_width
 from firstflight.commands.virtual.records import COMMAND_JSON
 from firstflight.findings.render import data, page, text
 from firstflight.runs.results.facts import COMMAND, read_facts_file

@@ -17,13 +17,13 @@ from pathlib import Path
 from types import FrameType
 
 import vtime
-from firstflight.base import files, typed
-from firstflight.base.command_line import (Parser, file_path, interrupt_on, output_folder,
-                                           positive_number, say,
-                                           whole_number)
-from firstflight.base.errors import FAILED, OK, CannotError, UsageError
-from firstflight.base.files import WriteError
+from firstflight.base import PROJECT, files, typed
+from firstflight.base.argument_types import file_path, output_folder, positive_number, whole_number
+from firstflight.base.errors import FAILED, OK, CannotError, UsageError, WriteError
+from firstflight.base.parser import Parser
 from firstflight.base.quantity import KernelName
+from firstflight.base.signals import interrupt_on
+from firstflight.base.terminal import say
 from firstflight.commands.engines import engine_errors
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, DEFAULT_KERNEL,
                                                   MOST_SHOWN, facts_of, kernel_of, new_folder)
@@ -257,7 +257,7 @@ def parsed(flags: Sequence[str], words: Sequence[str]) -> argparse.Namespace:
     add("--env", action="append", default=[])
     add("--write-back", action="store_true")
     add("--limit", type=most, default=(CommandRequest.most_bytes, CommandRequest.most_files))
-    add("--results", type=output_folder, default=files.PROJECT / "results")
+    add("--results", type=output_folder, default=PROJECT / "results")
     add("--quiet", action="store_true")
     add("--capture", nargs="?", type=most_captured, const=CAPTURE_BYTES, default=0)
     arguments = parser.parse_args(list(flags))

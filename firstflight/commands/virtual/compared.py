@@ -14,8 +14,9 @@ from types import FrameType
 
 import vtime
 from firstflight.base import files
-from firstflight.base.command_line import interrupt_on, print_while_read, say
 from firstflight.base.errors import FAILED, INTERRUPTED, OK
+from firstflight.base.signals import interrupt_on
+from firstflight.base.terminal import print_while_read, say
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN,
                                                   facts_of, kernel_of, new_folder)
 from firstflight.wire.capture import differing, pcapng

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import FrameType
 
 import vtime
-from firstflight.base import files
-from firstflight.base.command_line import interrupt_on, print_while_read, say
-from firstflight.base.errors import FAILED, INTERRUPTED, OK, FirstFlightError
-from firstflight.base.files import WriteError
+from firstflight.base import files, reading
+from firstflight.base.errors import FAILED, INTERRUPTED, OK, FirstFlightError, WriteError
+from firstflight.base.signals import interrupt_on
+from firstflight.base.terminal import print_while_read, say
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, RUN,
                                                   facts_of, new_folder)
 from firstflight.commands.virtual.spread import Row, as_json, line_rows, table
@@ -176,9 +176,9 @@ def connection_rows(runs: Sequence[Run]) -> list[Row]:
 
 def lines_printed(output: Path) -> list[str]:
     """The lines of output.txt without their times."""
-    with files.opened(output) as file:
+    with reading.opened(output) as file:
         return [line[15:].partition(" ")[2].rstrip("\n")
-                for line in islice(files.lines(file), MOST_LINES)]
+                for line in islice(reading.lines(file), MOST_LINES)]
 
 
 def run(arguments: argparse.Namespace, words: Sequence[str], kernel: Path,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from firstflight.base import files
+from firstflight.base import reading
 from vtime.readable import HIDDEN, homes
 
 # What `./install.sh --with-mininet` installs, and how a command or its script names it.
@@ -30,7 +30,7 @@ def text_of(words: Sequence[str]) -> str:
     with suppress(OSError, StopIteration):
         script = next(Path(word) for word in words[:3]
                       if not word.startswith("/usr/") and Path(word).is_file())
-        text += "\n" + files.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
+        text += "\n" + reading.content(script, MOST_SCRIPT_BYTES).decode(errors="replace")
     return text
 
 

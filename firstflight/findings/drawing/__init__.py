@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy
 from matplotlib.figure import Figure
 
-from firstflight.base import files, forked
+from firstflight.base import files, forked, places
 from firstflight.findings.charts import Chart
 from firstflight.findings.drawing import bars, connections, groups, lines, pages, squares, style
 from firstflight.findings.findings import Report
@@ -177,5 +177,5 @@ def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("
          ) -> list[Path]:
     """Write the figures in these formats; only a page has ON_THE_WIRE. Raises FirstFlightError."""
     return files.save_all(folder, {
-        files.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
+        places.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
         for name, contents in drawn.items() if name != ON_THE_WIRE for form in formats})

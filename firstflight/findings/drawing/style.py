@@ -84,7 +84,7 @@ def settings() -> AbstractContextManager[None]:
 def image(drawn: Figure, form: str) -> bytes:
     """The figure as a file's content, the same bytes for the same figure.
 
-    form: of base.command_line.PICTURES.
+    form: of base.argument_types.PICTURES.
     """
     content = io.BytesIO()
     if form == "png":

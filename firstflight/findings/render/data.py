@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Union
 
-from firstflight.base import files
+from firstflight.base import reading
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
 from firstflight.base.words import escaped, to_cell
@@ -52,7 +52,7 @@ def loads(text: str) -> Report:
 def read(path: Path) -> Report:
     """Read a report of docs/results. Raises FirstFlightError."""
     try:
-        return loads(files.content(path).decode("utf-8"))
+        return loads(reading.content(path).decode("utf-8"))
     except OSError as error:
         raise FirstFlightError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, LookupError) as error:
@@ -91,7 +91,7 @@ _COLUMNS = ("finding", "table", "row", "group", "column", "unit", "value", "low"
 
 
 def exported(form: str, report: Report) -> str:
-    """The findings of a report as text. form: one of base.command_line.EXPORTS."""
+    """The findings of a report as text. form: one of base.argument_types.EXPORTS."""
     forms: dict[str, Callable[[Report], str]] = {"json": _json, "md": markdown.chapter, "csv": _csv}
     return forms[form](report)
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from firstflight.base import PROJECT
 from firstflight.base.errors import FirstFlightError
-from firstflight.base.files import PROJECT
 from firstflight.base.untrusted import quoted
 from firstflight.runs import batches
 from firstflight.runs.cluster import node

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from firstflight.base import files
+from firstflight.base import reading
 from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, by_name, items,
                                         lenient_table, number, read, whole, yes_or_no)
 from firstflight.runs.results.records import RecordsError
@@ -40,7 +40,7 @@ COMMAND = lenient_table({
 def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:
     """The facts of a file, as the schema has them. Raises RecordsError."""
     try:
-        return read(files.content(path, MOST_BYTES), schema, MOST_BYTES)
+        return read(reading.content(path, MOST_BYTES), schema, MOST_BYTES)
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # also bytes that are no text

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from firstflight.base import files
+from firstflight.base import files, places
 from firstflight.runs.results.records import (LARGEST, Record, RowWriter, columns_of, content,
                                               read_records, rows_of, whole_lines)
 
@@ -23,7 +23,7 @@ SYNC_INTERVAL_S = 0.2
 
 
 class RecordFile:
-    """trials.csv or what_if.csv, open for appending. Its methods raise files.WriteError.
+    """trials.csv or what_if.csv, open for appending. Its methods raise errors.WriteError.
 
     A record survives a kill of this process as soon as `append` returns, and a crash of the
     machine SYNC_INTERVAL_S later, once the next one is appended.
@@ -41,7 +41,7 @@ class RecordFile:
         self.digest = hashlib.sha256(whole)
         self.synced = 0.0
         self.file = files.append(path)
-        with files.writing(path):
+        with places.writing(path):
             self.file.truncate(self.length)
         if not whole:
             self._write(columns)
@@ -59,7 +59,7 @@ class RecordFile:
 
     def _write(self, row: Sequence[str]) -> None:
         line = _line(row).encode()
-        with files.writing(self.path):
+        with places.writing(self.path):
             try:
                 files.write_all(self.file, line)
             except OSError:
@@ -72,7 +72,7 @@ class RecordFile:
             self._sync()
 
     def _sync(self) -> None:
-        with files.writing(self.path):
+        with places.writing(self.path):
             os.fsync(self.file.fileno())
         self.synced = time.monotonic()
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
-from firstflight.base import files
+from firstflight.base import reading
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless, from_cell, to_cell
@@ -204,7 +204,7 @@ def whole_lines(path: Path) -> bytes:
 def content(path: Path) -> bytes:
     """The content of a results file. Raises RecordsError."""
     try:
-        return files.content(path, MOST_BYTES)
+        return reading.content(path, MOST_BYTES)
     except OSError as error:
         raise RecordsError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstflight.base import files
+from firstflight.base import places, reading
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.findings.claims import Published
 
@@ -109,7 +109,7 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
 def path_of(file: str, folder: Path = PAPER) -> Path:
     """The path of a file in the folder, by a name from a scenario. Raises UsageError."""
     try:
-        return files.inside(folder, file)
+        return places.inside(folder, file)
     except FirstFlightError as error:
         raise UsageError(f"published numbers: {error}") from error
 
@@ -121,7 +121,7 @@ def _header(path: Path) -> Sequence[str]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return files.content(path).decode("utf-8").splitlines(keepends=True)
+        return reading.content(path).decode("utf-8").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
         raise UsageError(f"paper/{path.name}: cannot be read: {why}") from error

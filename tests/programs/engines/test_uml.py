@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from firstflight.base import PROJECT
 from firstflight.base.errors import CANNOT, OK
-from firstflight.base.files import PROJECT
 from firstflight.testbed import job
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import (JobFolder, Observation, StorageError, WorkerKilled, WorkerLost,
@@ -396,7 +396,8 @@ def test_a_path_that_leads_nowhere_is_completed(path: str, tmp_path: Path) -> No
 
 def test_what_an_encoding_lacks_is_escaped(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
-    program = ("import sys; from firstflight.base.command_line import run_main, say;"
+    program = ("import sys; from firstflight.base.main import run_main;"
+               " from firstflight.base.terminal import say;"
                "run_main('x', lambda words: [print('10 · ' + words[0]), say(words[0]), 0][-1])")
     for encoding, dot in (("ascii", r"\xb7"), ("utf-8", "·")):
         done = ended([sys.executable, "-c", program, str(folder)], PROJECT,

@@ -19,8 +19,8 @@ from benchmarks.outside.side_by_side_table import TOLERANCES, Case, Row, documen
 from benchmarks.outside.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES,
                                           WORST, Tally, command_of, requested_sysctls, sample,
                                           sample_crossed, sample_tls)
+from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
-from firstflight.base.files import PROJECT
 from firstflight.commands.flags import parse
 from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import NOTHING

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import vtime
-from firstflight.base import errors, files
-from firstflight.base.command_line import Parser
+from firstflight.base import PROJECT, errors
 from firstflight.base.errors import FAILED, INTERRUPTED, FirstFlightError
+from firstflight.base.parser import Parser
 from firstflight.commands import conditions, flags
 from firstflight.commands.virtual import captured, command, records, repeated
 from firstflight.commands.virtual.repeated import Conversation, Run, connection_rows
@@ -183,7 +183,7 @@ def test_help_of_all_has_each_flag_of_commands(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
     from firstflight.runs.results import provenance
-    text = " ".join((files.PROJECT / "docs" / "INSTALL.md").read_text(encoding="utf-8").split())
+    text = " ".join((PROJECT / "docs" / "INSTALL.md").read_text(encoding="utf-8").split())
     (compared,) = re.findall(r"Compared before the run begins: (.*?)\. ", text)
     monkeypatch.setattr(provenance, "first_line", lambda _: "")
     named = {word for word in re.findall(r"\w+", compared) if word in provenance.tools()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstflight.base.command_line import run_main
+from firstflight.base.main import run_main
 from firstflight.runs.measuring import MeasureOptions, OneMachine, measure
 from tests.unit.core.example import study
 

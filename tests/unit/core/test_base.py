@@ -13,9 +13,9 @@ import statistics
 import pytest
 from hypothesis import example, given, strategies
 
-from firstflight.base import command_line, stats, words
-from firstflight.base.command_line import Progress
+from firstflight.base import progress, stats, terminal, words
 from firstflight.base.errors import UsageError
+from firstflight.base.progress import Progress
 from firstflight.findings.quantities import QUANTITIES, of_column, quantity
 from tests.running import HANGS_S
 
@@ -29,8 +29,8 @@ def test_what_is_not_to_be_seen_becomes_a_space() -> None:
 def test_what_is_printed_shows_the_escapes_of_invisible_characters(
         capsys: pytest.CaptureFixture[str]) -> None:
     assert words.escaped("a\tb\nc\u202ed\x9b\u2028é") == "a\tb\nc\\u202ed\\u009b\\u2028é"
-    command_line.say("run.sh: \x1b[2J\u0085x")
-    assert command_line.print_while_read("claim \u202e") and capsys.readouterr() == (
+    terminal.say("run.sh: \x1b[2J\u0085x")
+    assert terminal.print_while_read("claim \u202e") and capsys.readouterr() == (
         "claim \\u202e\n", "run.sh: \\u001b[2J\\u0085x\n")
     tomllib = pytest.importorskip("tomllib")
     hidden = "x\u202e\x7f\U000e0041"
@@ -205,13 +205,13 @@ def test_an_estimate_in_another_unit() -> None:
 def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     said: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(command_line, "say", said.put)
-    monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 1000.0)
+    monkeypatch.setattr(progress, "say", said.put)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 1000.0)
     with Progress(5, 2, "zhao2019") as shown:
         assert said.get_nowait() == "zhao2019: 3 of 5 trials to measure"
         shown.step()
     assert shown.done == 3 and said.empty() and not shown.reporter.is_alive()
-    monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
     with Progress(5, 2, "zhao2019"):  # also where no trial ends
         assert said.get(timeout=HANGS_S).endswith("to measure")
         assert said.get(timeout=HANGS_S) == said.get(timeout=HANGS_S) == "zhao2019: 2 of 5 trials"
@@ -240,7 +240,7 @@ def test_nobody_knows_how_long_the_rest_takes_from_a_few_trials() -> None:
 
 def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatch,
                                                   capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(command_line, "PLAIN_INTERVAL_S", 0.001)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
     for shown in (Progress(0, 0, "nothing"), Progress(5, 0, "zhao2019", quiet=True)):
         with shown as same:
             assert same is shown

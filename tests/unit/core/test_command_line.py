@@ -17,10 +17,11 @@ import pytest
 import experiment
 import plot
 from docs import update
-from firstflight.base import __version__, command_line
-from firstflight.base.command_line import Parser, run_main, write_crash
+from firstflight.base import __version__, signals
 from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, MESSAGE_CHARACTERS, UNREAD, USAGE,
                                      FirstFlightError, UsageError, mark_resumable, one_line)
+from firstflight.base.main import run_main, write_crash
+from firstflight.base.parser import Parser
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +105,7 @@ def test_a_status_is_the_commands_own_and_its_words_are_out(
 
 
 @pytest.mark.parametrize("handler, after", [(signal.SIG_IGN, signal.SIG_IGN),
-                                            (signal.SIG_DFL, command_line.interrupt)])
+                                            (signal.SIG_DFL, signals.interrupt)])
 def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers,
                                                         after: object) -> None:
     """As nohup and shells do for jobs in the background."""
@@ -116,9 +117,9 @@ def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers
 
 def test_a_signal_interrupts() -> None:
     with pytest.raises(KeyboardInterrupt):
-        command_line.interrupt(signal.SIGINT, sys._getframe())
+        signals.interrupt(signal.SIGINT, sys._getframe())
     with pytest.raises(KeyboardInterrupt):
-        command_line.interrupt(signal.SIGINT, None)
+        signals.interrupt(signal.SIGINT, None)
 
 
 def test_a_package_that_is_not_installed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.base import files
-from firstflight.base.errors import FirstFlightError
-from firstflight.base.files import WriteError
+from firstflight.base import files, places, reading
+from firstflight.base.errors import FirstFlightError, WriteError
 from tests.running import run_program
 
 ME, OTHER = 12345, 23456  # who called sudo, and somebody else
@@ -199,7 +198,7 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                                   "\x1b[2J", "a\u202eb"])
 def test_names_stay_in_their_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(FirstFlightError, match="cannot be the name of a file in") as caught:
-        files.inside(tmp_path, name)
+        places.inside(tmp_path, name)
     assert str(caught.value).isprintable()
 
 
@@ -222,16 +221,16 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
                                               (errno.EDQUOT, "quota"), (errno.EFBIG, "ulimit")])
 def test_a_full_disk_is_named_with_what_to_do(code: int, advice: str) -> None:
     with pytest.raises(WriteError, match=f"^x: cannot be written: .*: .*{advice}"):
-        with files.writing(Path("x")):
+        with places.writing(Path("x")):
             raise OSError(code, os.strerror(code))
 
 
 LIMITED = """
 import pathlib, sys
-from firstflight.base import files
+from firstflight.base import errors, files
 try:
     files.write(pathlib.Path(sys.argv[1]), "x" * 5000)
-except files.WriteError as error:
+except errors.WriteError as error:
     print(error)
 """
 
@@ -274,7 +273,7 @@ def test_our_own_links_are_followed(tmp_path: Path) -> None:
 
 def test_as_many_links_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
     (tmp_path / "0").mkdir()
-    for number in range(files.MOST_LINKS + 1):
+    for number in range(places.MOST_LINKS + 1):
         (tmp_path / f"{number + 1}").symlink_to(f"{number}")
     files.write(tmp_path / "40" / "file", "x")
     assert (tmp_path / "40" / "file").read_text() == "x"
@@ -442,13 +441,13 @@ def test_only_folders_are_opened_as_such(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("folder")
-    within = files.open_folder(tmp_path)
+    within = places.open_folder(tmp_path)
     try:
         for name in ("file", "link"):
             for path, where in ((tmp_path / name, None), (Path(name), within)):
                 with pytest.raises(OSError, match="Not a directory|Too many levels"):
-                    os.close(files.open_folder(path, where))
-        found = files.open_folder("folder", within)
+                    os.close(places.open_folder(path, where))
+        found = places.open_folder("folder", within)
         assert os.path.samestat(os.fstat(found), (tmp_path / "folder").stat())
         os.close(found)
     finally:
@@ -474,10 +473,10 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
             files.write(path, "x")
     for path in (tmp_path / "file", tmp_path / "none"):
         with pytest.raises(OSError):
-            files.open_folder(path)
+            places.open_folder(path)
     for path in (tmp_path, Path("/dev/null")):
         with pytest.raises(OSError):
-            files.opened(path)
+            reading.opened(path)
     assert os.listdir("/proc/self/fd") == before
 
 
@@ -487,10 +486,10 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     file, pipe = tmp_path / "file", tmp_path / "pipe"
     file.write_bytes(b"\0all")
     os.mkfifo(pipe)
-    assert files.content(file) == b"\0all"
+    assert reading.content(file) == b"\0all"
     for path, kind, code in ((tmp_path, IsADirectoryError, errno.EISDIR),
                              (pipe, OSError, errno.EINVAL),
                              (tmp_path / "none", FileNotFoundError, errno.ENOENT)):
         with pytest.raises(kind) as caught:
-            files.opened(path)
+            reading.opened(path)
         assert (caught.value.errno, caught.value.filename) == (code, str(path))

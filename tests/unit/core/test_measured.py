@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.command_line import Progress
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.progress import Progress
 from firstflight.net.segments import capture_file
 from firstflight.runs import captured, measuring, reporting, runs, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT, MOST_CELLS, choose_captured

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.errors import FirstFlightError
-from firstflight.base.files import WriteError
+from firstflight.base.errors import FirstFlightError, WriteError
 from firstflight.base.words import format_lossless, to_cell
 from firstflight.runs import batches
 from firstflight.runs.batches import TrialBatch

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import plot
-from firstflight.base import __version__, files
+from firstflight.base import PROJECT, __version__, files
 from firstflight.base.errors import FAILED, OK, FirstFlightError
 from firstflight.commands import without_trials
 from firstflight.commands.flags import parse
@@ -267,7 +267,7 @@ def test_a_fresh_clone_names_what_the_kept_run_took(name: str, tmp_path: Path) -
 
 def test_minutes_in_questions_are_those_of_the_kept_run() -> None:
     """That follow a scenario's command there, as words."""
-    text = (files.PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
     promised = re.findall(r"\./run\.sh (\w+)(?: --full)?\n(?:(?!    \./run).*\n)*?"
                           r"(\w+) minutes?\. ", text)
     assert promised

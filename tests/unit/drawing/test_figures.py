@@ -12,7 +12,7 @@ import pytest
 from matplotlib import cbook, rc_context
 from matplotlib.text import Text
 
-from firstflight.base.command_line import PICTURES
+from firstflight.base.argument_types import PICTURES
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings import drawing
 from firstflight.findings.charts import Chart, Line, Plot, SquareChart, TimeChart

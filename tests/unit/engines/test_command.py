@@ -18,7 +18,7 @@ from types import ModuleType
 
 import pytest
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.commands.virtual.command import show_end
 from tests.running import run_program
 from vtime import Result, session, shared_folder

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.base import files
+from firstflight.base import PROJECT
 from firstflight.net.link import Netem
 from firstflight.net.netlink import attribute, attributes
 from firstflight.testbed import engine
@@ -228,7 +228,7 @@ def test_sysctls_and_offloads_are_set_and_looked_at() -> None:
 
 def test_an_offload_that_stays_on_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """What METHOD says is read back: qdiscs, routes (above), sysctls (below) and these."""
-    text = " ".join((files.PROJECT / "docs" / "METHOD.md").read_text(encoding="utf-8").split())
+    text = " ".join((PROJECT / "docs" / "METHOD.md").read_text(encoding="utf-8").split())
     assert ("The qdiscs with each of their options, the routes, the sysctls and the offloads are"
             " read back from the kernel and compared. Addresses and neighbours are not") in text
     monkeypatch.setattr(kernel, "network_of", lambda pid: nullcontext())

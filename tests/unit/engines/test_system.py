@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.base.files import PROJECT
+from firstflight.base import PROJECT
 from firstflight.study.fetches.scenario.tls import TlsParameters
 from firstflight.study.page.objects import MOST_OBJECTS
 from firstflight.testbed.bench import Lacking, WorkerError

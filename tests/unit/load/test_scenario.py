@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as any_
 
-from firstflight.base import files
+from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.runs import scenario_file, schema
@@ -149,7 +149,7 @@ def test_tables_that_do_not_fit_are_refused_by_name(tables: dict[str, Any], word
 
 
 def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
-    text = (files.PROJECT / "docs/examples/load.toml").read_text(encoding="utf-8")
+    text = (PROJECT / "docs/examples/load.toml").read_text(encoding="utf-8")
     for table in (LoadSweep, LoadPopulation, LoadFigure, LoadClaim):
         for key in schema.keys_of(table):
             assert f"{key} = " in text, key

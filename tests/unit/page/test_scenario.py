@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 
-from firstflight.base import files
+from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_toml
 from firstflight.runs import scenario_file, schema
@@ -187,7 +187,7 @@ def test_flags_replace_what_the_file_has() -> None:
 
 
 def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
-    text = (files.PROJECT / "docs/examples/page.toml").read_text(encoding="utf-8")
+    text = (PROJECT / "docs/examples/page.toml").read_text(encoding="utf-8")
     for table in (scenario.Page, scenario.ListedObject, scenario.PageSweep, scenario.PageFigure):
         for key in schema.keys_of(table):
             assert f"{key} = " in text or key == "object", key

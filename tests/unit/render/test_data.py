@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from docs.update import FURTHER, in_gallery
-from firstflight.base.command_line import EXPORTS
+from firstflight.base.argument_types import EXPORTS
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing

@@ -18,9 +18,8 @@ import numpy
 import pytest
 from hypothesis import given, settings, strategies as any_
 
-from firstflight.base import files, inflated
+from firstflight.base import PROJECT, inflated, reading
 from firstflight.base.errors import UsageError
-from firstflight.base.files import PROJECT
 from firstflight.study.users import logs
 from firstflight.study.users.logs import read_file as read
 from firstflight.study.users.requested import Requested, RttField
@@ -453,7 +452,7 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     done = subprocess.run(["prlimit", "--as=700000000", sys.executable, "-c", program, str(path)],
                           capture_output=True, text=True, check=True, cwd=PROJECT)
     assert done.stdout == (f"{path}: cannot be read: it has a line of more than"
-                           f" {files.MOST_LINE_CHARACTERS} characters{logs.FEWER}\n")
+                           f" {reading.MOST_LINE_CHARACTERS} characters{logs.FEWER}\n")
 
 
 def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
@@ -461,11 +460,11 @@ def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(OSError, match="it has more than 64 MB"):
-        files.content(path)
+        reading.content(path)
     os.truncate(path, 10)
-    assert files.content(path, 10) == b"\0" * 10
+    assert reading.content(path, 10) == b"\0" * 10
     with pytest.raises(OSError, match="it has more than 0 MB"):
-        files.content(path, 9)
+        reading.content(path, 9)
 
 
 def test_weights_are_summed_without_a_warning() -> None:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
-from firstflight.base import files
+from firstflight.base import reading
 from firstflight.base.words import plain, format_brief
 from firstflight.findings.charts import Mark, PacketsChart, Timeline
 from firstflight.findings.findings import Finding
@@ -84,7 +84,7 @@ def _read_captures(record: Record, folder: Path) -> list[CapturedTrial]:
     """The record with its exchange; [] where the captures cannot be read, or have no data."""
     trial = record.trial
     try:
-        client_pcap, server_pcap = (files.content(folder / f"{trial.id}-{side}.pcap")
+        client_pcap, server_pcap = (reading.content(folder / f"{trial.id}-{side}.pcap")
                                     for side in ("client", "server"))
         ports = client_ports(server_pcap)
         exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,

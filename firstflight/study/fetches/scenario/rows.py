@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from firstflight.base import files
+from firstflight.base import files, reading
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.scenario_file import SCENARIOS
@@ -105,7 +105,7 @@ def of_every_nth_client(drawn: Sequence[Row], n: int) -> list[Row]:
 def table(path: Path) -> list[list[str]]:
     """The lines of a compressed CSV, with equal numbers of cells. Raises UsageError if damaged."""
     try:
-        with files.opened(path) as file:
+        with reading.opened(path) as file:
             decompressor = lzma.LZMADecompressor()
             content = decompressor.decompress(file.read(), MOST_BYTES)
         if not decompressor.eof:

@@ -1,0 +1,87 @@
+"""Readers of words on a command line: each raises argparse.ArgumentTypeError for a bad one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
+
+EXPORTS = ("json", "md", "csv")  # of findings, findings.render.data
+PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
+
+
+def picture_formats(text: str) -> tuple[str, ...]:
+    """The formats of a list like png,svg. Raises argparse.ArgumentTypeError."""
+    requested = tuple(dict.fromkeys(text.lower().split(",")))
+    unknown = [form for form in requested if form not in PICTURES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PICTURES)}")
+    return requested
+
+
+def nonempty(word: str) -> str:
+    """Read a word that is not empty: "" would look like a flag that was not given."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("its value is empty")
+    return word
+
+
+def file_path(word: str) -> Path:
+    """Read the path of a file or a folder, which need not exist."""
+    try:
+        encoded = os.fsencode(word)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if not word or b"\0" in encoded:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a path")
+    if len(encoded) > MOST_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MOST_NAME_BYTES:
+        raise argparse.ArgumentTypeError(f"{word[:40]!r}… is longer than a path may be")
+    return Path(word)
+
+
+def output_folder(word: str) -> Path:
+    """Read the path of a folder that is created if it is missing."""
+    place = file_path(word)
+    existing = next(above for above in (place, *place.absolute().parents)
+                    if os.path.exists(above))  # Path.exists raises in a folder it may not search
+    if not existing.is_dir():
+        raise argparse.ArgumentTypeError(f"{existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
+        raise argparse.ArgumentTypeError(f"{existing} cannot be written to")
+    return place
+
+
+def output_file(word: str) -> Path:
+    """Read the path of a file to write; its folder is created if it is missing."""
+    place = file_path(word)
+    if os.path.isdir(place):
+        raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
+    if not os.path.exists(place):  # which may be /dev/stdout
+        output_folder(str(place.parent))
+    return place
+
+
+def whole_number(word: str) -> int:
+    """Read a whole number."""
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number") from None
+
+
+def whole_numbers(words: str) -> list[int]:
+    """Read a list like 3,10."""
+    return list(map(whole_number, words.split(",")))
+
+
+def positive_number(word: str) -> int:
+    """Read a whole number above 0."""
+    try:
+        value = int(word)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"'{word}' is not a whole number above 0")
+    return value

@@ -1,0 +1,79 @@
+"""How far a measurement is: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from firstflight.base.terminal import say
+from firstflight.base.words import format_duration
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+# Without a terminal: often enough to show progress, seldom enough for a log.
+PLAIN_INTERVAL_S = 30.0
+# No remaining time is shown before this part is measured: the first trials may be far slower.
+LEAST_PART_MEASURED = 0.05
+
+
+class Progress:
+    """Counts trials. Use as a context manager; quiet: prints nothing at all."""
+
+    def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
+        self.total, self.done, self.before, self.what = total, done, done, what
+        self.quiet, self.doing = quiet, ""
+        self.bar: tqdm[None] | None = None
+        self.started = time.monotonic()
+        self.ended = threading.Event()
+        # A trial of thousands of connections takes longer than a log may be silent.
+        self.reporter = threading.Thread(target=self._report, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self.quiet:
+            return self
+        if sys.stderr.isatty():
+            from tqdm import tqdm  # slow to import, and only needed on a terminal
+            self.bar = tqdm(total=self.total, initial=self.done, desc=self.what, unit="trial",
+                            leave=False, dynamic_ncols=True)
+        elif self.total:
+            say(f"{self.what}: {self.total - self.done} of {self.total} trials to measure")
+            self.reporter.start()
+        return self
+
+    def step(self, doing: str = "") -> None:
+        """Count one more trial. doing: who measures, "" if that is clear."""
+        self.done, self.doing = self.done + 1, doing
+        if self.bar is not None:
+            self.bar.set_postfix_str(doing, refresh=False)
+            self.bar.update()
+
+    def note(self, message: str) -> None:
+        """A line that stays, above the progress; none for ""."""
+        if message and not self.quiet:
+            if self.bar is not None:
+                self.bar.clear()
+            say(message)
+
+    def line(self, elapsed_s: float) -> str:
+        """A line for a log; elapsed_s: since the first trial of this process began."""
+        measured, rest = self.done - self.before, self.total - self.done
+        known = rest and measured >= LEAST_PART_MEASURED * (measured + rest)
+        left = f", about {format_duration(elapsed_s * rest / measured)} left" if known else ""
+        doing = f", {self.doing}" if self.doing else ""
+        return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
+
+    def _report(self) -> None:
+        while not self.ended.wait(PLAIN_INTERVAL_S):
+            say(self.line(time.monotonic() - self.started))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.ended.set()
+        if self.reporter.is_alive():
+            self.reporter.join()
+        if self.bar is not None:
+            self.bar.close()
