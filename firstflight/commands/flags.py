@@ -50,7 +50,6 @@ exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usa
 130 interrupted · 141 who read the output has left
 """
 
-
 SHORT = """\
 usage: ./run.sh [SCENARIO ...] [FLAG ...]
 
@@ -334,8 +333,8 @@ def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
     if arguments.name and (set(requested) - PAGES or not arguments.own):
         parser.error("--name names a question of your own; a scenario has its name")
     if arguments.export and arguments.export[0] not in argument_types.EXPORTS:
-        parser.error(f"--export: {arguments.export[0]!r} is none of"
-                     f" {', '.join(argument_types.EXPORTS)}")
+        every = ", ".join(argument_types.EXPORTS)
+        parser.error(f"--export: {arguments.export[0]!r} is none of {every}")
     if arguments.export and len(arguments.scenario) != 1 and not arguments.own:
         parser.error("--export: writes the findings of one scenario, not of"
                      f" {len(arguments.scenario) or 'the default ones'}")
@@ -425,9 +424,9 @@ def add_own_server(parser: Parser) -> None:
         help="the server to measure: a command as in a shell, but run without one; {p} is the port"
              " that it has to listen on (8080, with TLS 8443), {address} the address, {chain} and"
              " {key} the files of --chain (default: --server)")
-    add("--server-folder", action="append", type=argument_types.file_path, default=[], metavar="DIR",
-        help="a folder that the server may read; it starts in the first; may be given several"
-             " times (default none)")
+    add("--server-folder", metavar="DIR", type=argument_types.file_path, action="append",
+        default=[], help="a folder that the server may read; it starts in the first; may be given"
+                         " several times (default none)")
     add("--server-ready", metavar="PATH",
         help="the server is ready when it answers this path with status 200 (default: when it"
              " accepts connections)")

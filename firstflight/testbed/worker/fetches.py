@@ -10,7 +10,8 @@ from typing import cast
 
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
-from firstflight.testbed.messages import FORK_SERVER, KERNEL_RANDOM, Fetch, Job, Observation, Response
+from firstflight.testbed.messages import (FORK_SERVER, KERNEL_RANDOM, Fetch, Job, Observation,
+                                            Response)
 from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
