@@ -40,7 +40,7 @@ from firstflight.findings.charts import BarChart, BarPage, TimeChart, bar_page
 from firstflight.findings.findings import Report, Table
 from firstflight.findings.render import data, markdown
 from firstflight.findings.render.values import quoted
-from firstflight.runs import runs, scenario_file, stated
+from firstflight.runs import runs, scenario_file
 from firstflight.study.registry import stored_report
 
 DOCS = PROJECT / "docs"
@@ -139,8 +139,7 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
         if before and finished(runs.read_facts(folder)) <= before:
             return
         try:
-            kept = stated.with_sentences(stored_report(folder), ())  # kept_reports() adds them
-            print(files.write(path, data.dumps(kept)))
+            print(files.write(path, data.dumps(stored_report(folder))))
             return
         except FirstFlightError as error:
             say(f"docs/update.py: skipped: {error}")
@@ -166,9 +165,8 @@ def kept_reports(findings: Path) -> dict[str, Report]:
             scenario, sample = SAMPLES.get(name, (name, ""))
             head = scenario_file.find(scenario).head()
             title = f"{head.title}: --sample {sample}" if sample else head.title
-            kept = replace(data.read(findings / f"{name}.json"), name=name, title=title,
-                           claim=head.claim, source=head.source, opening=head.result)
-            reports[name] = stated.with_sentences(kept, head.sentences)
+            reports[name] = replace(data.read(findings / f"{name}.json"), name=name, title=title,
+                                    claim=head.claim, source=head.source, opening=head.result)
     return reports
 
 

@@ -1,4 +1,3 @@
 """Names of what every run may show next to its figures. No figure may have one of these names."""
 
 ON_THE_WIRE = "on_the_wire"  # the drawing of the run's timelines
-SENTENCES = "sentences"  # the finding with the scenario's sentences and their tests

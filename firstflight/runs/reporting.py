@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from firstflight.base import words
@@ -12,7 +11,7 @@ from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import REPRODUCED, UNDECIDED, in_full
 from firstflight.findings.findings import (Answer, Column, Fact, Finding, Report, Table, Tile, bars,
                                            kernel_of)
-from firstflight.runs import runs, scenario_file, stated
+from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import Record
@@ -33,7 +32,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
     under_way = () if run.facts.get("state") == runs.COMPLETE else (
         "The run is under way or was interrupted: this page shows what it had measured when the"
         " page was built.",)
-    report = Report(
+    return Report(
         name=head.name, title=head.title, claim=head.claim, source=head.source, path=path,
         facts=run.facts, verified=sum(record.counts for record in records), count=len(records),
         findings=tuple(findings), tiles=(*verified_tiles(run, findings), *tiles),
@@ -44,10 +43,6 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
         provenance=tuple(provenance(run.facts, head.name, path, head.text)), answer=answer,
         timelines=timelines, trials=trials, causes=causes,
         files=(runs.TRIALS_CSV, *((runs.WHAT_IF_CSV,) if run.what_ifs else ()), runs.RUN_JSON))
-    if not is_whole:
-        return report
-    report = stated.with_sentences(report, head.sentences)
-    return replace(report, sentences=(*report.sentences, *stated.contradicted(report)))
 
 
 def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:

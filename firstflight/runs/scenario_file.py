@@ -17,11 +17,11 @@ from firstflight.base.removed import REMOVED
 from firstflight.base.typed import MOST
 from firstflight.base.untrusted import quoted, text_of
 from firstflight.base.words import near_words
-from firstflight.runs import schema, sentences
+from firstflight.runs import schema
 from firstflight.runs.sysctls import sysctls_of
 
 SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
-HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls", "sentence")
+HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of nested tables and lists; no scenario needs more than four
 # A key of many parts with dots between them: reading one takes a TOML reader time that grows with
@@ -78,13 +78,7 @@ class ScenarioFile:
         given = {name: value for name, value in self.raw.items() if name in (
             "kind", "title", "source", "note", "about", "result")}
         return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
-                           text=self.text, sysctls=sysctls_of(self.raw, self.where),
-                           sentences=self._sentences())
-
-    def _sentences(self) -> tuple[sentences.Sentence, ...]:
-        """The [[sentence]]s; none for a sample of the cells, which cannot test them."""
-        read = sentences.read(self.raw, self.where)
-        return () if "one_in" in self.raw else read
+                           text=self.text, sysctls=sysctls_of(self.raw, self.where))
 
 
 def sample_suffix(one_in: int) -> str:
@@ -100,8 +94,7 @@ class Head:
     key of study.registry.KINDS. about: what is measured, what was published, and what of that
     should agree; it stands before the answer. result: what was measured, in words; its numbers are
     quotes of findings (findings/render/values.py). claim: in one sentence. text: the whole file.
-    sysctls: those that differ from TCP_SYSCTLS (testbed.network.tcp_sysctls). sentences: with
-    their tests on the findings.
+    sysctls: those that differ from TCP_SYSCTLS (testbed.network.tcp_sysctls).
     """
 
     title: str
@@ -114,7 +107,6 @@ class Head:
     about: str = ""
     result: str = ""
     kind: str = "fetches"
-    sentences: tuple[sentences.Sentence, ...] = schema.key((), absent=True)
 
 
 def check_own_name(name: str) -> None:

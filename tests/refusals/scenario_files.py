@@ -8,17 +8,12 @@ from tests.unit.fetches.small import SMALL
 from tests.unit.trace.test_trial import GOOD
 
 TITLE = 'title = "t"\n'
-TEST = 'says = "a"\ntest = [{figure = "f", '
 DEEP = f"{OWN}: has tables or lists more than 20 deep in each other"
 NAME = "a-z, 0-9 and _ only"
 
 
 def sysctl(name: str, value: str) -> tuple[str, str]:
     return TITLE, f'{TITLE}sysctls = {{ "{name}" = {value} }}\n'
-
-
-def sentence(keys: str, words: str) -> tuple[str, str, str]:
-    return "[defaults]", f"[[sentence]]\n{keys}\n[defaults]", words
 
 
 REFUSALS = [
@@ -48,21 +43,6 @@ REFUSALS = [
             f'"{"x" * 65}"', '"٣"'))),
     *edited(
         SMALL,
-        sentence('says = "a"', f"{OWN}: [[sentence]] \"a\": test is missing"),
-        sentence('says = "a"\ntest = []', "test has to be tables"),
-        sentence('says = "a"\ntest = [3]', "has to be a table"),
-        sentence('test = [{figure = "f", columns = "c", is = "rises"}]', "says is missing"),
-        sentence(f'{TEST}is = "rises"}}]', "either columns or claim"),
-        sentence(f'{TEST}columns = "c", is = "grows"}}]', "unknown 'grows'"),
-        sentence(f'{TEST}columns = "c", is = "above"}}]', "than goes with is = above"),
-        sentence(f'{TEST}columns = "c", is = "rises", than = 3}}]', "than goes with"),
-        sentence(f'{TEST}columns = "c", is = "highest"}}]', "at goes with is"),
-        sentence(f'{TEST}columns = "c", is = "direction"}}]', "not go with columns"),
-        sentence(f'{TEST}claim = "c", is = "highest", at = "1"}}]', "does not go with claim"),
-        sentence(f'{TEST}columns = "c", is = "rises", within = -1}}]', "at least 0"),
-        sentence(f'{TEST}columns = "c", is = "rises", rows = 3}}]', "to be a table"),
-        sentence(f'{TEST}columns = "c", is = "above", than = [1]}}]', "a number, or"),
-        sentence(f'{TEST}columns = "c", is = "rises", eval = "1"}}]', "unknown key"),
         *(('metric = "total_ms"', f'metric = "total_ms"\npublished = {file}',
            "cannot be the name of a file") for file in (
             '"../README.md"', '"/etc/passwd"', '".."', r'"a\nb.csv"'))),
@@ -73,8 +53,8 @@ sysctls = {{ "net.ipv4.tcp_sack" = "0'; touch /tmp/x; '" }}""", "is not numbers 
           (b"# caf\xe9", f"{OWN}: cannot be read: is not UTF-8 text"),
           ("# a".encode("utf-16"), f"{OWN}: cannot be read: is not UTF-8 text"),
           ("# A claim.\na = [1,\n2", f"{OWN}: line 3: "),
-          ("# A claim.\n[[sentence]]\n[[sentence.test]]\nwithout = { system = nan }",
-           f"{OWN}: sentence: test: without: system: nan is not a finite number"),
+          ("# A claim.\n[[figure]]\n[[figure.line]]\nset = { system = nan }",
+           f"{OWN}: figure: line: set: system: nan is not a finite number"),
           ("# A claim.\ntitle = 1979-05-27", 'title: 1979-05-27 is a date or a time of day; for'
            ' text write "1979-05-27"'),
           (f"# A claim.\n\nrtt_ms = {'1' * 5000}", f"{OWN}: line 3: a number of more than 18"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.claims import DIRECTION, REPRODUCED
-from firstflight.findings.names import ON_THE_WIRE, SENTENCES
+from firstflight.findings.names import ON_THE_WIRE
 from firstflight.runs import schema
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.scenario_file import Head, ScenarioFile
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from firstflight.findings.findings import Statement
 
 # Names that a figure must not have, and what has them.
-TAKEN = {ON_THE_WIRE: "drawing of kept captures", SENTENCES: "table of the file's own sentences"}
+TAKEN = {ON_THE_WIRE: "drawing of kept captures"}
 
 T = TypeVar("T")
 Tr = TypeVar("Tr", bound=AnyTrial)

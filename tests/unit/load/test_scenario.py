@@ -125,7 +125,6 @@ def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], words: str
     ({"sweep": []}, "has no [[sweep]], so nothing to measure"),
     ({"figures": []}, "unknown key 'figures' (did you mean 'figure'?)"),
     (figure(name="on_the_wire"), "the drawing of kept captures has this name"),
-    (figure(name="sentences"), "the table of the file's own sentences has this name"),
     (figure(kind="pie"), '[[figure]] "f": kind: unknown \'pie\''),
     (figure(sweep="onyl"), "sweep: unknown 'onyl' (did you mean 'only'?)"),
     (figure(windows=["3", "16"]), "windows: unknown '16'"),

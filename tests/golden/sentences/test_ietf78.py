@@ -1,0 +1,278 @@
+"""Sentences on the slides of IETF 78: a shared link, a data centre, the server's buffer."""
+
+from __future__ import annotations
+
+from tests.golden.sentences.relations import (above, at_most, below, equal, falls, highest_at,
+                                              never_rises, no_different, rises)
+from tests.golden.sentences.tables import Rows, Run, states
+
+STUDIES, QUESTIONS = "docs/STUDIES.md", "docs/QUESTIONS.md"
+SAVED = "saved, %"
+
+
+@states("ietf78_africa")
+def test_ietf78_africa(run: Run) -> None:
+    for figure in ("all", "low_qps"):
+        run.says("Far away, on slow and lossy links, IW 10 shortens Web search on average")
+        saved = run.table(figure, "Here").where("", "Impr., ms", "% Impr.")
+        assert above(saved["Avg."], 0)
+
+        run.says("retransmits more")
+        assert rises(run.table(figure, "The runs")["retransmitted, %"])
+
+
+@states("ietf78_background")
+def test_ietf78_background(run: Run) -> None:
+    run.says("Where four fifths of the traffic on a loaded link keep IW 3, IW 10 saves our own users"
+             " more than it would if everybody had it, of 15 kB and of 50 kB")
+    assert falls(run.numbers("kb15", "How much IW 10 saves"))
+    assert falls(run.numbers("kb50", "How much IW 10 saves"))
+
+    run.says("The first line is of 15 kB and 10 segments: the mean may be chance, the longer median"
+             " is not.", QUESTIONS)
+    of_others = run.table("kb15", "mix of IW 3").where("", "IW 3 in the mix saves, %")
+    assert no_different(of_others["mean"], 0)
+    assert below(of_others["p50"], 0)
+
+    run.says("The second is of 50 kB and 16 segments, and no chance.", QUESTIONS)
+    of_others = run.table("kb50_iw16", "mix of IW 3").where("", "IW 3 in the mix saves, %")
+    assert below(of_others["mean"], 0)
+
+
+@states("ietf78_beyond")
+def test_ietf78_beyond(run: Run) -> None:
+    windows = run.table("windows")
+
+    def of_slowest(senders: list[str], *larger: str) -> Rows:
+        return windows.where("sender and queue", *senders).where("", *larger)
+
+    run.says("With every sender and queue an initial window of 10 to 64 is faster on average than 3")
+    assert above(windows.without("", "IW 3")[SAVED], 0)
+
+    run.says("IW 10 saves most with BBR")
+    assert highest_at(windows.where("", "IW 10").named("sender and queue")[SAVED], "bbr")
+
+    run.says("through CAKE the slowest in a hundred gain with windows up to 64")
+    through_cake = of_slowest(["cubic through cake"], "IW 10", "IW 16", "IW 32", "IW 64")
+    assert above(through_cake["saved of p99, %"], 0)
+
+    run.says("through a drop-tail queue with windows up to 16")
+    senders = ["cubic", "reno", "bbr", "cubic paced by fq"]
+    assert above(of_slowest(senders, "IW 10", "IW 16")["saved of p99, %"], 0)
+
+    run.says("with 64 segments they lose under CUBIC and Reno")
+    assert below(of_slowest(["cubic", "reno"], "IW 64")["saved of p99, %"], 0)
+
+
+@states("ietf78_buffer")
+def test_ietf78_buffer(run: Run) -> None:
+    at_75 = run.table("buffer").where("offered load", 0.75)
+    shortest = at_75.where("buffer", "0.1 BDP")
+
+    run.says("At 75 % load a buffer of 40 % of the bandwidth-delay product costs IW 10 nothing")
+    assert equal(at_75.where("buffer", "0.4 BDP", "1 BDP", "2 BDP")[SAVED], 19, within=0.5)
+
+    run.says("a buffer of 10 % costs part of the gain, and retransmissions")
+    assert rises(at_75.where("buffer", "0.1 BDP", "1 BDP")[SAVED])
+    assert above(shortest["retransmits, %"], shortest["IW 3 retransmits, %"])
+
+
+@states("ietf78_completion")
+def test_ietf78_completion(run: Run) -> None:
+    for title in ("Completion time", "The same without the handshake"):
+        saved = run.table("completion", title).where("", "IW 10 saves, %", "IW 16 saves, %")
+
+        run.says("On a shared link at 95 % load IW 10 shortens 50 kB responses on average, and"
+                 " IW 16 shortens them more")
+        assert above(saved["mean"], 0)
+        assert rises(saved["mean"])
+
+        run.says("with both the slowest in a thousand take longer")
+        assert below(saved["p99.9"], 0)
+
+
+@states("ietf78_connections")
+def test_ietf78_connections(run: Run) -> None:
+    home = run.table("home")
+    several = home.where("connections at once", 4, 6, 12)
+
+    run.says("With several connections at once a larger initial window gains less than with one")
+    for figure in ("shared", "home", "deep"):
+        for window in (10, 16):
+            at_once = [f"IW {window} × {connections} = {window * connections} at once"
+                       for connections in (1, 4, 6, 12)]
+            assert highest_at(run.table(figure).where("", *at_once)[SAVED], at_once[0])
+
+    run.says("retransmits more than IW 3")
+    assert above(home["retransmits, %"], home["IW 3 retransmits, %"])
+    deep = run.table("deep").where("connections at once", 4, 6, 12)
+    assert above(deep["retransmits, %"], deep["IW 3 retransmits, %"])
+    shared = run.table("shared").where("connections at once", 4, 6, 12)
+    assert above(shared["retransmits, %"].without_intervals,
+                 shared["IW 3 retransmits, %"].without_intervals)
+
+    run.says("where the buffer is short, several connections lose")
+    assert below(several[SAVED], 0)
+
+
+def a_data_centre(run: Run) -> None:
+    """What is stated of both data centres, of users far away and near."""
+    ten, sixteen = run.table("iw10"), run.table("iw16")
+    up_to_ten_segments = sixteen.where("size, bytes", 3000, 6000, 10000)
+    longer = sixteen.without("size, bytes", 3000, 6000, 10000)
+    assert above(longer["improved: ms"], 0)
+
+    run.says("most for those of eleven to sixteen")
+    assert highest_at(sixteen["improved: ms"], "15000", "20000")
+    assert highest_at(sixteen["improved: %"], "15000", "20000")
+
+    run.says("nothing up to 10 kB")
+    assert equal(up_to_ten_segments["improved: ms"], 0, within=0.001)
+
+    run.says("nothing for 3 kB")
+    assert equal(ten.where("size, bytes", 3000)["improved: ms"], 0, within=0.001)
+
+    run.says("As a share IW 10 saves most of 6 and 10 kB.")
+    assert highest_at(ten["improved: %"], "6000", "10000")
+
+
+@states("ietf78_dc1")
+def test_ietf78_dc1(run: Run) -> None:
+    run.says("In a data centre whose users are far away IW 16 saves more than IW 10 for responses of"
+             " more than ten segments")
+    a_data_centre(run)
+
+
+@states("ietf78_dc2")
+def test_ietf78_dc2(run: Run) -> None:
+    run.says("In a data centre whose users are near IW 16 saves little more than IW 10 for responses"
+             " of more than ten segments")
+    a_data_centre(run)
+    assert at_most(run.table("iw16")["improved: ms"], 21)
+
+
+@states("ietf78_fairness")
+def test_ietf78_fairness(run: Run) -> None:
+    run.says("Where half of the users have IW 10, those who keep IW 3 wait longer for small"
+             " responses")
+    of_others = run.table("kb15", "mix of IW 3").where("", "IW 3 in the mix saves, %")
+    assert below(of_others["mean"], 0)
+
+    run.says("a comparison of the halves overstates what IW 10 saves")
+    assert falls(run.numbers("kb15", "How much IW 10 saves"))
+    assert falls(run.numbers("kb50", "How much IW 10 saves"))
+
+
+@states("ietf78_live")
+def test_ietf78_live(run: Run) -> None:
+    run.says("On one server and link a comparison by client address shows a larger gain than IW 10"
+             " brings when everybody has it")
+    run.says("A comparison within a mix overstates the gain", STUDIES)
+    assert falls(run.numbers("live", "How much IW 10 saves"))
+    assert falls(run.numbers("live", "How much IW 16 saves"))
+
+    run.says("there the larger window gains what the others lose", STUDIES)
+    of_others = run.table("live", "Fairness").where("", "IW 3 in the mix")
+    assert below(of_others["saved by the mix, %"], 0)
+
+
+@states("ietf78_load")
+def test_ietf78_load(run: Run) -> None:
+    loads = run.table("load")
+    of_slowest = loads.where("offered load", 0.99)
+
+    run.says("On average IW 10 is faster at every response size")
+    assert above(loads["saved, ms"], 0)
+    assert above(loads[SAVED], 0)
+
+    run.says("saves a smaller share on a fuller link")
+    for of_a_size in loads.each("response"):
+        assert falls(of_a_size[SAVED].without_intervals)
+
+    run.says("at 99 % load it retransmits more")
+    assert run.claim("load", "But retransmission rates can be quite").outcome == "direction"
+
+    run.says("the slowest in a hundred take longer, of 50 kB perhaps not")
+    assert below(of_slowest.where("response", "15 kB", "100 kB", "200 kB")["saved of p99, %"], 0)
+    assert no_different(of_slowest.where("response", "50 kB")["saved of p99, %"], 0)
+
+
+@states("ietf78_losses")
+def test_ietf78_losses(run: Run) -> None:
+    losses = run.table("losses")
+
+    run.says("Transfers that lost packets are shorter with IW 10 than with IW 3")
+    assert above(losses["own: saved, %"], 0)
+
+    run.says("more transfers lose packets")
+    assert above(losses["hit: IW 10, %"], losses["hit: IW 3, %"])
+
+    run.says("the same ones are shorter at 95 % load only")
+    assert above(losses.where("offered load", 0.95)["same: saved, %"], 0)
+    assert below(losses.without("offered load", 0.95)["same: saved, %"], 0)
+
+
+@states("ietf78_sndbuf")
+def test_ietf78_sndbuf(run: Run) -> None:
+    cells = run.table("cells", "Every cell")
+    buffer, window = "requested: SO_SNDBUF, bytes", "requested: IW, segments"
+    not_set, ample, three_segments = 0, 92672, 4344
+    with_16, with_32 = cells.where(window, 16), cells.where(window, 32)
+
+    run.says("Today's Linux enlarges a send buffer that nobody set, so a server without SO_SNDBUF"
+             " needs no recipe")
+    enlarged = cells.where(buffer, not_set, ample)
+    assert equal(enlarged["observed: first flight"], enlarged[window])
+    for of_a_window in enlarged.each(window):
+        unset, set_ample = of_a_window["total, ms"].numbers
+        assert abs(unset.value - set_ample.value) < 0.01
+
+    recipe = "If the server process explicitly set SNDBUF"
+    run.says("with one of IW × MSS, as the deck's recipe has it, IW 10 and IW 32 take as long as"
+             " without")
+    assert run.claim("iw10", recipe).outcome == "reproduced"
+    assert run.claim("iw32", recipe).outcome == "reproduced"
+
+    run.says("IW 16 a round trip longer")
+    assert run.claim("iw16", recipe).outcome == "not reproduced"
+    assert above(with_16.where(buffer, 4344, 7240, 14480, 23168)["total, ms"], 400)
+    assert equal(with_16.where(buffer, 0, 46336, 92672)["total, ms"], 306.5, within=0.1)
+
+    run.says("With a small buffer no window is faster than without.")
+    run.says("Every window then takes longer")
+    for of_a_window in cells.where(buffer, not_set, three_segments).each(window):
+        assert rises(of_a_window["total, ms"])
+
+    run.says("Of 32 segments only the first 24 leave at once with a buffer of up to ten segments.")
+    assert equal(with_32.where(buffer, 4344, 7240, 14480)["observed: first flight"], 24)
+    assert equal(with_32.without(buffer, 4344, 7240, 14480)["observed: first flight"], 32)
+
+    run.says("Without SO_SNDBUF a window of 32 segments leaves at once, with tcp_wmem unchanged.")
+    assert equal(with_32.where(buffer, not_set)["observed: first flight"], 32)
+
+
+@states("ietf78_south_america")
+def test_ietf78_south_america(run: Run) -> None:
+    over_one, over_several = ("web", "igoogle", "news"), ("photos", "maps")
+    saved = {service: run.table(service, "Completion time").where("", "IW 10 saves, %")["mean"]
+             for service in over_one + over_several}
+
+    run.says("Services that open several connections at once gain least from IW 10")
+    assert all(above(saved[service], 15) for service in over_one)
+    assert all(below(saved[service], 15) for service in over_several)
+
+    run.says("Retransmissions hardly grow with one connection.")
+    for service in over_one:
+        assert never_rises(run.table(service, "The runs")["retransmitted, %"], within=0.8)
+
+    run.says("their retransmissions rise most")
+    run.says("With several they grow by far more than in the deck. A page of Maps or Photos has 40"
+             " or 60 segments at once there, and the queue holds 40.")
+    photos, maps = (run.table(service, "The runs") for service in over_several)
+    assert below(photos.where("", "IW 3")["retransmitted, %"], 12)
+    assert above(photos.where("", "IW 10")["retransmitted, %"], 20)
+    assert below(maps.where("", "IW 3")["retransmitted, %"], 2)
+    assert above(maps.where("", "IW 10")["retransmitted, %"], 12)
+    for figure, service in (("photos", "Blogger Photos"), ("maps", "Maps")):
+        claim = f"{service} (multiple connections): retransmissions"
+        assert run.claim(figure, claim).outcome == "direction"
