@@ -43,6 +43,15 @@ FEW_MICROSECONDS_MS = 0.005
 # Two hosts; a back-end that thinks, a script that is parsed, an object that names another one.
 WAITS = "30000 15000<1@100~25 15000<1@200#1 15000<1@300+5#1 20000<2@15000+50.25"
 LOSSY = replace(MADE, loss_percent=3.0, seed=77)
+# The most that a page may have, all named by the document's last byte: 999 connections.
+HOSTS = replace(MADE, page="hosts256", bandwidth_kbps=100_000.0, uplink_kbps=100_000.0,
+                queue_packets=2000, objects=objects.text_of([
+                    objects.PageObject(30_000), *(
+                        objects.PageObject(1500, 1, 30_000, host=number % objects.MOST_HOSTS)
+                        for number in range(1, objects.MOST_OBJECTS))]))
+NEWS = replace(MADE, page="hosts98", objects=objects.text_of([
+    objects.PageObject(60_000), *(
+        objects.PageObject(9000, 1, 190 * number, host=number % 98) for number in range(1, 300))]))
 TRIALS = {
     "lossy": LOSSY, "six": MADE, "again": replace(MADE, repeat=2),
     "large": replace(MADE, initcwnd=32),
@@ -53,7 +62,9 @@ TRIALS = {
     "short": replace(MADE, page="short", queue_packets=10, initcwnd=32),
     "lossy again": replace(LOSSY, repeat=2),
     "many": replace(MADE, page="many",
-                    objects=objects.text_of(objects.equal_objects(300, 400, 9000)))}
+                    objects=objects.text_of(objects.equal_objects(300, 400, 9000))),
+    "hosts256": HOSTS, "hosts256 nginx": replace(HOSTS, server="nginx"),
+    "hosts98": NEWS, "hosts98 nginx": replace(NEWS, server="nginx")}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +86,9 @@ def test_pages_of_all_kinds_pass(measured: dict[str, tuple[PageRecord, bytes]]) 
     assert verdicts == dict.fromkeys(TRIALS, (PASS, ""))
     opened = {name: record.opened_connections for name, (record, _) in measured.items()}
     assert opened == {"six": 6, "again": 6, "large": 6, "http2": 1, "hosts": 2, "waits": 4,
-                      "short": 6, "lossy": 6, "lossy again": 6, "many": 6}
+                      "short": 6, "lossy": 6, "lossy again": 6, "many": 6,
+                      "hosts256": 999, "hosts256 nginx": 999, "hosts98": 295,
+                      "hosts98 nginx": 295}
 
 
 def test_the_same_page_is_the_same_to_microseconds(

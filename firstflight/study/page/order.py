@@ -19,6 +19,9 @@ from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, uncaused
 READ_NS = 1_000
 NEWER_ROUNDS = 3
 FIRST_NEWER = 8
+# connect() does not wait, and fails by that (EINPROGRESS). While the client connects to hundreds of
+# hosts in a row it notes nothing that comes, and the server waits for the one CPU.
+CONNECT_NS = 1_000
 
 
 def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
@@ -137,9 +140,26 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     found = list(uncaused(at_client, False, evidence.tick_ns, pauses, reads_ns))
     if not evidence.trial.paces:
         waits_ns = reads_ns if _is_newer(evidence) else 0
+        busy = _connecting(evidence)
         found += [segment for exchange in exchanges for segment in uncaused(
-            exchange.at_server, True, evidence.tick_ns, pauses, waits_ns)]
+            _with_waits(exchange.at_server, busy), True, evidence.tick_ns, pauses, waits_ns)]
     return found
+
+
+def _with_waits(at_server: Sequence[Segment], busy: Sequence[tuple[int, int]]) -> list[Segment]:
+    """A server's segments; what came while the client had the CPU comes again when it was free.
+
+    busy: from when to when, in ns.
+    """
+    waited = [segment._replace(time_ns=until_ns) for segment in at_server if not segment.to_client
+              for _, until_ns in _around(busy, segment.time_ns)]
+    return sorted((*waited, *at_server), key=lambda segment: segment.time_ns)
+
+
+def _around(spans: Sequence[tuple[int, int]], at_ns: int) -> Sequence[tuple[int, int]]:
+    """Those of the spans, in order of time, in which a time lies."""
+    place = bisect_left(spans, (at_ns + 1,))
+    return [span for span in spans[max(0, place - 1):place] if at_ns <= span[1]]
 
 
 def reading_ns(evidence: PageEvidence) -> int:
@@ -147,6 +167,24 @@ def reading_ns(evidence: PageEvidence) -> int:
     if _is_newer(evidence):
         return READ_NS * NEWER_ROUNDS * _most_transfers(evidence)
     return READ_NS * _most_transfers(evidence) if evidence.trial.http == HTTP_2 else 0
+
+
+def connecting_ns(evidence: PageEvidence) -> int:
+    """The longest time that the client opened connections in a row, in ns of a guest's clock."""
+    return max((until_ns - since_ns for since_ns, until_ns in _connecting(evidence)), default=0)
+
+
+def _connecting(evidence: PageEvidence) -> list[tuple[int, int]]:
+    """From when to when the client opened several connections in a row, in ns."""
+    spans: list[tuple[int, int]] = []
+    for opened_ns in (connection.opened_ns for connection in evidence.connections.values()):
+        until_ns = opened_ns + CONNECT_NS
+        if spans and opened_ns - spans[-1][1] <= CONNECT_NS:
+            spans[-1] = spans[-1][0], until_ns
+        else:
+            spans.append((opened_ns, until_ns))
+    return [(since_ns, until_ns) for since_ns, until_ns in spans
+            if until_ns - since_ns > CONNECT_NS]
 
 
 def _is_newer(evidence: PageEvidence) -> bool:

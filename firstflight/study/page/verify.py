@@ -208,7 +208,8 @@ def _compare_order(evidence: PageEvidence) -> Iterator[Comparison]:
 
 def _allowed_ms(evidence: PageEvidence) -> float:
     """How far a time that the client reports may be from its packet."""
-    return CLIENT_MS[evidence.exact] + order.reading_ns(evidence) / MS
+    busy_ns = order.reading_ns(evidence) + order.connecting_ns(evidence)
+    return CLIENT_MS[evidence.exact] + busy_ns / MS
 
 
 def _compare_model(evidence: PageEvidence) -> Iterator[Comparison]:

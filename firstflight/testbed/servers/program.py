@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -174,10 +174,17 @@ class Sockets:
         """The ports with a listening socket. Raises RequestRefused, OSError."""
         return sorted({_PORTS.unpack_from(answer, 4)[0] for answer in self._answers(_LISTEN)})
 
-    def open(self, port: int) -> list[SocketSample]:
-        """The connections of a server's port. Raises RequestRefused, OSError."""
-        return [_sample(answer) for answer in self._answers(_OPEN)
-                if _PORTS.unpack_from(answer, 4)[0] == port]
+    def open(self, port: int, known: Container[int] = ()) -> list[SocketSample]:
+        """The connections of a server's port, without those from a known port of the client.
+
+        Raises RequestRefused, OSError.
+        """
+        found = []
+        for answer in self._answers(_OPEN):
+            server_port, client_port = _PORTS.unpack_from(answer, 4)
+            if server_port == port and client_port not in known:
+                found.append(_sample(answer))
+        return found
 
     def _answers(self, states: int) -> list[bytes]:
         """The kernel's answers for IPv4 and for IPv6: a server may listen to both."""
@@ -205,13 +212,15 @@ class Watch:
     """The samples of a port's connections; one that equals the last is not stored.
 
     every_s: time between two looks. until_bytes: sampling ends once so many bytes are acknowledged
-    on a connection.
+    on a connection. first_only: one sample of each connection, which is enough for its initial
+    window; a page may have a thousand connections.
     """
 
     sockets: Sockets
     port: int
     every_s: float
     until_bytes: int
+    first_only: bool = False
 
     def __post_init__(self) -> None:
         self.samples: list[SocketSample] = []
@@ -219,7 +228,7 @@ class Watch:
 
     def look(self) -> float | None:
         """Take samples; return the seconds until the next look, None for no more."""
-        samples = self.sockets.open(self.port)
+        samples = self.sockets.open(self.port, self.last if self.first_only else ())
         for sample in samples:
             if self.last.get(sample.client_port) != sample:
                 self.samples.append(sample)

@@ -141,8 +141,10 @@ class FetchBench:
                                     *([] if self.watch is None else [self.watch.look]))
         return measured_of(answer["fetches"])
 
-    def _settle(self) -> None:
+    def _settle(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Wait until no connection is open at either end. Raises WorkerError after a long time.
+
+        meanwhile: called while a connection is open.
 
         A connection whose FIN was lost lives on: it would send during the next trial, and use
         random numbers that belong to that trial.
@@ -157,6 +159,7 @@ class FetchBench:
             if waited_s > ALIVE_S * (reports + 1):
                 self.alive()
                 reports += 1
+            meanwhile()
             time.sleep(pause_s)
 
     def _server_report(self, trial: Job, fetch: Fetch) -> Response:

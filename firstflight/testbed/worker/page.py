@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import time
 from collections.abc import Callable
@@ -29,6 +30,10 @@ class PageBench(FetchBench):
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
+        # For all programs that this process starts: a page may have a thousand connections, and
+        # nginx opens a file for each response.
+        _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         super().__init__(folder, project, sysctls, alive)
         self.browser = LineProcess.python(self.star.client, project,
                                           "firstflight.testbed.hosts.page_client")
@@ -49,7 +54,7 @@ class PageBench(FetchBench):
             self._other(trial)
             assert self.watch is not None
             # To the end: a page opens connections late, too.
-            self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES)
+            self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True)
         self.star.install(link.Path.from_json(trial["network"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
         self.star.set_trial_sysctls(client={}, server={})
@@ -66,7 +71,7 @@ class PageBench(FetchBench):
         if answer.get("error"):
             raise WorkerError(str(answer["error"]))
         observation["objects"], observation["libcurl"] = answer["objects"], answer["libcurl"]
-        self._settle()
+        self._settle(lambda: self._take_server_lines(lines))
         observation["initial_windows"] = self._initial_windows(lines)
         if not all(reported["ok"] for reported in answer["objects"]) and self.external is not None:
             self.log = self.external.log()
@@ -98,6 +103,16 @@ class PageBench(FetchBench):
                 answer = self.browser.answer(TOOL_DEADLINE_S, "end of the page")
                 return answer, lines
 
+    def _take_server_lines(self, lines: list[dict[str, Any]]) -> None:
+        """Append what server.py has written: it tells the end of each connection, and where nobody
+        reads that of some hundreds, it waits and closes no more.
+
+        Raises ProgramEnded.
+        """
+        assert self.server.process.stdout is not None
+        while select.select([self.server.process.stdout], [], [], 0)[0]:
+            lines += self._server_lines_now()
+
     def _server_lines_now(self) -> list[dict[str, Any]]:
         """The complete lines that server.py has written. Raises ProgramEnded."""
         server = self.server
@@ -113,9 +128,7 @@ class PageBench(FetchBench):
         """
         if self.watch is not None:
             return _sampled_windows(self.watch)
-        assert self.server.process.stdout is not None
-        while select.select([self.server.process.stdout], [], [], 0)[0]:
-            lines += self._server_lines_now()
+        self._take_server_lines(lines)
         return {str(line["client_port"]): line["initial_window"] for line in lines
                 if line["event"] == "response"}
 

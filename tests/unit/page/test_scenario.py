@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -311,13 +313,13 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
     multi = SimpleNamespace(setopt=lambda *_: None,
                             add_handle=lambda handle: numbers.append(handle.download.number),
-                            remove_handle=lambda _: None, perform=lambda: (0, 3))
-    names = ("M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING", "M_MAX_HOST_CONNECTIONS",
+                            remove_handle=lambda _: None, socket_action=lambda *_: (0, 3))
+    names = ("M_SOCKETFUNCTION", "M_TIMERFUNCTION", "SOCKET_TIMEOUT", "CSELECT_IN", "M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING", "M_MAX_HOST_CONNECTIONS",
              "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY", "MAXAGE_CONN",
              "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE", "PRETRANSFER_TIME",
              "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
-             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "E_CALL_MULTI_PERFORM", "RESPONSE_CODE",
-             "LOCAL_PORT", "NUM_CONNECTS", "HEADER_SIZE")
+             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "RESPONSE_CODE", "LOCAL_PORT",
+             "NUM_CONNECTS", "HEADER_SIZE")
     monkeypatch.setitem(sys.modules, "pycurl", SimpleNamespace(
         CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"), PAUSE_RECV=4,
         PAUSE_CONT=0, **dict.fromkeys(names, 1)))
@@ -329,7 +331,7 @@ def started(http: str) -> Browser:
     browser = Browser({"address": "10.0.0.2", "port": 80, "http": http, "connections": 6,
                        "deadline_s": 60, "objects": OBJECTS})
     for download in browser.downloads:
-        browser._start(download, 5)
+        browser._start(download)
     return browser
 
 
@@ -340,9 +342,33 @@ def test_over_http2_others_wait_until_their_host_has_its_connection(handed: list
     assert browser._release() and handed == [1, 2, 4, 5]
     browser.downloads[1].handle = None  # it has ended: the next one opens another connection
     assert browser._release() and handed == [1, 2, 4, 5, 3]
-    browser._start(browser.downloads[2], 9)
+    before_ns = time.monotonic_ns()
+    browser._start(browser.downloads[2])
     assert handed[-1] == 3 and not browser._release()
-    assert [download.start_ns for download in browser.downloads] == [5, 5, 9, 5, 5]
+    assert [download.start_ns >= before_ns for download in browser.downloads] == [
+        False, False, True, False, False]
+
+
+def test_the_library_works_where_something_is_ready_and_nowhere_else(handed: list[int]) -> None:
+    """A look at each of hundreds of transfers would take the guest's clock milliseconds."""
+    browser = started("1.1")
+    acted: list[int] = []
+    browser.multi.socket_action = lambda fd, _: acted.append(fd)
+    browser.watched = {7, 8, 9}
+    browser._work([(8, select.EPOLLIN), (5, select.EPOLLIN)])  # 5 was closed meanwhile
+    assert acted == [8]
+    browser._set_curl_timer(0)
+    browser._work([])
+    assert acted == [8, browser.curl.SOCKET_TIMEOUT]
+
+
+def test_each_transfer_connects_before_the_next_one_is_added(
+        handed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    acted: list[int] = []
+    monkeypatch.setattr(sys.modules["pycurl"].CurlMulti(), "socket_action",
+                        lambda *_: acted.append(len(handed)))
+    started("1.1")
+    assert acted == [1, 2, 3, 4, 5]
 
 
 def test_over_http_1_nothing_waits(handed: list[int]) -> None:
@@ -363,11 +389,12 @@ def test_over_http2_the_end_of_a_transfer_lets_another_one_of_its_host_read(
         handle.is_open = True
     browser._release()
     rounds: list[int] = []
-    browser.multi.perform = lambda: (rounds.append(1) or 0, 3)
+    browser.watched = {7}
+    browser.multi.socket_action = lambda fd, _: rounds.append(fd)
     ended = [handles[3]]
     browser.multi.info_read = lambda: (0, [ended.pop()] if ended else [], [])
     assert browser._take_ended()
     assert [handle.paused for handle in handles] == [[], [], [], [], [4, 0] if reads else []]
-    browser._perform()
-    assert len(rounds) == (2 if reads else 1)
+    browser._work([])
+    assert rounds == ([7, 7] if reads else [])
     assert not browser._take_ended() and handles[4].paused == ([4, 0] if reads else [])

@@ -16,9 +16,10 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study.page import analysis, findings, order, verify
 from firstflight.study.page.record import PageEvidence, PageRecord, read_file
+from firstflight.wire.exchange import Exchange
 from tests.golden import stored_page
 from tests.golden.stored import Packet
-from tests.golden.stored_page import two
+from tests.golden.stored_page import StoredPage, two
 
 
 @pytest.mark.parametrize("name", stored_page.NAMES)
@@ -135,18 +136,45 @@ def test_a_host_of_many_transfers_may_take_longer(name: str, libcurl: str, to_cl
     libcurl 7.88 tries each one over HTTP/2 once, 8 over both versions up to three times. The server
     waits as long for the one CPU.
     """
-    page = stored_page.load(name).reported(lambda seen: seen.update(libcurl=libcurl))
-    frames = frames_of(page.client, page.server)
-    evidence = PageEvidence.of_frames(page.trial, page.observation, True, *frames, None,
-                                      round(page.observation["started_at"] * 1e9))
+    evidence = evidence_of(stored_page.load(name).reported(
+        lambda seen: seen.update(libcurl=libcurl)))
     (port, exchange), *others = evidence.exchanges.items()
+    late = with_last_later(exchange, to_client, late_ns)
+    changed = replace(evidence, exchanges={port: late, **dict(others)})
+    assert (not order.uncaused_data(changed)) == passes
+
+
+def evidence_of(page: StoredPage) -> PageEvidence:
+    frames = frames_of(page.client, page.server)
+    return PageEvidence.of_frames(page.trial, page.observation, True, *frames, None,
+                                  round(page.observation["started_at"] * 1e9))
+
+
+def with_last_later(exchange: Exchange, to_client: bool, late_ns: int) -> Exchange:
+    """The last data of one side left its host so much later."""
     side = "at_server" if to_client else "at_client"
     last = [segment for segment in getattr(exchange, side)
             if segment.payload_bytes and segment.to_client == to_client][-1]
     sent = tuple(segment._replace(time_ns=segment.time_ns + late_ns)
                  if segment is last else segment for segment in getattr(exchange, side))
-    changed = replace(evidence, exchanges={port: replace(exchange, **{side: sent}),
-                                           **dict(others)})
+    return replace(exchange, **{side: sent})
+
+
+@pytest.mark.parametrize(("opened", "late_ns", "passes"), [
+    (5, 5_000, True), (5, 7_000, True), (5, 9_000, False), (3, 5_000, True), (1, 5_000, False),
+    (0, 5_000, False)])
+def test_a_server_waits_for_a_client_that_connects_to_many_hosts(opened: int, late_ns: int,
+                                                                 passes: bool) -> None:
+    """Each connect() takes a microsecond, and a server may be 3 late by itself."""
+    evidence = evidence_of(stored_page.load("six"))
+    (port, exchange), *others = evidence.exchanges.items()
+    came_ns = max(segment.time_ns for segment in exchange.at_server if segment.payload_bytes)
+    exchanges = {port: with_last_later(exchange, True, late_ns)}
+    for place, (other_port, other) in enumerate(others):
+        at_ns = came_ns + 1000 * place if place < opened else other.syns[0].time_ns
+        syn = other.syns[0]._replace(time_ns=at_ns)
+        exchanges[other_port] = replace(other, syns=(syn, *other.syns[1:]))
+    changed = replace(evidence, exchanges=exchanges)
     assert (not order.uncaused_data(changed)) == passes
 
 

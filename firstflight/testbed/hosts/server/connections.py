@@ -223,10 +223,10 @@ class Listener(EventLoop):
 
     def _has_room(self) -> bool:
         """Whether one more connection may be open; a silent one may be closed for it."""
+        if len(self.selector.get_map()) < self.most:
+            return True
         open_ones: list[ServedConnection] = [key.data for key in self.selector.get_map().values()
                                        if isinstance(key.data, ServedConnection)]
-        if len(open_ones) < self.most:
-            return True
         longest = min(open_ones, key=lambda connection: connection.heard)
         if time.monotonic() - longest.heard < self.deadline_s:
             return False
