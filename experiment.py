@@ -15,7 +15,8 @@ from importlib import import_module
 from firstflight.base import errors
 from firstflight.base.main import run_main
 from firstflight.base.signals import interrupt_on
-from firstflight.commands.flags import QUESTIONS, parse
+from firstflight.commands.flags import parse
+from firstflight.commands.questions import QUESTIONS
 
 # run.sh puts this before the flags where something has to be installed first: mistakes in them are
 # reported before that, as far as they can be found without the packages that are missing.

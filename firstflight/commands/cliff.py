@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstflight.base import errors
 from firstflight.base.terminal import say, terminal_width
-from firstflight.base.words import escaped
+from firstflight.commands import export
 from firstflight.commands.dry_run import dry_run
 from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
+from firstflight.study.registry import FoundCliff
+
+if TYPE_CHECKING:
+    from firstflight.findings.findings import Report
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -24,9 +28,9 @@ def add_flags(add: Callable[..., object]) -> None:
 def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
     """Why the flags do not go with --find-cliff; "" if they do. given: flags of network and TCP."""
     if arguments.find_cliff and (arguments.scenario or len(questions) > 1 or arguments.name
-                                 or arguments.repeat or arguments.export):
+                                 or arguments.repeat):
         return ("--find-cliff is a question of its own: it takes flags of a network, TCP and TLS,"
-                " and no scenario, --users, --name, --repeat or --export")
+                " and no scenario, --users, --name or --repeat")
     return ""
 
 
@@ -40,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
     """
-    what, agreed = arguments.find_cliff, []
+    what, found = arguments.find_cliff, []
     study, = read(arguments)
     if arguments.dry_run:
         return dry(study, arguments)
@@ -58,13 +62,36 @@ def run(arguments: argparse.Namespace) -> int:
             is_quiet = True
             return {record.trial: record for record in records(study, trials)}
 
-        for agrees, lines in registry.cliffs(what, study, measured):
-            for line in lines:
+        for cliff in registry.cliffs(what, study, measured):
+            for line in cliff.lines:
                 detail = line.startswith("  ")
-                print(escaped(wrapped(line.strip(), terminal_width(), "    " if detail else "  ",
-                                      "  " if detail else "")), flush=True)
-            agreed.append(agrees)
-    return errors.OK if all(agreed) else errors.VERDICT
+                export.print_text(arguments, wrapped(
+                    line.strip(), terminal_width(), "    " if detail else "  ",
+                    "  " if detail else ""))
+            found.append(cliff)
+    report = report_of(study, found)
+    export.write_files(arguments, report)
+    was_read = export.print_data(arguments, report)
+    if not all(cliff.agrees for cliff in found):
+        return errors.VERDICT
+    return errors.OK if was_read else errors.UNREAD
+
+
+def report_of(study: Study, found: Sequence[FoundCliff]) -> Report:
+    """The cliffs as a report, for --export."""
+    from firstflight.findings.findings import Answer, Column, Finding, Report, Table
+    values = [cliff.values for cliff in found if cliff.values is not None]
+    columns = (Column("iw", "segments"), Column("with", is_text=True),
+               Column("fits_bytes", "bytes"), Column("at_least", is_text=True),
+               Column("model_bytes", "bytes"), Column("agrees", is_text=True))
+    rows = tuple(tuple(str(row[column.name]) if column.is_text else row[column.name]
+                       for column in columns) for row in values)
+    lines = tuple(line for cliff in found for line in cliff.lines)
+    return Report(
+        name="cliff", title=study.head.title, claim=lines[0], source=study.head.source, path="",
+        facts={}, verified=len(values), count=len(values),
+        findings=(Finding("cliff", study.head.title, (Table("", columns, rows),)),),
+        sentences=lines, answer=Answer(lines[0], values={"cliffs": values}))
 
 
 def dry(study: Study, arguments: argparse.Namespace) -> int:

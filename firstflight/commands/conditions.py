@@ -11,21 +11,27 @@ they are typed there, in quotes where they are no word or number (bw='10M'). Suc
 -, * and / stand on each side of one comparison. It is read before anything is measured; nothing
 of it is run as Python. A condition that cannot be computed ends with status 3, as a verdict that
 failed does.
+
+Commands that answer with other numbers have names for these (Named): recommended_iw of --users, iw
+of --probe. Where only a bound of a number is known, a condition is decided if both ends agree.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from firstflight.base import errors
 from firstflight.base.errors import VERDICT, FirstFlightError, UsageError
 from firstflight.base.words import nearest
+from firstflight.commands import export
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import Study
 from firstflight.runs.results.records import Record, columns_of, hints_of, trial_class, value_of
@@ -55,6 +61,27 @@ class Mean(NamedTuple):
                    for flag, typed in self.where)
 
 
+class Source(Protocol):
+    """Where a condition's numbers come from."""
+
+    def ends(self, mean: Mean) -> tuple[float, float]:
+        """The least and the largest value that it may have. Raises UndeterminedError."""
+
+
+@dataclass(frozen=True)
+class OfRecords:
+    """Means over the verified trials of a run."""
+
+    records: Sequence[Record]
+
+    def ends(self, mean: Mean) -> tuple[float, float]:
+        values = [value for record in self.records if record.counts and mean.covers(record.trial)
+                  and (value := value_of(record, mean.column)) is not None]
+        if not values:
+            raise UndeterminedError("no verified trial has a value of it")
+        return (fmean(values),) * 2
+
+
 class UndeterminedError(FirstFlightError):
     """A condition without an answer. It must not be read as one that does not hold."""
 
@@ -70,16 +97,27 @@ class Condition:
     comparison: ast.cmpop
     right: ast.expr
 
-    def check(self, study: Study) -> None:
-        """Refuse a condition on what the study does not measure. Raises UsageError."""
+    @property
+    def means(self) -> list[Mean]:
+        """The numbers that it names."""
+        return list(_means((self.left, self.right)))
+
+    def check(self, study: Study, named: Collection[str] = ()) -> None:
+        """Refuse a condition on what the study does not measure. Raises UsageError.
+
+        named: names of numbers that are no columns, and that no window selects.
+        """
         hints = {**hints_of(study.kind.record), **hints_of(trial_class(study.kind.record))}
-        known = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
+        columns = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
         windows = sorted({trial.initcwnd for trial in study.trials if hasattr(trial, "initcwnd")})
-        for mean in _means((self.left, self.right)):
+        for mean in self.means:
             column, window, where = mean
-            if column not in known:
+            if column not in (*columns, *named):
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} has no column of"
-                                 f" numbers {column!r}{nearest(column, known)}")
+                                 f" numbers {column!r}{nearest(column, (*named, *columns))}")
+            if window is not None and column in named:
+                raise UsageError(f"--fail-if {self.text!r}: {column} is a number for all windows:"
+                                 f" write {column} without ({window})")
             if window is not None and window not in windows:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no initial"
                                  f" window of {window}, but"
@@ -89,6 +127,16 @@ class Condition:
             if where and not any(map(mean.covers, study.trials)):
                 raise UsageError(f"--fail-if {self.text!r}: no trial of {study.head.name} has all"
                                  " of these values")
+
+    def check_names(self, named: Collection[str], what: str) -> None:
+        """Refuse a condition on other numbers than these, without selectors. Raises UsageError."""
+        for mean in self.means:
+            if mean.column not in named:
+                raise UsageError(f"--fail-if {self.text!r}: {what} has no number {mean.column!r}"
+                                 f"{nearest(mean.column, named)}: it has {', '.join(named)}")
+            if mean.initcwnd is not None or mean.where:
+                raise UsageError(f"--fail-if {self.text!r}: {what} has one {mean.column}: write it"
+                                 " without parentheses")
 
     def _check_value(self, study: Study, flag: str, typed: str) -> None:
         """Refuse a flag's value that no trial has. Raises UsageError."""
@@ -101,24 +149,33 @@ class Condition:
             raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no {flag} of"
                              f" {typed}, but {listed}")
 
-    def holds(self, records: Sequence[Record]) -> tuple[bool, str]:
+    def holds(self, source: Source) -> tuple[bool, str]:
         """Whether it holds, and both sides in a line. Raises UndeterminedError without a value."""
-        left, right = (self._value(side, records) for side in (self.left, self.right))
+        sides = self._sides(source, 0)
+        holds = _COMPARED[type(self.comparison)](*sides)
+        if _COMPARED[type(self.comparison)](*self._sides(source, 1)) != holds:
+            raise UndeterminedError(f"--fail-if {self.text!r}: only a bound is known, which does"
+                                    " not decide it")
+        left, right = sides
+        return holds, (f"--fail-if {self.text}: {'holds' if holds else 'does not hold'}"
+                       f" ({left:.6g} against {right:.6g})")
+
+    def _sides(self, source: Source, end: int) -> tuple[float, float]:
+        """Both sides; end: 0 for the least value of each number, 1 for the largest."""
+        left, right = (self._value(side, source, end) for side in (self.left, self.right))
         for side, value in ((self.left, left), (self.right, right)):
             if not math.isfinite(value):
                 raise UndeterminedError(f"--fail-if {self.text!r}: {ast.unparse(side)} is not a"
                                         " number that can be compared")
-        holds = _COMPARED[type(self.comparison)](left, right)
-        return holds, (f"--fail-if {self.text}: {'holds' if holds else 'does not hold'}"
-                       f" ({left:.6g} against {right:.6g})")
+        return left, right
 
-    def _value(self, expression: ast.expr, records: Sequence[Record]) -> float:
+    def _value(self, expression: ast.expr, source: Source, end: int) -> float:
         if isinstance(expression, ast.Constant):
             return float(expression.value)
         if isinstance(expression, ast.UnaryOp):
-            return -self._value(expression.operand, records)
+            return -self._value(expression.operand, source, end)
         if isinstance(expression, ast.BinOp):
-            left, right = (self._value(side, records)
+            left, right = (self._value(side, source, end)
                            for side in (expression.left, expression.right))
             try:
                 return _COMPUTED[type(expression.op)](left, right)
@@ -126,12 +183,36 @@ class Condition:
                 raise UndeterminedError(f"--fail-if {self.text!r}: divides by a mean of 0"
                                         ) from None
         (mean,) = _means((expression,))
-        values = [value for record in records if record.counts and mean.covers(record.trial)
-                  and (value := value_of(record, mean.column)) is not None]
-        if not values:
-            raise UndeterminedError(f"--fail-if {self.text!r}: no verified trial has a value of"
-                                    f" {ast.unparse(expression)}")
-        return fmean(values)
+        try:
+            return source.ends(mean)[end]
+        except UndeterminedError as error:
+            raise UndeterminedError(f"--fail-if {self.text!r}: {ast.unparse(expression)}: {error}"
+                                    ) from None
+
+
+def judge(arguments: argparse.Namespace, source: Source, was_read: bool) -> int:
+    """Print whether each condition of --fail-if holds; return the exit status.
+
+    was_read: whether what was printed before it was read. Raises UndeterminedError once the others
+    are printed.
+    """
+    lines, is_met, undetermined = [], False, None
+    for condition in arguments.fail_if:
+        try:
+            holds, line = condition.holds(source)
+        except UndeterminedError as error:
+            undetermined = undetermined or error
+            continue
+        is_met = is_met or holds
+        lines.append(line)
+
+    if lines:
+        was_read = export.print_text(arguments, "\n".join(lines)) and was_read
+    if undetermined:
+        raise undetermined
+    if is_met:
+        return errors.CONDITION
+    return errors.OK if was_read else errors.UNREAD
 
 
 def read(text: str) -> Condition:
@@ -152,10 +233,9 @@ def read(text: str) -> Condition:
         raise ValueError(f"{text!r} is not a condition such as 'total_ms(10) > 300': two sides, and"
                          " one of > >= < <= between them")
     condition = Condition(text, parsed.left, parsed.ops[0], parsed.comparators[0])
-    means = list(_means((condition.left, condition.right)))
-    if not means:
+    if not condition.means:
         raise ValueError(f"{text!r} names no column of trials.csv")
-    for mean in means:
+    for mean in condition.means:
         for flag, typed in mean.where:
             value_as_typed(flag, typed)
     return condition

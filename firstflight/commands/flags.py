@@ -1,204 +1,27 @@
-"""The command line of run.sh: its flags, and which go together."""
+"""The command line of run.sh: its flags. commands.together says which go together."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import os
-import shlex
-import shutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 
-from firstflight.base import PROJECT, argument_types, reading
+from firstflight.base import PROJECT, argument_types
 from firstflight.base.argument_types import nonempty, positive_number, whole_number
 from firstflight.base.parser import Parser
 from firstflight.base.quantity import Quantity
 from firstflight.base.removed import REMOVED
-from firstflight.base.typed import SUFFIXES
-from firstflight.base.words import nearest
 from firstflight.commands import conditions
-from firstflight.commands.engines import congestion_controls
-from firstflight.commands.overrides import overrides_of, own_server
+from firstflight.commands.help_texts import EPILOG, EXAMPLES, SHORT, SYNONYMS
+from firstflight.commands.overrides import overrides_of
+from firstflight.commands.questions import PAGES, QUESTIONS
+from firstflight.commands.together import check_command, check_names, check_together
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import cluster, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT
 
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
 DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
-
-# Questions of their own, by their flag, in the order of --help: modules that have add_flags(),
-# wrong(), read() and run().
-QUESTIONS = {
-    "users": "firstflight.commands.users",
-    "find_cliff": "firstflight.commands.cliff",
-    "page": "firstflight.commands.page",
-    "objects": "firstflight.commands.page",
-}
-
-PAGES = {"page", "objects"}  # questions whose trials are known in advance
-
-EPILOG = """\
-the three commands that people need:
-  ./run.sh                                                   the paper's Figure 5, measured here
-  ./run.sh --rtt 25 --bw 20000 --iw 10,40 --size 29000        a question of your own
-  ./run.sh --list                                            what can be measured
-
-exit status: 0 measured and verified · 1 a trial or the harness failed · 2 usage ·
-3 measured, but a verdict failed · 4 this machine cannot · 5 a condition of --fail-if holds ·
-130 interrupted · 141 who read the output has left
-"""
-
-SHORT = """\
-usage: ./run.sh [SCENARIO ...] [FLAG ...]
-
-Measure what TCP's initial window does, on real Linux TCP in virtual time.
-
-  ./run.sh                                   the paper's Figure 5, measured here
-  ./run.sh --rtt 25ms --bw 20M --iw 10,40    a question of your own
-  ./run.sh --users access.log --bw 10M       which window for my users
-  ./run.sh --page page.har --iw 10,32        a page of many objects
-  ./run.sh --list                            what else can be measured
-  ./run.sh -- python3 my_mininet_script.py   any command, in virtual time
-  ./run.sh --capture -- ./my_experiment.sh   and what its network really did
-  ./run.sh -- packetdrill my_script.pkt      packetdrill's scripts, too
-
-your question (flags take lists, 10,20 or 10..40:10; all combinations are run)
-  --rtt 50ms      round-trip time           --iw 10,30    initial windows
-  --bw 10M        bandwidth, bits a second  --size 30kB   response size
-  --queue 1bdp    bottleneck's queue        --loss 1%     random loss
-  --cc cubic,bbr  congestion control        --qdisc fq    queueing discipline
-  --chain 4kB     TLS 1.3 with a chain      --repeat 10   transfers of a setting
-
-your server and users
-  --probe URL        the initial window that your server uses, seen from here
-  --users FILE       a log or CSV of your users: the best window
-  --find-cliff KIND  the size from which a response costs a round trip
-
-how
-  --full         print every table          --dry-run      what would be done
-  --jobs N       guests side by side        --fresh        do not resume
-  --results DIR  where results go           --export csv F findings as a file
-  --quiet        no progress                --version      the version
-  --fail-if 'total_ms(10) > 300'            status 5 where that holds, for CI
-
-./run.sh --help all has every flag; ./run.sh --help rtt one, with an example.
-exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
-4 this machine cannot · 5 --fail-if holds · 130 interrupted ·
-141 the output pipe was closed
-"""
-
-# What people type, and what there is.
-SYNONYMS: dict[str, str | tuple[str, str]] = {
-    **dict.fromkeys(("--initcwnd", "--iws", "--window", "--windows", "--initial-window", "--cwnd",
-                     "--icw", "-w"), ("--iw", "10,20")),
-    **dict.fromkeys(("--initrwnd", "--receive-window"), ("--rwnd", "100")),
-    **dict.fromkeys(("--latency", "--delay", "--ping", "--rtts"), ("--rtt", "50ms")),
-    **dict.fromkeys(("--bandwidth", "--rate", "--throughput", "--speed", "--link"),
-                    ("--bw", "10M")),
-    **dict.fromkeys(("--sizes", "--bytes", "--response", "--filesize", "--length"),
-                    ("--size", "30kB")),
-    **dict.fromkeys(("--buffer", "--buffers", "--queues"), ("--queue", "1bdp")),
-    **dict.fromkeys(("--packet-loss", "--losses", "--drop"), ("--loss", "1%")),
-    **dict.fromkeys(("--congestion", "--congestion-control", "--tcp", "--algorithm"),
-                    ("--cc", "cubic,bbr")),
-    **dict.fromkeys(("--scenarios", "--ls"), ("--list", "")),
-    **dict.fromkeys(("--repeats", "--runs", "--count", "-n"), ("--repeat", "10")),
-    **dict.fromkeys(("--threads", "--parallel", "-j"), ("--jobs", "2")),
-    **dict.fromkeys(("--output", "--out", "-o"),
-                    "write --results DIR: the folder; --export csv FILE is one file"),
-    **dict.fromkeys(("--json", "--csv", "--md"),
-                    "--export json FILE (md, csv) writes the findings of one scenario"),
-    **dict.fromkeys(("--log", "--logs", "--accesslog"), ("--users", "FILE")),
-    **dict.fromkeys(("--pages", "--har"), ("--page", "FILE")),
-    **dict.fromkeys(("--requests", "--resources", "--streams"), ("--objects", "20")),
-    **dict.fromkeys(("--tls", "--https"), "write --chain 3kB: TLS 1.3 with a certificate chain"),
-    **dict.fromkeys(("--verbose", "-vv"), "--full prints every table"),
-    "-v": "--version prints the version, --full every table",
-    "-V": ("--version", ""), "-q": ("--quiet", ""), "--help-all": ("--help", "all")}
-
-
-# What --help FLAG shows below the flag's text. A test reads each.
-EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in """\
-./run.sh --help rtt
-./run.sh --version
-./run.sh --list tls
-./run.sh --new my_question
-./run.sh --check docs/examples/question.toml
-./run.sh --scenario zhao2019 pq_chains
-./run.sh --as-published zhao2019
-./run.sh --rtt 20ms,0.2s --bw 10M --iw 10,30
-./run.sh --bw 512k,10M,1G
-./run.sh --uplink 1M --bw 20M
-./run.sh --queue 100,50ms,0.5bdp
-./run.sh --qdisc fifo,fq_codel
-./run.sh --loss 0.5%,2%
-./run.sh --burst-loss 3 --loss 1%
-./run.sh --jitter 5ms
-./run.sh --iw 10,20..40:10
-./run.sh --rwnd 10,100
-./run.sh --cc cubic,bbr
-./run.sh --kernel default,mine --size 5MB
-./run.sh --module-parameter none,tcp_cubic.hystart=0 --size 5MB
-./run.sh --mss 1200
-./run.sh --size 15kB,1MB
-./run.sh --kept 1 --size 30kB
-./run.sh --idle 10s --kept 2
-./run.sh --server nginx --chain 3kB
-./run.sh --http 2 --server nginx --chain 3kB
-./run.sh --chain 3kB,15kB
-./run.sh --signature ecdsa --chain 3kB
-./run.sh --key-share x25519 --chain 3kB
-./run.sh --system debian13 --chain 15kB
-./run.sh --intermediates 2 --chain 6kB
-./run.sh --tickets 0 --chain 3kB
-./run.sh --resumed 1 --chain 3kB
-./run.sh --early-data 1 --resumed 1 --chain 3kB --server nginx
-./run.sh --record 4096 --chain 3kB
-./run.sh --tls-buffer 0 --chain 15kB
-./run.sh --think 100ms
-./run.sh --load 0.5,0.95 --scenario ietf78_completion
-./run.sh --sysctl net.ipv4.tcp_slow_start_after_idle=0 --kept 1 --idle 10s
-./run.sh --repeat 10 --loss 1%
-./run.sh --client curl --rtt 50ms
-./run.sh --sample 1/16 --scenario map_of_windows
-./run.sh --name office --rtt 50ms
-./run.sh --server-command 'python3 -m http.server {p}' --server-folder .
-./run.sh --server-folder . --server-command 'python3 -m http.server {p}'
-./run.sh --server-ready / --server-command 'python3 -m http.server {p}'
-./run.sh --url-path /page.html --server-command 'python3 -m http.server {p}'
-./run.sh --ca root.pem --server-command './serve --port {p}'
-./run.sh --server-name example.org --server-command './serve --port {p}'
-./run.sh --allow-commands path/to/my.toml
-./run.sh --users access.log --bw 10M
-./run.sh --rtt-field 12 --users access.log --bw 10M
-./run.sh --trials 2000 --users access.log --bw 10M
-./run.sh --find-cliff response --rtt 50ms
-./run.sh --page page.har --iw 10,32
-./run.sh --objects 20 --size 15kB --iw 10,32
-./run.sh --connections 2,6 --objects 20
-./run.sh --document 30kB --objects 20
-./run.sh --probe https://your.site/page
-./run.sh --compare results/zhao2019/latest results/zhao2019/2026-01-01_120000-uml
-./run.sh --engine host --rtt 50ms
-./run.sh --jobs 2 --rtt 50ms,100ms
-./run.sh --cluster tls://host:8786 --rtt 50ms
-./run.sh --seed 7 --loss 1%
-./run.sh --dry-run zhao2019
-./run.sh --yes --rtt 1..200:1 --bw 1M..20M:100k --repeat 3
-./run.sh --fresh zhao2019
-./run.sh --keep-captures --rtt 50ms
-./run.sh --export csv office.csv --rtt 50ms
-./run.sh --fail-if 'total_ms(10) > 300' --rtt 50ms
-./run.sh --format png,svg zhao2019
-./run.sh --quiet --rtt 50ms
-./run.sh --no-reasons --rtt 50ms
-./run.sh --full zhao2019
-./run.sh --no-figures zhao2019
-./run.sh --results /tmp/results --rtt 50ms
-./run.sh --figures /tmp/figures zhao2019
-""".splitlines()}
 
 
 def flags_of_commands() -> str:
@@ -251,39 +74,6 @@ def is_own_question(arguments: argparse.Namespace) -> bool:
                                            or any(getattr(arguments, flag) for flag in PAGES))
 
 
-def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
-    """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
-    units = {unit for suffixes in SUFFIXES.values() for unit in suffixes if unit}
-    for name in names:
-        place = list(argv).index(name)
-        before = next((word for word in reversed(argv[:place]) if word[:1] == "-"), "")
-        flag, _, value = before.partition("=")
-        since = list(argv).index(before) + 1 if before else place
-        values = [*filter(None, [value]), *argv[since:place]]
-        if name in ("help", "list", "version"):
-            parser.error(f"{name}: write --{name}")
-        if name.lower() in units and values and values[-1][-1:].isdigit():
-            parser.error(f"{name!r} stands apart from its number: write {flag} {values[-1]}{name}")
-        if name[:1].isdigit() and not name.endswith(".toml"):
-            behind = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
-            listed = ",".join(word.strip(",") for word in (*values, name, *behind))
-            flag = flag or next((each for each in ("--iw", "--rtt", "--bw", "--size", "--loss")
-                                 if parser.accepts(each, listed)), "--iw")
-            parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
-                         f" without spaces, such as {flag} {listed}")
-        word, equals, value = name.partition("=")
-        if equals and word.isidentifier() and (advice := parser.advice(f"--{word}", value)):
-            parser.error(f"{name}: write {advice}")
-
-
-def check_command(parser: Parser, argv: Sequence[str]) -> None:
-    """Exits with a line where a command stands in a scenario's place: its flags are not ours."""
-    word = argv[0] if argv and argv[0] not in scenario_file.names() else ""
-    if word.endswith((".py", ".sh")) or word[:1].isalpha() and shutil.which(word):
-        parser.error(f"{word} is not a scenario; a command runs with -- before it: ./run.sh --"
-                     f" {shlex.join(argv)}")
-
-
 def as_typed(quantity: Quantity) -> Callable[[str], list[object]]:
     """Reads a list of a quantity's values, as people type them."""
     def read(words: str) -> list[object]:
@@ -308,77 +98,6 @@ def sample(word: str) -> str | int:
     if word != "full" and (part == word or not part.isdecimal() or not 2 <= int(part) <= 10_000):
         raise argparse.ArgumentTypeError(f"'{word}' is not full, nor 1/N like 1/16")
     return word if word == "full" else int(part)
-
-
-def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
-    """Exits with a line where flags do not go together."""
-    given = overrides_of(arguments).given
-    requested = [flag for flag in QUESTIONS if getattr(arguments, flag)]
-    for module in dict.fromkeys(QUESTIONS.values()):
-        if wrong := import_module(module).wrong(arguments, given, requested):
-            parser.error(wrong)
-    if arguments.fail_if and (set(requested) - PAGES or arguments.probe or arguments.compare):
-        parser.error("--fail-if goes only with scenarios and questions whose trials are known in"
-                     " advance")
-    if arguments.probe and (arguments.scenario or given or requested):
-        parser.error("--probe asks one server, and takes no scenario and no flag of a network")
-    check_controls(parser, arguments)
-    if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
-        parser.error("--cluster goes without --engine host and --jobs: its workers measure in"
-                     " guests, one for each thread")
-    check_own_server(parser, arguments, requested)
-    if arguments.sample and not arguments.scenario:
-        parser.error("--sample goes with a scenario, such as dukkipati2010 --sample full or"
-                     " map_of_windows --sample 1/16")
-    if arguments.name and (set(requested) - PAGES or not arguments.own):
-        parser.error("--name names a question of your own; a scenario has its name")
-    if arguments.export and arguments.export[0] not in argument_types.EXPORTS:
-        every = ", ".join(argument_types.EXPORTS)
-        parser.error(f"--export: {arguments.export[0]!r} is none of {every}")
-    if arguments.export and len(arguments.scenario) != 1 and not arguments.own:
-        parser.error("--export: writes the findings of one scenario, not of"
-                     f" {len(arguments.scenario) or 'the default ones'}")
-    if arguments.export:
-        try:
-            argument_types.output_file(arguments.export[1])
-        except argparse.ArgumentTypeError as error:
-            parser.error(f"--export: {error}")
-
-
-def check_controls(parser: Parser, arguments: argparse.Namespace) -> None:
-    """Exits with a line where the guest's kernel lacks a congestion control, before it boots."""
-    # A kernel under a name may have been built with others.
-    known = [] if arguments.engine == "host" or arguments.kernel else congestion_controls()
-    for name in arguments.congestion_control or ():
-        if known and name not in known:
-            parser.error(f"--cc: the guest's kernel has no {name!r}"
-                         f"{nearest(name, known)}; it has {', '.join(known)}")
-
-
-def check_own_server(parser: Parser, arguments: argparse.Namespace,
-                     questions: Sequence[str]) -> None:
-    """Exits with a line where the flags of the user's own server do not go together."""
-    requested = own_server(arguments)
-    if not requested:
-        return
-    if "command" not in requested:
-        parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name go only"
-                     " with --server-command COMMAND")
-    if "users" in questions or arguments.cluster:
-        parser.error("--server-command: a server of your own is measured on this machine, without"
-                     " --users and --cluster")
-    for folder in arguments.server_folder:
-        if not os.path.isdir(folder):  # also for a name that is too long to be one
-            parser.error(f"--server-folder: {folder} is not a folder")
-    if arguments.ca and not is_certificate(arguments.ca):
-        parser.error(f"--ca: {arguments.ca} is not a file with a certificate in PEM")
-
-
-def is_certificate(path: Path) -> bool:
-    try:
-        return b"-----BEGIN CERTIFICATE-----" in reading.content(path)
-    except OSError:
-        return False
 
 
 def as_published(names: Sequence[str], parser: Parser) -> list[str]:
@@ -476,13 +195,15 @@ def add_how(parser: Parser) -> None:
     add("--keep-captures", action="store_true",
         help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"
              " trials)")
-    add("--export", nargs=2, metavar=("FORMAT", "FILE"),
-        help="also write the findings of one scenario: json, md or csv, with units, intervals and"
-             " provenance")
+    add("--export", nargs=2, action="append", default=[], metavar=("FORMAT", "FILE"),
+        help="also write the findings: json, md or csv, with units, intervals and provenance; FILE:"
+             " - is standard output, where the text goes to standard error then; {name} in it is"
+             " the scenario's; repeatable (default none)")
     add("--fail-if", action="append", default=[], type=condition, metavar="CONDITION",
         help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"
              " total_ms(10) < 50': columns of trials.csv, their means over the verified trials, in"
-             " parentheses the initial window and flags, (10, rtt=200); repeatable (default none)")
+             " parentheses the initial window and flags, (10, rtt=200); with --users also"
+             " recommended_iw, with --probe iw; repeatable (default none)")
     add("--format", type=argument_types.picture_formats, default=("png",), metavar="png,svg,pdf",
         help="which files of each figure to write (default png)")
     add("--quiet", action="store_true",

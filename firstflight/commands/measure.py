@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from firstflight.base import PROJECT, errors, files
+from firstflight.base import PROJECT, errors
 from firstflight.base.errors import WriteError
-from firstflight.base.terminal import print_while_read, say, terminal_width
+from firstflight.base.terminal import say, terminal_width
+from firstflight.commands import conditions, export
+from firstflight.commands.conditions import OfRecords, Source
 from firstflight.commands.engines import engine_errors
 from firstflight.commands.runners import measurer_for
 from firstflight.findings.render import text
@@ -45,10 +47,12 @@ def measured(study: Study, arguments: argparse.Namespace,
         return measure(study, measurer, options_of(study, arguments, refining))
 
 
-def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
+def show(study: Study, run: RunData, arguments: argparse.Namespace,
+         source: Source | None = None) -> int:
     """Write the page and figures of a run, then print its report; return the exit status.
 
-    Files come first, so that a reader who leaves early (`| head`) loses only text.
+    Files come first, so that a reader who leaves early (`| head`) loses only text. source: of the
+    numbers of --fail-if, the run's means without one.
     """
     report = study.report(run)
     written = [run.folder / name for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)
@@ -61,10 +65,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
             written.extend(save())
         except WriteError as error:
             lost.append(error)
-    if arguments.export:
-        from firstflight.findings.render import data
-        form, path = arguments.export
-        keep(lambda: [files.write(Path(path), data.exported(form, report))])
+    keep(lambda: export.write_files(arguments, report))
     undrawn = ""
     if not arguments.no_figures:
         from firstflight.findings.render import page
@@ -81,20 +82,16 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace) -> int:
             undrawn = f"{not_drawn(report, Path(os.path.relpath(run.folder)))}\n"
         keep(lambda: [page.write(run.folder, report, pictures)])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
-    was_read = print_while_read(
-        f"{rendered}{files_written(written, arguments.full)}\n{undrawn}")
+    was_read = export.print_text(
+        arguments, f"{rendered}{files_written(written, arguments.full)}\n{undrawn}")
+    was_read = export.print_data(arguments, report) and was_read
     for error in lost:
         say(f"run.sh: {error}")
     if lost:
         return errors.FAILED
     if status := status_of(run):
         return status
-    judged = [condition.holds(run.records) for condition in arguments.fail_if]
-    if judged:
-        was_read = print_while_read("\n".join(line for _, line in judged)) and was_read
-    if any(holds for holds, _ in judged):
-        return errors.CONDITION
-    return errors.OK if was_read else errors.UNREAD
+    return conditions.judge(arguments, source or OfRecords(run.records), was_read)
 
 
 def files_written(written: Sequence[Path], full: bool) -> str:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from firstflight.base import errors
 from firstflight.base.argument_types import file_path, positive_number
 from firstflight.base.errors import UsageError
 from firstflight.base.terminal import say
-from firstflight.commands import run as requested_run
+from firstflight.commands.dry_run import dry_run
 from firstflight.commands.overrides import overrides_of
+from firstflight.commands.users_conditions import OfUsers, check_conditions
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
@@ -23,7 +25,6 @@ from firstflight.study.users.requested import (CHOSEN, LARGEST_WINDOW, QUANTITY_
 if TYPE_CHECKING:
     from firstflight.runs.measuring import Refining
     from firstflight.study.users.rows import UserTable
-
 
 def add_flags(add: Callable[..., object]) -> None:
     add("--users", type=file_path, metavar="FILE",
@@ -81,7 +82,10 @@ def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested
 def run(arguments: argparse.Namespace) -> int:
     """Measure the users. Without --iw, add larger windows while the largest one is the best."""
     if arguments.dry_run:
-        return requested_run.run(arguments, read)
+        study, = read(arguments)
+        check_conditions(arguments, study)
+        dry_run(study, arguments)
+        return errors.OK
     # What boots guests, judges and renders, which a dry run does not load.
     from firstflight.commands import measure, runners
     from firstflight.study.users import logs
@@ -92,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     users = logs.read_file(arguments.users, arguments.rtt_field)
     while True:
         study = _study(users, arguments, requested)
+        check_conditions(arguments, study)
         measured = measure.measured(study, arguments, _refining(study))
         largest = max(requested.windows)
         if (arguments.initcwnd is not None or largest >= LARGEST_WINDOW
@@ -100,7 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"run.sh: {largest} segments, the largest window so far, is the best:"
             f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
-    return measure.show(study, measured, arguments)
+    return measure.show(study, measured, arguments, OfUsers(study.scenario.users,
+                                                            measured.records))
 
 
 def _refining(study: Study) -> Refining:

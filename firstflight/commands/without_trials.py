@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 from firstflight.base import errors, files
-from firstflight.base.errors import CannotError, FirstFlightError, UsageError
-from firstflight.base.terminal import print_while_read, say
+from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.base.terminal import say
 from firstflight.base.words import escaped
-from firstflight.commands import run
+from firstflight.commands import export, run
+from firstflight.commands.probe import probe
 from firstflight.commands.stored import of_stranger
 from firstflight.findings.render import text
 from firstflight.runs import scenario_file
@@ -89,59 +89,11 @@ def compare(arguments: argparse.Namespace) -> int:
             from firstflight.findings import drawing  # and with it matplotlib: only where it draws
             written = drawing.save(report.name, drawing.images(report, arguments.format),
                                    arguments.figures, arguments.format)
+        written = [*written, *export.write_files(arguments, report)]
         rendered = "\n".join([text.text(report), *map(str, written)])
-    was_read = print_while_read(rendered)
+    was_read = export.print_text(arguments, rendered)
+    was_read = export.print_data(arguments, report) and was_read
     return errors.OK if was_read else errors.UNREAD
-
-
-# One server --------------------------------------------------------------------------
-
-def probe(arguments: argparse.Namespace) -> int:
-    """Print what window a server uses, by one connection to it; by none with --dry-run.
-
-    Raises UsageError.
-    """
-    from firstflight.probe import client, verdict  # only where it is requested
-    address = arguments.probe
-    url = probed_url(address)
-    if arguments.dry_run:
-        print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
-              f" {errors.one_line(url.path or '/')}; --dry-run opens none")
-        return errors.OK
-    if client.is_this_machine(url):
-        raise FirstFlightError(f"--probe: {address} {client.THIS_MACHINE}")
-    try:
-        observed = client.observe(url)
-    except client.ProbeNotAllowed as error:
-        raise CannotError(f"--probe: {address} {error}") from error
-    except client.ProbeFailed as error:
-        raise FirstFlightError(f"--probe: {address} {error}") from error
-    response = observed.response
-    if response.status // 100 == 3:
-        raise FirstFlightError(f"--probe: {address} answers with status {response.status} and"
-                               f" redirects to {response.location or 'nowhere'}: probe that URL"
-                               " if it is yours")
-    if response.status != 200:
-        raise FirstFlightError(f"--probe: {address} answers with status {response.status}: name a"
-                               " page that it has, a large one if possible")
-    window = verdict.judge_probe(observed)
-    print(escaped("\n".join([address, *(f"  {line}" for line in verdict.lines(window))])))
-    if (command := verdict.next_command(window)) is not None:
-        print(f"  what other windows do at this RTT: {command}")
-    return errors.OK
-
-
-def probed_url(address: str) -> SplitResult:
-    """The URL of --probe. Raises UsageError."""
-    try:
-        url = urlsplit(address)
-        if url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc \
-                and url.netloc.isprintable() and " " not in url.netloc and url.port != 0:
-            return url
-    except ValueError:  # a port that is no number, brackets that do not close
-        pass
-    raise UsageError(f"--probe: {address!r} is not a URL like http://example.org/page or"
-                     " https://example.org:8443/, without a user's name")
 
 
 # By the flag that selects it.

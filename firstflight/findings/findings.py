@@ -115,13 +115,14 @@ class Answer:
 
     sentence: "" where the run has none of its own; then its first statements are the answer.
     notes: the reasons. command: what the reader may type next, a line each,
-    "" for nothing.
+    "" for nothing. values: the answer for programs, as JSON by its names.
     """
 
     sentence: str = ""
     table: Table | None = None
     notes: tuple[str, ...] = ()
     command: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,16 @@ class ProbeResult:
         return bool(self.full) and not self.segments_before and self._other_limit is None
 
     @property
+    def window_ends(self) -> tuple[int | None, int | None]:
+        """The least and the most segments that the initial window may have; None: not known."""
+        least = max(1, self.segments - self.segments_before)
+        if self.unsure:
+            return None, None if self._other_limit else self.segments
+        if self._other_limit or self.full is None:
+            return least, None
+        return least, self.segments
+
+    @property
     def limit(self) -> str:
         """What limited the flight, as the end of a sentence."""
         if (other := self._other_limit) is not None:

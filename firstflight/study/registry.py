@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
@@ -85,19 +85,30 @@ def cliff_question(what: str, requested: Overrides) -> Study:
     return own_question("cliff", search.question(what, requested))
 
 
-def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
-           ) -> Iterator[tuple[bool, list[str]]]:
-    """Search for the cliffs; yield whether the model agrees with each, and lines that describe it.
+class FoundCliff(NamedTuple):
+    """Whether the model agrees with a cliff, lines that describe it, and its values for programs.
 
-    Lines on what else to consider come last. measure: takes trials, and returns their records.
-    Raises FirstFlightError.
+    values: None where the lines are on what else to consider.
+    """
+
+    agrees: bool
+    lines: list[str]
+    values: Mapping[str, Any] | None = None
+
+
+def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
+           ) -> Iterator[FoundCliff]:
+    """Search for the cliffs; yield each. Lines on what else to consider come last.
+
+    measure: takes trials, and returns their records. Raises FirstFlightError.
     """
     from firstflight.study.cliff import findings, search
     measured = search.search(what, study.trials, study.head.sysctls, measure)
     for cliff, distinction in zip(measured, findings.distinctions(study.trials)):
-        yield cliff.agrees, list(findings.sentences(what, cliff, distinction, study.head.sysctls))
+        lines = list(findings.sentences(what, cliff, distinction, study.head.sysctls))
+        yield FoundCliff(cliff.agrees, lines, findings.values_of(cliff, distinction))
     if besides := list(findings.besides(what, measured)):
-        yield True, besides
+        yield FoundCliff(True, besides)
 
 
 def stored_report(folder: Path) -> Report:

@@ -272,7 +272,7 @@ def _of_cliffs() -> Iterator[tuple[str, list[str]]]:
                 ("of nginx", search.CHAIN, nginx, lambda some: {
                     trial: replace(record, flight_bytes=12_952, flight_segments=10)
                     for trial, record in by_model(some, shift=15).items()})):
-            yield f"cliff: {name}", [line for _, lines in registry.cliffs(what, study, measure)
+            yield f"cliff: {name}", [line for _, lines, _ in registry.cliffs(what, study, measure)
                                      for line in lines]
 
 

@@ -17,7 +17,7 @@ import pytest
 import experiment
 from firstflight.base import errors, signals
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
-from firstflight.commands import flags, measure, overrides, run, without_trials
+from firstflight.commands import export, flags, measure, overrides, run
 from firstflight.findings.quantities import FLAGS
 from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
@@ -241,7 +241,7 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path,
         (tmp_path / name / "run.json").write_text(
             json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
     drawn: list[object] = []
-    monkeypatch.setattr(without_trials, "print_while_read",
+    monkeypatch.setattr(export, "print_while_read",
                         lambda text: drawn.extend((tmp_path / "figures").glob("*.png")) or False)
     requested = ["--compare", str(tmp_path / "one"), str(tmp_path / "two"), "--figures",
                  str(tmp_path / "figures")]

@@ -43,7 +43,7 @@ REFUSALS = [
     ("--bw 10,20M", "Write 10M,20M for two"),
     ("--size 10,20kB", "Write 10kB,20kB for two"), ("--queue 0,5bdp", "or 0.5bdp for one"),
     ("--export xml f --rtt 5", "'xml' is none of json, md, csv"),
-    ("--export csv f", "not of the default ones"),
+    ("--export csv f", "--export: the default scenarios are measured: write {name} into"),
     ("--iw 10:20", "'10:20' is not a number; write 10"),
     ("--iw 10.5", "'10.5' is not a whole number of segments"),
     ("--iw 1..1000", "is 1000 values, more than 200; give a step"),
@@ -114,8 +114,9 @@ REFUSALS = [
         (f"{SERVER} --url-path ''", "url_path: '' is not a path"),
         # Exports, users, probes
         ("--export xml x zhao2019", "--export: 'xml' is none of json, md, csv"),
-        ("--export json x", "the findings of one scenario, not of the default ones"),
-        ("--export json x --scenario a b", "the findings of one scenario, not of 2"),
+        ("--export json -", "write {name} into the file's name, as --export json 'findings-{n"),
+        ("--export json x --scenario a b", "--export: 2 scenarios are measured: write {name}"),
+        ("--export json x --export md x --rtt 5", "two formats go to one file"),
         ("--users x.csv zhao2019", USERS), ("--users x.csv --repeat 2", USERS),
         ("--users x.csv --client wget", USERS),
         ("--trials 5", "--trials goes only with --users FILE"),
@@ -130,6 +131,13 @@ REFUSALS = [
       for flags, words in (
           ("--bw 1,2", "--bw: --users takes one value of this flag, the same for everybody; --iw,"
            " --kernel, --module-parameter, --cc take lists"),
+          *((f"--bw 1M {flags} --fail-if '{condition} > 1'", words) for flags, condition, words in (
+              ("", "recommended_iw(10)", "write recommended_iw without (10)"),
+              ("", "recommended_iw(rtt=20)", "by what has several values, not by rtt"),
+              ("--cc cubic,bbr", "recommended_iw", "--cc has several values: name one"),
+              ("--cc cubic,bbr", "recommended_iw(cc=reno)", "no cc of reno, but bbr, cubic"),
+              ("", "recommended", "did you mean 'recommended_iw'?"),
+              ("--iw 10,32", "total_ms(20)", "measures no initial window of 20, but 10, 32"))),
           ("--load 0.5", "--load: --users measures no"),
           ("--iw 0", "--iw: an initial window of 0"), ("--loss 101", "--loss: a loss rate"),
           ("", "1 of 1 rows have no bandwidth_kbps; give it with --bw"))),

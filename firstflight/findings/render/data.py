@@ -97,8 +97,11 @@ def exported(form: str, report: Report) -> str:
 
 
 def _json(report: Report) -> str:
-    """The report as JSON. Intervals are [low, high]; unknown values are null."""
+    """The report as JSON, with the values of its answer. Intervals are [low, high]; unknown values
+    are null.
+    """
     return escaped(json.dumps({
+        **report.answer.values,
         "scenario": report.name, "title": report.title, "claim": report.claim,
         "source": report.source, "run": report.path, "verified": report.verified,
         "trials": report.count, "sentences": report.sentences,

@@ -72,6 +72,14 @@ def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
     return f" after {_counted(trial.kept, 'response')} of its size{pause}"
 
 
+def values_of(cliff: Cliff, distinction: str) -> dict[str, object]:
+    """A cliff as JSON. fits_bytes: null where even the smallest does not fit; at_least: whether
+    even the largest fits.
+    """
+    return {"iw": cliff.trial.initcwnd, "with": distinction, "fits_bytes": cliff.fits_bytes,
+            "at_least": cliff.is_open, "model_bytes": cliff.model_bytes, "agrees": cliff.agrees}
+
+
 def besides(what: str, cliffs: Sequence[Cliff]) -> Iterator[str]:
     """Lines about what else a real site sends in the same flight."""
     if what == CHAIN and {cliff.trial.key_share for cliff in cliffs} == {"x25519"}:

@@ -35,6 +35,11 @@ def users_findings(scenario: Scenario, users: UserSample,
 
     tiles = tuple(_tile(users.options[place], chosen[ALL]) for place, chosen in choices.items())
     if len(made) == 1:
+        answer = made[0].answer
+        if answer is not None:
+            values: dict[str, object] = {
+                **_values(users, users.options[0], choices[0]), "options": []}
+            made = [replace(made[0], answer=replace(answer, values=values))]
         return made, tiles
     chosen_options = [_ChosenOption(users.options[place], chosen, {
         part: analysis.measured(users, varied.with_option(records, users.options[place]), part)
@@ -50,6 +55,17 @@ def _tile(option: Option, choice: Choice) -> Tile:
     if choice.initcwnd is None:
         return Tile("no window", f"holds with all that the file does not say{words}")
     return Tile(f"{choice.initcwnd} segments", f"the window that the rule chooses{words}")
+
+
+def _values(users: UserSample, option: Option, choices: Mapping[str, Choice]
+            ) -> dict[str, object]:
+    """The windows with an option as JSON; null where none holds."""
+    whole = choices[ALL]
+    saved = (None if whole.initcwnd is None else
+             whole.whole.outcome(whole.initcwnd).saved.absolute)
+    return {**option, "recommended_iw": whole.initcwnd, "baseline_iw": users.baseline_initcwnd,
+            "saved_ms": saved and saved.value, "saved_interval_ms": saved and saved.interval,
+            "groups": {name: choice.initcwnd for name, choice in choices.items() if name != ALL}}
 
 
 # Options of the operator -----------------------------------------------------------------
@@ -103,6 +119,11 @@ def _comparison(scenario: Scenario, users: UserSample,
              *_unsaid(users, options), why_none, recommendation.HOW_TO_SET if commands else "")
     sentence = " ".join((f"{scenario.head.source}.", *windows, *compared))
     names = join_words([option.words for option in options])
+    windows_of_all = {option.whole.initcwnd for option in options}
+    values: dict[str, object] = {
+        "recommended_iw": windows_of_all.pop() if len(windows_of_all) == 1 else None,
+        "baseline_iw": users.baseline_initcwnd,
+        "options": [_values(users, option.option, option.choices) for option in options]}
     return Finding(
         "options", f"Which is faster for these users: {names}",
         (own, _same_windows_table(users, options)),
@@ -110,7 +131,8 @@ def _comparison(scenario: Scenario, users: UserSample,
                      recommendation.choice_in_words(users, option.whole)) for option in options),
          *(Statement(f"Is {other.words} faster than {base.words}?", words)
            for other, words in zip(others, compared))),
-        answer=Answer(sentence, own, tuple(filter(None, notes)), "\n".join(commands)))
+        answer=Answer(sentence, own, tuple(filter(None, notes)), "\n".join(commands),
+                      values))
 
 
 def _window_in_words(users: UserSample, option: _ChosenOption) -> str:

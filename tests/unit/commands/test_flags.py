@@ -1,4 +1,4 @@
-"""Flags: conditions and help; and several runs of one command, how far their numbers lie apart."""
+"""Flags and their help; and several runs of one command, how far their numbers lie apart."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import json
 import random
 import re
 import signal
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,124 +15,15 @@ from typing import Any
 import pytest
 
 import vtime
-from firstflight.base import PROJECT, errors
+from firstflight.base import PROJECT
 from firstflight.base.errors import FAILED, INTERRUPTED, FirstFlightError
 from firstflight.base.parser import Parser
-from firstflight.commands import conditions, flags
+from firstflight.commands import flags
 from firstflight.commands.virtual import captured, command, records, repeated
 from firstflight.commands.virtual.repeated import Conversation, Run, connection_rows
 from firstflight.commands.virtual.spread import (Row, as_json, line_rows, numbers_of, table,
                                                  two_states)
-from firstflight.runs.kinds import Overrides, Study
-from firstflight.runs.results.records import FAIL, PASS
-from firstflight.study import registry
-from firstflight.study.fetches.record import Record
 from vtime import LinkTimes, Result
-
-STUDY: Study = registry.own_question("own", Overrides({"initcwnd": [3, 10]}, repeat=2))
-RECORDS = [Record(trial, ok=True, verdict=PASS, total_ms=1000.0 / trial.initcwnd + trial.repeat,
-                  retransmissions=0) for trial in STUDY.trials]
-
-
-@pytest.mark.parametrize(("text", "holds"), [
-    ("total_ms(10) > 101", True), ("total_ms(10) > 101.5", False), ("total_ms(10) >= 101.5", True),
-    ("total_ms(3) - total_ms(10) < 234", True), ("total_ms(3) - total_ms(10) < 233", False),
-    ("(total_ms(3) - total_ms(10)) / total_ms(3) * 100 > 69", True),
-    ("retransmissions > 0", False), ("-total_ms <= -200", True), ("100 < total_ms", True)])
-def test_means_are_compared(text: str, holds: bool) -> None:
-    condition = conditions.read(text)
-    condition.check(STUDY)
-    assert condition.holds(RECORDS)[0] is holds
-
-
-NETWORKS: Study = registry.own_question("own", Overrides({
-    "initcwnd": [10], "rtt_ms": [20, 200], "congestion_control": ["cubic", "bbr"],
-    "bandwidth_kbps": [10_000.0]}, repeat=1))
-
-
-@pytest.mark.parametrize(("text", "mean_ms"), [
-    ("total_ms(10)", 120), ("total_ms(10, rtt=200)", 210), ("total_ms(rtt='0.2s')", 210),
-    ("total_ms(rtt=20, cc=bbr)", 40), ("total_ms(cc='cubic')", 110),
-    ("total_ms(iw=10, bw='10M')", 120)])
-def test_flags_in_parentheses_select_trials(text: str, mean_ms: float) -> None:
-    records = [Record(trial, ok=True, verdict=PASS, total_ms=trial.rtt_ms + 20 * (
-        trial.congestion_control == "bbr")) for trial in NETWORKS.trials]
-    for comparison in (">=", "<="):
-        condition = conditions.read(f"{text} {comparison} {mean_ms}")
-        condition.check(NETWORKS)
-        assert condition.holds(records)[0]
-
-
-@pytest.mark.parametrize(("text", "said"), [
-    ("total_ms(rtt=50) > 1", "measures no rtt of 50, but 20.0, 200.0"),
-    ("total_ms(10, iw=3) > 1", "measures no iw of 3, but 10"),
-    ("total_ms(cc=reno) > 1", "measures no cc of reno, but bbr, cubic")])
-def test_a_value_that_no_trial_has_is_refused(text: str, said: str) -> None:
-    with pytest.raises(FirstFlightError, match=said):
-        conditions.read(text).check(NETWORKS)
-
-
-def test_values_that_no_trial_has_together_are_refused() -> None:
-    some = [trial for trial in NETWORKS.trials
-            if (trial.rtt_ms == 20) == (trial.congestion_control == "bbr")]
-    with pytest.raises(FirstFlightError, match="has all of these values"):
-        conditions.read("total_ms(rtt=20, cc=cubic) > 1").check(replace(NETWORKS, trials=some))
-
-
-@pytest.mark.parametrize(("text", "said"), [
-    ("total_ms(rt=50) > 1", "'rt' is no flag .*did you mean 'rtt'"),
-    ("total_ms(rtt=soon) > 1", "soon"), ("total_ms(rtt='20,200') > 1", "is not one value"),
-    ("total_ms(queue='50ms') > 1", "not a number of packets"), ("total_ms(**x) > 1", "no flag")])
-def test_a_selector_that_is_no_flag_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        conditions.read(text)
-
-
-def test_the_line_has_both_sides() -> None:
-    assert conditions.read(" total_ms(10) > 300 ").holds(RECORDS)[1] == (
-        "--fail-if total_ms(10) > 300: does not hold (101.5 against 300)")
-
-
-@pytest.mark.parametrize("text", [
-    "", "total_ms", "total_ms(10)", "1 < 2", "1 < total_ms < 3", "total_ms == 3", "total_ms > ",
-    "total_ms > 'x'", "total_ms(10.5) > 1", "total_ms(a) > 1", "total_ms() > 1",
-    "total_ms(3, 4) > 1", "total_ms ** 2 > 1", "__import__('os').system('id') > 2",
-    "total_ms.real > 1", "total_ms[0] > 1", "True < total_ms", "(lambda: 1)() > total_ms",
-    "total_ms > 1e400", "1e400 - 1e400 < total_ms", "total_ms > 1if total_ms else 2",
-    "total_ms\n> 1", "total_ms > 1 # \x1b[2J", "total_ms \u202e> 1",
-    "total_ms > 1" + " " * 200 + "+ 1", "(" * 90 + "total_ms > 1", "-" * 190 + "total_ms > 1 1"])
-def test_anything_else_is_no_condition(text: str) -> None:
-    with pytest.raises(ValueError, match="condition|neither a number nor a column|names no column"
-                       "|cannot be printed") as refused:
-        conditions.read(text)
-    assert str(refused.value).isprintable()
-
-
-def test_only_verified_trials_count() -> None:
-    records = [replace(record, verdict=PASS if record.trial.repeat == 2 else FAIL)
-               for record in RECORDS]
-    assert conditions.read("total_ms(10) >= 102").holds(records)[0]
-    with pytest.raises(FirstFlightError, match=r"no verified trial has a value of total_ms\(10\)"):
-        conditions.read("total_ms(10) > 1").holds([])
-
-
-@pytest.mark.parametrize(("text", "said"), [
-    ("total_ms / retransmissions > 1", "divides by a mean of 0"),
-    ("total_ms * 1e200 * 1e200 - total_ms * 1e200 * 1e200 > 1", "is not a number"),
-    ("1 > total_ms * 1e200 * 1e200", "is not a number")])
-def test_what_cannot_be_computed_is_no_condition_that_does_not_hold(text: str, said: str) -> None:
-    with pytest.raises(conditions.UndeterminedError, match=said) as ended:
-        conditions.read(text).holds(RECORDS)
-    assert ended.value.exit_status == errors.VERDICT
-
-
-def test_python_says_nothing_about_a_condition() -> None:
-    with warnings.catch_warnings(record=True) as noted:
-        warnings.simplefilter("always")
-        with pytest.raises(ValueError, match="is not a condition"):
-            conditions.read("total_ms > 1if total_ms else 2")
-    assert not noted
-
 
 # Help ---------------------------------------------------------------------------------
 

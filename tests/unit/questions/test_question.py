@@ -276,7 +276,7 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
     study = registry.cliff_question(search.EARLY, Overrides(WITH_FLAGS))
     (trial,) = study.trials
     assert (trial.server, trial.resumed, trial.system) == ("nginx", 1, "debian13")
-    ((agrees, lines),) = registry.cliffs(search.EARLY, study, early)
+    ((agrees, lines, _),) = registry.cliffs(search.EARLY, study, early)
     assert agrees and "13656 bytes" in lines[0]
     (all_fit,) = search.search(search.EARLY, study.trials, {}, lambda some: {
         each: replace(record, request_round_trips=1) for each, record in early(some).items()})
@@ -308,7 +308,7 @@ def test_a_response_has_its_cliff_too() -> None:
 @pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
 def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: bool) -> None:
     study = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [3]}))
-    (agrees, _), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
+    (agrees, *_), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
     assert agrees is is_as_the_model_has_it
 
 

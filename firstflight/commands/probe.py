@@ -1,0 +1,129 @@
+"""run.sh --probe: what initial window a server uses, as lines, data and a condition."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from firstflight.base import errors
+from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.commands import conditions, export
+from firstflight.commands.conditions import Mean, UndeterminedError
+from firstflight.findings.findings import Answer, Column, Finding, Report, Table
+
+if TYPE_CHECKING:
+    from firstflight.probe.verdict import ProbeResult
+
+LARGEST_WINDOW = 65_535  # segments; where only a least window is known
+
+
+def probe(arguments: argparse.Namespace) -> int:
+    """Print what window a server uses, by one connection to it; by none with --dry-run.
+
+    Raises UsageError.
+    """
+    from firstflight.probe import client, verdict  # only where it is requested
+    address = arguments.probe
+    url = probed_url(address)
+    for condition in arguments.fail_if:
+        condition.check_names(NUMBERS, "--probe")
+    if arguments.dry_run:
+        print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
+              f" {errors.one_line(url.path or '/')}; --dry-run opens none")
+        return errors.OK
+    if client.is_this_machine(url):
+        raise FirstFlightError(f"--probe: {address} {client.THIS_MACHINE}")
+    try:
+        observed = client.observe(url)
+    except client.ProbeNotAllowed as error:
+        raise CannotError(f"--probe: {address} {error}") from error
+    except client.ProbeFailed as error:
+        raise FirstFlightError(f"--probe: {address} {error}") from error
+    response = observed.response
+    if response.status // 100 == 3:
+        raise FirstFlightError(f"--probe: {address} answers with status {response.status} and"
+                               f" redirects to {response.location or 'nowhere'}: probe that URL"
+                               " if it is yours")
+    if response.status != 200:
+        raise FirstFlightError(f"--probe: {address} answers with status {response.status}: name a"
+                               " page that it has, a large one if possible")
+    return show(verdict.judge_probe(observed), arguments)
+
+
+def show(probed: ProbeResult, arguments: argparse.Namespace) -> int:
+    """Print the result, write it where --export says, and judge it by --fail-if; the exit status.
+
+    Raises UndeterminedError, WriteError.
+    """
+    from firstflight.probe import verdict
+    report = report_of(probed, arguments.probe)
+    lines = [arguments.probe, *(f"  {line}" for line in verdict.lines(probed))]
+    if (command := verdict.next_command(probed)) is not None:
+        lines.append(f"  what other windows do at this RTT: {command}")
+    export.write_files(arguments, report)
+    was_read = export.print_text(arguments, "\n".join(lines))
+    was_read = export.print_data(arguments, report) and was_read
+    return conditions.judge(arguments, OfProbe(probed), was_read)
+
+
+def values_of(probed: ProbeResult) -> dict[str, object]:
+    """The result as JSON.
+
+    iw: the initial window, in segments; a bound of it where at_least or at_most, null where
+    nothing is known of it.
+    """
+    least, most = probed.window_ends
+    return {"iw": most if least is None else least, "at_least": most is None,
+            "at_most": least is None or most is not None and most != least, "iw_least": least,
+            "iw_most": most, "segments": probed.segments, "rtt_ms": probed.rtt_ms,
+            "mss_bytes": probed.mss, "response_bytes": probed.size_bytes,
+            "captured": probed.is_captured, "lost": probed.lost, "limit": probed.limit}
+
+
+def report_of(probed: ProbeResult, address: str) -> Report:
+    """The result as a report, for --export."""
+    from firstflight.probe import verdict
+    values = values_of(probed)
+    rows = tuple((name, "" if value is None else str(value)) for name, value in values.items())
+    lines = verdict.lines(probed)
+    table = Table("", (Column("what", is_text=True), Column("value", is_text=True)), rows)
+    return Report(
+        name="probe", title=f"The initial window of {address}", claim=lines[0],
+        source="One connection to this server", path="", facts={}, verified=1, count=1,
+        findings=(Finding("probe", "The first flight", (table,)),), sentences=tuple(lines),
+        answer=Answer(lines[0], values={"url": address, **values}))
+
+
+NUMBERS = ("iw", "segments", "rtt_ms", "mss_bytes", "response_bytes")  # of a condition
+
+
+@dataclass(frozen=True)
+class OfProbe:
+    """The numbers of a probe, for --fail-if."""
+
+    probed: ProbeResult
+
+    def ends(self, mean: Mean) -> tuple[float, float]:
+        """The least and the largest value that it may have. Raises UndeterminedError."""
+        if mean.column == "iw":
+            least, most = self.probed.window_ends
+            return least or 1, most or LARGEST_WINDOW
+        value = values_of(self.probed)[mean.column]
+        if not isinstance(value, (int, float)):
+            raise UndeterminedError("the probe did not learn it")
+        return value, value
+
+
+def probed_url(address: str) -> SplitResult:
+    """The URL of --probe. Raises UsageError."""
+    try:
+        url = urlsplit(address)
+        if url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc \
+                and url.netloc.isprintable() and " " not in url.netloc and url.port != 0:
+            return url
+    except ValueError:  # a port that is no number, brackets that do not close
+        pass
+    raise UsageError(f"--probe: {address!r} is not a URL like http://example.org/page or"
+                     " https://example.org:8443/, without a user's name")

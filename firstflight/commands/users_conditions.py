@@ -1,0 +1,78 @@
+"""Conditions of --fail-if on --users: the recommended window, and means over users.
+
+    recommended_iw > 10                     another window than Linux's holds for all users
+    recommended_iw(cc=bbr) > 10             with one of several values of --cc
+    total_ms(10) - total_ms(32) < 20        what the larger window saves, in the mean of all users
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from firstflight.base.errors import UsageError
+from firstflight.base.stats import weighted_mean
+from firstflight.commands.conditions import Mean, UndeterminedError, column_of
+from firstflight.findings.quantities import FLAGS
+from firstflight.runs.kinds import Study
+from firstflight.runs.results.records import value_of
+
+if TYPE_CHECKING:
+    from firstflight.study.fetches.record import Record
+    from firstflight.study.fetches.scenario.users import UserSample
+
+RECOMMENDED = "recommended_iw"
+
+
+def check_conditions(arguments: argparse.Namespace, study: Study) -> None:
+    """Refuse conditions of --fail-if on what is not measured of these users. Raises UsageError."""
+    several = {name for option in study.scenario.users.options for name in option}
+    for condition in arguments.fail_if:
+        condition.check(study, [RECOMMENDED])
+        for mean in condition.means:
+            given = {column_of(flag) for flag, _ in mean.where}
+            if mean.column != RECOMMENDED:
+                continue
+            if other := given - several:
+                flag = FLAGS[other.pop()].flag.lstrip("-")
+                raise UsageError(f"--fail-if {condition.text!r}: {RECOMMENDED} is selected by what"
+                                 f" has several values, not by {flag}")
+            if several - given:
+                flag = FLAGS[min(several - given)].flag
+                raise UsageError(f"--fail-if {condition.text!r}: {flag} has several values: name"
+                                 f" one, such as {RECOMMENDED}({flag.lstrip('-')}=bbr)")
+
+
+@dataclass(frozen=True)
+class OfUsers:
+    """The recommended window, and means of columns over the users, by their weights."""
+
+    users: UserSample
+    records: Sequence[Record]
+
+    def ends(self, mean: Mean) -> tuple[float, float]:
+        """Where several values are known, both are the same. Raises UndeterminedError."""
+        from firstflight.study.users import varied
+        if mean.column != RECOMMENDED:
+            from firstflight.study.fetches.scenario.users import PART
+            records = [record for record in self.records if record.trial.part == PART
+                       and record.counts and mean.covers(record.trial)]
+            return (weighted_mean_of(records, mean.column),) * 2
+        records = [record for record in self.records if mean.covers(record.trial)]
+        choices = varied.choices(self.users, records)
+        initcwnd = choices[varied.ALL].initcwnd if choices else None
+        if initcwnd is None:
+            raise UndeterminedError("no window holds for all users with all that the file does not"
+                                    " say")
+        return initcwnd, initcwnd
+
+
+def weighted_mean_of(records: Sequence[Record], column: str) -> float:
+    """The mean of a column by the weight of each user. Raises UndeterminedError without values."""
+    known = [(value, record.trial.weight) for record in records
+             if (value := value_of(record, column)) is not None]
+    if not known:
+        raise UndeterminedError("no verified trial has a value of it")
+    return weighted_mean(*zip(*known))
