@@ -14,6 +14,11 @@ from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored
 
 
+# Without loss and with it, both ways, over TLS and with early data: each column has a value in one.
+EACH_COLUMN = ("iw10", "random_loss", "queue_timer", "receive_window", "uplink_full",
+               "https_resumed", "nginx_early")
+
+
 @cache
 def records() -> tuple[Record, ...]:
     """One of each stored trial, one in real time, and what differs from what was asked."""
@@ -56,9 +61,9 @@ def secured() -> Iterator[Record]:
 
 
 def text() -> str:
-    """Every column of every record, as trials.csv has it; a line each."""
+    """Every column of some records, as trials.csv has it; a line each."""
     lines = []
-    for record in records():
+    for record in (stored.load(name).judge() for name in EACH_COLUMN):
         seen = [f"{name}={to_cell(getattr(record, name))}" for name in columns_of(Record)
                 if not hasattr(record.trial, name) and hasattr(record, name)]
         lines.append("\n  ".join((record.trial.id, *seen)))

@@ -142,12 +142,13 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
 BY_HAND = ("sample", "sparse")  # whose charts nobody can draw
-# Every kind in every form, as reports made by hand, these and one of load as data as well.
+# One of each kind in every form, and reports made by hand as data as well.
 FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
                          ("txt", "brief", "md", "html", "parts")),
-         **dict.fromkeys(BY_HAND, ("txt", "brief", "md", "html", "data", "csv")),
-         "load_one_seed": ("txt", "brief", "parts", "data", "csv", "kept")}
-RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief", "parts"))]
+         "bars": ("txt", "brief", "parts"),  # has the packets of two transfers
+         "sample": ("txt", "brief", "md", "html", "data", "csv", "kept"),
+         "sparse": ("txt", "brief", "md", "html", "csv")}
+RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief"))]
 
 
 OTHERS = {"answers.words": answers.text, "captures.words": captures.text,
