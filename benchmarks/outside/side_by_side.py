@@ -106,7 +106,8 @@ HEAD = """\
 
 The same scripts ran in virtual time, on Linux {guest}, and on Debian's own kernel, {stock}, in
 QEMU without KVM. They are in `benchmarks/outside/side_by_side_cases/cases.toml`.
-`benchmarks/outside/stock_kernel.sh side_by_side` printed this page on {date}.
+`benchmarks/outside/stock_kernel.sh side_by_side` printed this page on {date}, but for
+[its last part](#netem-and-a-rate).
 
 A cell is *virtual / stock (real)*, each a median. *Stock*: QEMU's clock counts instructions, a
 nanosecond each, so its numbers do not depend on what else the computer does. *Real*: QEMU's clock

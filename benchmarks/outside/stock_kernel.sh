@@ -5,8 +5,9 @@
 #
 #   benchmarks/outside/stock_kernel.sh [FLAG …]                 fetches: stock_kernel.py (--help)
 #   benchmarks/outside/stock_kernel.sh side_by_side [FLAG …]    scripts: side_by_side.py (--help)
+#   benchmarks/outside/stock_kernel.sh held_back [FLAG …]       netem and a rate: held_back.py
 #
-# It needs qemu-system-x86 installed. The kernel (linux-image-amd64; for side_by_side the one of
+# It needs qemu-system-x86 installed. The kernel (linux-image-amd64; for the last two the one of
 # Debian's backports, whose source the guest is built from) and busybox-static are taken with
 # apt-get download and unpacked in the cache: nothing of them is installed. No root, no KVM.
 set -euo pipefail
@@ -15,12 +16,13 @@ project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly project
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/first-flight/stock
 # What the kernel needs to mount this machine's files, and what the programs ask it for.
-readonly MODULES=(virtio_pci 9pnet_virtio 9p overlay veth bridge sch_netem
-    sch_htb sch_tbf sch_fq sch_fq_codel sch_sfq sch_prio sch_ingress cls_u32 cls_fw cls_matchall
-    act_mirred act_police tcp_bbr openvswitch nft_compat nft_chain_nat xt_MASQUERADE xt_nat
-    xt_conntrack xt_tcpudp iptable_nat iptable_filter)
+readonly MODULES=(virtio_pci 9pnet_virtio 9p overlay veth ifb bridge sch_netem
+    sch_htb sch_tbf sch_cake sch_fq sch_fq_codel sch_sfq sch_codel sch_pie sch_red sch_hfsc sch_prio
+    sch_ingress cls_u32 cls_fw cls_matchall act_mirred act_police tcp_bbr openvswitch
+    nft_compat nft_chain_nat xt_MASQUERADE xt_nat xt_conntrack xt_tcpudp iptable_nat iptable_filter)
 # Folders of modules in which those are, and what they need.
-readonly FOLDERS=(net fs/9p fs/netfs fs/overlayfs drivers/net/veth.ko.xz drivers/virtio lib crypto)
+readonly FOLDERS=(net fs/9p fs/netfs fs/overlayfs drivers/net/veth.ko.xz drivers/net/ifb.ko.xz
+    drivers/virtio lib crypto)
 
 die() {     # STATUS MESSAGE
     printf 'stock kernel: %s\n' "$2" >&2
@@ -149,7 +151,7 @@ main() {
     command -v qemu-system-x86_64 >/dev/null ||
         die 4 "no QEMU: apt-get install --no-install-recommends qemu-system-x86"
     local program=stock_kernel package key folder
-    if [[ ${1-} == side_by_side ]]; then
+    if [[ ${1-} == side_by_side || ${1-} == held_back ]]; then
         program=$1
         shift
         use_backports

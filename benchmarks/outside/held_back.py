@@ -1,0 +1,286 @@
+"""Compares one flow through netem and a rate, in virtual time and on Debian's stock kernel.
+
+    benchmarks/outside/stock_kernel.sh held_back --keep FOLDER [--seeds N] [CELL ...]
+
+What keeps packets apart is an empty bucket, pacing, or else what a packet costs. The cells are each
+queue above and below netem with a bucket that is large or small, at three rates, a large bucket
+with five sizes of the first receive buffer, and a delay alone. side_by_side_cases/held_back.sh is
+one cell.
+
+Virtual time has seeds from 1 on: the first without noise, the others with that of --repeat. The
+stock kernel runs once in QEMU, whose clock counts instructions. FOLDER keeps each line that was
+printed, and what is in it is not run again. The section of vtime/SIDE_BY_SIDE.md is printed as
+Markdown. Exit status: 0 if each draw is within TOLERANCE_PERCENT of the stock kernel or its cell
+has a cause, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import vtime
+from benchmarks import command
+from benchmarks.outside.side_by_side import CASES, DEADLINE_S, NOISE, qemu_command
+from benchmarks.outside.side_by_side_table import digits
+from firstflight.base.argument_types import positive_number
+from firstflight.base.errors import FAILED, OK
+from firstflight.base.parser import Parser
+from firstflight.base.terminal import say
+from vtime import LinkTimes
+from vtime.uml import built_kernel_for_commands
+
+SCRIPT = "held_back.sh"
+LARGE_BYTES, SMALL_BYTES = 5_000_000, 15_000  # of public labs, and of Mininet
+RATES_MBIT = (100, 1000, 10_000)
+RMEM = (65_536, 80_000, 87_380, 100_000, 120_000)  # Mininet's fixLimits sets the third
+TOLERANCE_PERCENT = 10.0
+NOT_KNOWN = "**not known**"
+# Cells in which the stock kernel has less, by a pattern of their names, and why.
+CAUSES: Mapping[str, str] = {
+    "(tbf|cake)-(under|over)-10{3,4}-(0|15000)-87380": "its processor",
+    "fq-under-10{2,4}-0-87380": "a packet's owner",
+}
+SECTION = """\
+## Netem and a rate
+
+One flow of iperf3 for 2 s through two bridges, between which are netem with 20 ms and a rate, as
+in public labs (`benchmarks/outside/side_by_side_cases/held_back.sh`). *Under* netem, the rate is
+netem's child. *Over* it, netem is the child of the rate, or of CAKE and fq on the next device. A
+bucket has 5 MB, as in public labs, or 15 kB, as in Mininet. `benchmarks/outside/stock_kernel.sh
+held_back` printed this part on {date}.
+
+A cell is *the least and the most of {seeds} draws in virtual time / the stock kernel*, with
+QEMU's clock that counts instructions. The first draw has no noise, the others have that of
+`--repeat`. *Farthest draw*: in either second. *Busy*: QEMU's processor, in the busiest 0.2 s of
+the flow. **Bold**: more than {percent:g} % from the stock kernel.
+
+{table}
+
+- **its processor**: without netem QEMU's processor carries 1,353 Mbit/s through the TBF of 15 kB
+  and 10 Gbit/s, and 1,241 through CAKE of 10 Gbit/s, both at 100 %: they hand on each segment by
+  itself. While a window doubles, more segments come at one moment than it takes. Where 1000 wait
+  for it (`net.core.netdev_max_backlog`), the next are lost: 761 of the TBF's were, by
+  `softnet_stat`, and none in a queue. With 100,000 there none is lost, and that flow has 1,204
+  Mbit/s in the last second. With ten times the delay it needs a tenth of the packets: CAKE over
+  netem then has 401 Mbit/s in both.
+- **a packet's owner**: on one machine Linux still knows a packet's sender behind a bridge. fq
+  then paces as the sender's TCP says (`sk_pacing_rate`), not by `maxrate` alone. In a network of
+  machines no bridge knows that. In virtual time netem forgets the sender, so that SYNs are sent
+  again in time. Measured: with a router in place of the bridge, which forgets it, too, the stock
+  kernel has 87.8, 811 and 3639 Mbit/s in the first second, and 95.7, 944 and 4547 in the last. At
+  1 Gbit/s it sends 334 segments again, as here.
+"""
+# The first cell runs twice: while QEMU's machine waits for a file of this one, its clock runs on.
+START = """\
+cp -r /run/first-flight/scripts /tmp/case
+cd /tmp/case
+while read -r name words; do
+    unshare --net --mount --pid --fork --kill-child --mount-proc sh -c '
+        mount -t sysfs sysfs /sys
+        mkdir -p /run/netns
+        bash held_back.sh "$@" 2>/dev/null | sed "s/^/$0 /"' "$name" $words </dev/null
+    umount -l /run/netns 2>/dev/null
+    rm -rf /run/netns
+done </run/first-flight/cells
+"""
+LINE = re.compile(r"^([\w-]+) = ([\d.]+) ([\d.]+) (\d+) (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A flow: its queue, whether that is over or under netem, its rate and bucket, and tcp_rmem."""
+
+    qdisc: str
+    place: str
+    rate_mbit: int
+    bucket_bytes: int
+    rmem_bytes: int = 87_380
+
+    @property
+    def name(self) -> str:
+        return "-".join(self.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The arguments of held_back.sh."""
+        return (self.qdisc, self.place, str(self.rate_mbit), str(self.bucket_bytes),
+                str(self.rmem_bytes))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run of a cell printed: Mbit/s in its first and in its last second, segments sent
+    again, and how busy the processor was in its busiest 0.2 s, in percent."""
+
+    first_mbit: float
+    last_mbit: float
+    sent_again: int
+    busy_percent: int
+
+
+def cells() -> Iterator[Cell]:
+    """All cells."""
+    yield Cell("none", "under", 0, 0)
+    for rmem_bytes in RMEM:
+        yield Cell("tbf", "under", 10_000, LARGE_BYTES, rmem_bytes)
+    for rate_mbit in RATES_MBIT:
+        for place in ("under", "over"):
+            for qdisc in ("tbf", "htb"):
+                for bucket_bytes in (LARGE_BYTES, SMALL_BYTES):
+                    cell = Cell(qdisc, place, rate_mbit, bucket_bytes)
+                    if cell.name != "tbf-under-10000-5000000-87380":  # it is above
+                        yield cell
+            for qdisc in ("cake", "fq"):
+                yield Cell(qdisc, place, rate_mbit, 0)
+
+
+def run_virtual(cell: Cell, seed: int, keep: Path, kernel: Path) -> str:
+    """Run a cell in a guest; the line that it printed, "" if it failed."""
+    into = keep / "guests" / f"{cell.name}-{seed}"
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    scripts = keep / "scripts"
+    result = vtime.run(["bash", SCRIPT, *cell.words], scripts, into, seed=seed,
+                       link_times=LinkTimes() if seed == 1 else NOISE, clock_limit_s=60,
+                       wall_limit_s=900, kernel=kernel)
+    if result.status:
+        return ""
+    return f"{cell.name} {result.output.read_text().partition('out ')[2]}"
+
+
+def run_stock(arguments: argparse.Namespace, wanted: Sequence[Cell]) -> str:
+    """Boot the stock kernel once and run cells; what it printed."""
+    exchange: Path = arguments.keep / "stock"
+    (exchange / "scripts").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(CASES / SCRIPT, exchange / "scripts" / SCRIPT)
+    (exchange / "start").write_text(START)
+    lines = [f"{cell.name} {' '.join(cell.words)}\n" for cell in wanted]
+    (exchange / "cells").write_text(f"first-{lines[0]}{''.join(lines)}")
+    say(f"held back: {len(wanted)} cells on the stock kernel")
+    done = subprocess.run(qemu_command(arguments, exchange, "counted"), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, errors="replace", timeout=DEADLINE_S,
+                          check=False)
+    return done.stdout.replace("\r", "")
+
+
+def kept(place: Path) -> dict[str, Seen]:
+    """The lines of a file, by the names of their cells."""
+    text = place.read_text() if place.is_file() else ""
+    return {name: Seen(float(first), float(last), int(again), int(busy))
+            for name, first, last, again, busy in LINE.findall(text)}
+
+
+def observe_missing(arguments: argparse.Namespace, chosen: Sequence[Cell]) -> None:
+    """Run what FOLDER lacks."""
+    keep: Path = arguments.keep
+    (keep / "scripts").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(CASES / SCRIPT, keep / "scripts" / SCRIPT)
+    kernel = built_kernel_for_commands()
+    for seed in range(1, arguments.seeds + 1):
+        place = keep / f"virtual-{seed}.txt"
+        for cell in chosen:
+            if cell.name not in kept(place):
+                with place.open("a") as file:
+                    file.write(run_virtual(cell, seed, keep, kernel))
+    wanted = [cell for cell in chosen if cell.name not in kept(keep / "stock.txt")]
+    if wanted:
+        with (keep / "stock.txt").open("a") as file:
+            file.write(run_stock(arguments, wanted))
+
+
+# The table -----------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Row:
+    """A cell's draws in virtual time, and what the stock kernel had."""
+
+    cell: Cell
+    draws: tuple[Seen, ...]
+    stock: Seen
+
+    def worst_percent(self) -> float:
+        """How far the draw that is farthest lies from the stock kernel, in either second."""
+        ratios = [draw.first_mbit / self.stock.first_mbit for draw in self.draws]
+        ratios += [draw.last_mbit / self.stock.last_mbit for draw in self.draws]
+        return max((ratio - 1 for ratio in ratios), key=abs) * 100
+
+    def cause(self) -> str:
+        """Why it differs, "" if it does not. None explains less, nor draws that are far apart."""
+        if abs(self.worst_percent()) <= TOLERANCE_PERCENT:
+            return ""
+        slowest_mbit = min(draw.last_mbit for draw in self.draws)
+        fastest_mbit = max(self.stock.last_mbit, *(draw.last_mbit for draw in self.draws))
+        if slowest_mbit < (1 - TOLERANCE_PERCENT / 100) * fastest_mbit:
+            return NOT_KNOWN
+        return next((why for pattern, why in CAUSES.items()
+                     if re.fullmatch(pattern, self.cell.name)), NOT_KNOWN)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown: Mbit/s, the range of all draws / the stock kernel's."""
+    lines = ["| cell | first second, Mbit/s | last second, Mbit/s | farthest draw | sent again |"
+             " busy | cause |", "|---|---|---|--:|---|--:|---|"]
+    for row in rows:
+        cell, stock = row.cell, row.stock
+        rate = f"{cell.qdisc} {cell.place} netem, {cell.rate_mbit} Mbit/s" if cell.rate_mbit else (
+            "a delay alone")
+        bucket = f", {cell.bucket_bytes // 1000} kB" if cell.bucket_bytes else ""
+        rmem = f", tcp_rmem {cell.rmem_bytes}" if cell.rmem_bytes != Cell.rmem_bytes else ""
+        worst = f"{row.worst_percent():+.1f} %"
+        lines.append(f"| {rate}{bucket}{rmem} | "
+                     + " | ".join((
+                         f"{span([draw.first_mbit for draw in row.draws])} /"
+                         f" {digits(stock.first_mbit)}",
+                         f"{span([draw.last_mbit for draw in row.draws])} /"
+                         f" {digits(stock.last_mbit)}",
+                         f"**{worst}**" if row.cause() else worst,
+                         f"{span([float(draw.sent_again) for draw in row.draws])} /"
+                         f" {stock.sent_again}",
+                         f"{stock.busy_percent} %", row.cause())) + " |")
+    return "\n".join(lines)
+
+
+def span(numbers: Sequence[float]) -> str:
+    """The range of numbers; one of them where all look the same."""
+    ends = digits(min(numbers)), digits(max(numbers))
+    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = Parser(prog="held_back", description="One flow through netem and a rate, in virtual"
+                                                  " time and on a stock kernel.")
+    parser.add_argument("--keep", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--seeds", type=positive_number, default=5, metavar="N")
+    parser.add_argument("--kernel", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--initrd", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("names", nargs="*", metavar="CELL")
+    arguments = parser.parse_args(words)
+    known = list(cells())
+    if unknown := sorted(set(arguments.names) - {cell.name for cell in known}):
+        parser.error(f"no cell {', '.join(unknown)}: {', '.join(cell.name for cell in known)}")
+    chosen = [cell for cell in known if not arguments.names or cell.name in arguments.names]
+    observe_missing(arguments, chosen)
+    stock = kept(arguments.keep / "stock.txt")
+    draws = [kept(arguments.keep / f"virtual-{seed}.txt")
+             for seed in range(1, arguments.seeds + 1)]
+    missing = [cell.name for cell in chosen
+               if not all(cell.name in seen for seen in (stock, *draws))]
+    rows = [Row(cell, tuple(seen[cell.name] for seen in draws), stock[cell.name])
+            for cell in chosen if cell.name not in missing]
+    print(SECTION.format(date=time.strftime("%Y-%m-%d"), seeds=arguments.seeds, table=table(rows),
+                         percent=TOLERANCE_PERCENT))
+    unexplained = [row.cell.name for row in rows if row.cause() == NOT_KNOWN]
+    say(f"held back: {len(rows)} cells, without a cause: {', '.join(unexplained) or 'none'};"
+        f" not observed: {', '.join(missing) or 'none'}")
+    return FAILED if unexplained or missing else OK
+
+
+if __name__ == "__main__":
+    command.run("held_back", main)
