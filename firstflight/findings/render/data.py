@@ -101,13 +101,21 @@ def _json(report: Report) -> str:
     are null.
     """
     return escaped(json.dumps({
-        **report.answer.values,
+        **report.answer.values, "answer": _in_a_sentence(report), "command": report.answer.command,
         "scenario": report.name, "title": report.title, "claim": report.claim,
         "source": report.source, "run": report.path, "verified": report.verified,
         "trials": report.count, "sentences": report.sentences,
         "provenance": {fact.name: fact.value for fact in report.provenance},
         "findings": [_finding(finding) for finding in report.findings]}, indent=1,
         ensure_ascii=False)) + "\n"
+
+
+def _in_a_sentence(report: Report) -> str:
+    """The answer; of a run that has none of its own, the first sentence that it has."""
+    measured = (statement.measured for finding in report.findings
+                for statement in finding.statements)
+    return next(filter(None, (report.answer.sentence, *report.sentences, *report.summary,
+                              *measured)), "")
 
 
 def _finding(finding: Finding) -> dict[str, Json]:
