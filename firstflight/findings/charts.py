@@ -230,12 +230,14 @@ class GridChart(Chart):
 class GroupChart(Chart):
     """Groups of bars of a metric, with a bar for each window.
 
-    windows: in segments, the baseline first. groups: each with its label and what each window
-    changes against the baseline, None where no record counts; the bars are the experiments' means
-    with their intervals. axis: of the groups. measured: what the bars show, with its unit.
+    windows: in segments, the baseline first. own_window: how to name the only one where no route
+    sets it. groups: each with its label and what each window changes against the baseline, None
+    where no record counts; the bars are the experiments' means with their intervals. axis: of the
+    groups. measured: what the bars show, with its unit.
     """
 
     windows: tuple[int, ...] = ()
+    own_window: str = ""
     groups: tuple[tuple[str, tuple[Difference | None, ...]], ...] = ()
     axis: str = ""
     measured: str = ""

@@ -21,8 +21,9 @@ GROUP_WIDTH = 0.8  # of the distance between groups
 def draw_groups(chart: GroupChart) -> Figure:
     """Draw groups of bars. Rows below have the first window's value, and what others improve."""
     windows = range(len(chart.windows))
-    rows = [(f"IW {name}", [_written(group[window], window == 0) for _, group in chart.groups],
-             style.INK) for window, name in zip(windows, chart.windows)]
+    names = [""] if chart.own_window else [f"IW {window}" for window in chart.windows]
+    rows = [(name, [_written(group[window], window == 0) for _, group in chart.groups], style.INK)
+            for window, name in zip(windows, names)]
     excluded = [sum(change.excluded.total for change in group if change)
                 for _, group in chart.groups]
     rows += [("excluded", [str(count or "") for count in excluded], style.ALARM)
@@ -55,7 +56,8 @@ def _looks(chart: GroupChart) -> list[dict[str, object]]:
 
 
 def _legend_of_groups(chart: GroupChart) -> list[Artist]:
-    handles: list[Artist] = [Patch(**look, label=f"initial window {window}")
+    handles: list[Artist] = [Patch(**look, label=f"initial window: {chart.own_window}"
+                                   if chart.own_window else f"initial window {window}")
                              for window, look in zip(chart.windows, _looks(chart))]
     if any(change and is_wide(change.experiment.interval)
            for _, group in chart.groups for change in group):

@@ -5,7 +5,7 @@ The columns that are a metric have its words as well, so that a metric stands in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +14,7 @@ from firstflight.findings import quantities
 from firstflight.net.link import MANAGED
 from firstflight.runs.results import records
 from firstflight.runs.results.records import metric
+from firstflight.study.fetches.scenario.tcp import BY_KERNEL
 from firstflight.study.fetches.scenario.trial import Trial
 
 # The reader of scenarios loads this file for the names of the metrics, and nothing that judges.
@@ -164,6 +165,16 @@ def is_one_draw(record: Record) -> bool:
 
 
 METRICS = records.metrics(Record)
+
+
+def own_window(records: Iterable[Record]) -> str:
+    """How to name a window that no route sets, such as "kernel's default (10)"; "" where one does.
+
+    In brackets is what TCP reported.
+    """
+    own = [record for record in records if record.trial.window_by == BY_KERNEL]
+    seen = sorted({record.seen_initcwnd for record in own if record.seen_initcwnd})
+    return "kernel's default" + (f" ({', '.join(map(str, seen))})" if seen else "") if own else ""
 
 
 def quantity(name: str) -> Quantity:

@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.findings.charts import TimeChart
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study.fetches import study as fetches
+from firstflight.study.fetches.figures import bars
+from firstflight.study.fetches.figures.figure import heading
+from firstflight.study.fetches.figures.swept_bars import window_sweep
+from firstflight.study.fetches.record import Record
 from firstflight.study.kernel_changes import note_on_windows
 from firstflight.study.questions import question
 from firstflight.testbed.network.links import star_routes
@@ -51,3 +56,19 @@ def test_an_answer_about_kernels_says_that_a_route_sets_the_window() -> None:
     assert len(note_on_windows(studied(False).trials, "")) == 1
     assert not note_on_windows(studied(True).trials, "")
     assert not note_on_windows(studied(False, kernel=("default",)).trials, "")
+
+
+def test_figures_name_the_window_that_no_route_sets() -> None:
+    """Else a kernel with another window of its own would stand under "10"."""
+    asked = {**ASKED, "kernel": ("default",)}
+    for own, label in ((True, "kernel's default (12)"), (False, "10")):
+        made = question.scenario("own", Overrides(asked, own_window=own))
+        (trial,) = fetches.KIND.study_of(made).trials
+        records = [Record(trial, ok=True, verdict=PASS, total_ms=300.0, seen_initcwnd=12)]
+        found = window_sweep(made, made.figures[0], records)
+        drawn = bars.chart(made, found)
+        assert isinstance(drawn, TimeChart)
+        assert [bar.label for bar in drawn.bars] == [drawn.baseline] == [label]
+        assert found.windows == {10} and bars.figure_table(made, found).rows[0][0] == label
+        assert heading(records)[0].endswith("IW kernel's default (12)" if own else
+                                            "IW 10 segments")

@@ -42,7 +42,8 @@ class BarFigure:
     fetch_count, fetches_excluded: of the whole figure, where one fetch can be in several bars; None
     where it is in one at most. samples: the values, one Sample for each window. remarks: what else
     than the windows limited the transfers. is_of_loss: whether each bar is also shown beyond the
-    lossless one (study.fetches.figures.recovery). statements: the published claims on this figure,
+    lossless one (study.fetches.figures.recovery). own_window: how to name the window that no route
+    sets (study.fetches.record.own_window). statements: the published claims on this figure,
     once it is judged.
     """
 
@@ -55,6 +56,7 @@ class BarFigure:
     samples: tuple[Sample, ...] = field(default=(), compare=False)
     remarks: tuple[str, ...] = ()
     is_of_loss: bool = False
+    own_window: str = ""
     statements: tuple[Statement, ...] = ()
 
     @property
@@ -104,5 +106,10 @@ class BarFigure:
         return f"{label} {self.by.unit}".strip() if label == bar.label else label
 
     def label_of(self, bar: Bar) -> str:
-        """A bar's label; the word for zero where the quantity has one, such as "not set"."""
+        """A bar's label; the word for zero where the quantity has one, such as "not set".
+
+        A window that no route sets is the kernel's default.
+        """
+        if self.is_sweep and self.own_window:
+            return self.own_window
         return self.by.zero if bar.label == "0" else bar.label

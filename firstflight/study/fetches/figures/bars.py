@@ -106,7 +106,8 @@ def _window_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
     """The bars' labels and shares, and how many fetches each has and excludes."""
     any_excluded = bar_figure.excluded.total > 0
-    return [(Column(bar_figure.by.head, bar_figure.by.unit), lambda bar: bar.label),
+    return [(Column(bar_figure.by.head, bar_figure.by.unit),
+             lambda bar: bar_figure.own_window or bar.label),
             (Column("share", "%", digits=2, rank=2), lambda bar: bar.share_percent),
             (Column("n"), lambda bar: bar.difference.n),
             (Column("excluded"), lambda bar: bar.difference.excluded.total if any_excluded else "")]
@@ -224,11 +225,12 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
                      "in the paper" if like_the_papers else "in the paper, of its own users"}
     if bar_figure.is_sweep:
         of_time = bar_figure.metric.unit == "ms"
-        return TimeChart(figure.title, **around, baseline=str(figure.baseline_initcwnd),
+        named = tuple(replace(bar, label=bar_figure.label_of(bar)) for bar in bar_figure.bars)
+        baseline = bar_figure.own_window or str(figure.baseline_initcwnd)
+        return TimeChart(figure.title, **around, baseline=baseline,
                          measured="time" if of_time else
                          bar_figure.metric.label or bar_figure.metric.head,
-                         improved=bar_figure.metric.improved,
-                         bars=bar_figure.bars)
+                         improved=bar_figure.metric.improved, bars=named)
     # Where the last bucket is open (">5000"), the others are named by their upper ends, as in the
     # paper.
     upper = ("≤ " if any(bar.label.startswith(">") for bar in bar_figure.bars)

@@ -13,7 +13,7 @@ from firstflight.runs.kinds import RunData
 from firstflight.study.fetches.figures.bar_figure import BarFigure
 from firstflight.study.fetches.figures.cells import CellSetting, WindowChange
 from firstflight.study.fetches.figures.reasons import WhatIfs
-from firstflight.study.fetches.record import Record, quantity
+from firstflight.study.fetches.record import Record, own_window, quantity
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.scenario.server import BUILTIN, HTTP_1, OWN
 from firstflight.study.fetches.scenario.sweep import CellKey
@@ -70,7 +70,10 @@ def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
 def heading(records: Sequence[Record]) -> tuple[str, ...]:
     """A figure's context: which server answered, and which parameters all trials share."""
     trials = [record.trial for record in records]
-    common = fixed(trials, [trial.initcwnd for trial in trials])
+    own = own_window(records)
+    common = fixed(trials, () if own else [trial.initcwnd for trial in trials])
+    if own:
+        common = ", ".join(filter(None, (common, f"IW {own}")))
     return (": ".join(filter(None, (f"real Linux TCP{_servers(records)}", common))),)
 
 

@@ -20,7 +20,7 @@ from firstflight.parameters import SWEPT
 from firstflight.study.fetches.figures.bar_cells import ByCell, by_cell, sign_of
 from firstflight.study.fetches.figures.figure import Analysis, heading, interval, named
 from firstflight.study.fetches.figures.swept_bars import counting, difference_of, rows_of
-from firstflight.study.fetches.record import Record, quantity
+from firstflight.study.fetches.record import Record, own_window, quantity
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.sweep import CellKey, Sweep
 
@@ -287,10 +287,12 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
     saved, unit = metric.improved, metric.unit
     windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]
+    own = own_window(grid.records)
     columns = [Column(by.head, by.unit)]
     for window in windows:
-        columns += [Column(f"IW{window}", unit, "mean"),
-                    Column("95 % interval", f"IW{window}{f', {unit}' if unit else ''}", rank=2),
+        head = f"IW {own}" if own else f"IW{window}"
+        columns += [Column(head, unit, "mean"),
+                    Column("95 % interval", f"{head}{f', {unit}' if unit else ''}", rank=2),
                     Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
                     Column("95 % interval", unit, f"with {window}", rank=3)]
     bars, rows = [], []
@@ -302,7 +304,7 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
                               for value in _row(change, window == base))))
     table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
     sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
-        f"{metric.with_unit(format_brief(change.experiment.value))} with {window}"
+        f"{metric.with_unit(format_brief(change.experiment.value))} with {own or window}"
         for window, change in zip(windows, group) if change) or "nothing counts")
         for label, group in bars)
     foot = ("Below the bars: the mean and what percentage of the first window's is"
@@ -312,7 +314,7 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
     return [Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.records), foot, axis=by.axis, unit=unit,
-                         windows=tuple(windows), groups=tuple(bars),
+                         windows=tuple(windows), own_window=own, groups=tuple(bars),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}"))]
 
 

@@ -20,7 +20,7 @@ from firstflight.runs.results.records import value_of
 from firstflight.study.fetches.figures.bar_figure import NoBars
 from firstflight.study.fetches.figures.bar_cells import by_cell
 from firstflight.study.fetches.figures.figure import Analysis, heading
-from firstflight.study.fetches.record import Record, quantity
+from firstflight.study.fetches.record import Record, own_window, quantity
 from firstflight.study.fetches.scenario.scenario import Claim, Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.transfers import computed, is_computable
@@ -118,7 +118,8 @@ class CellMeans:
     def named(self, line: Any) -> str:
         """A line's name: "IW10", "record 4096 bytes"."""
         if self.of == "initcwnd":
-            return f"IW{line}"
+            own = own_window(self.records)
+            return f"IW {own}" if own else f"IW{line}"
         named = quantity(self.of)
         if line in self.labels:
             return f"{named.head} {self.labels[line]}"

@@ -18,7 +18,7 @@ from firstflight.study.compare import Row, Rows, difference, resampled_in_cells
 from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars, Sample
 from firstflight.study.fetches.figures.bar_cells import (ByCell, by_cell, published_bars, sign_of,
                                                        weighted_cells)
-from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.record import Record, own_window
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.study.fetches.scenario.sweep import CellKey, Value
 from firstflight.study.fetches.verify import notes
@@ -99,7 +99,8 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
         samples.append(_sample(initcwnd, [(rows, 1.0)]))
     return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
                      congestion_control=chosen[0].trial.congestion_control,
-                     samples=tuple(samples), remarks=_remarks(cells, windows))
+                     samples=tuple(samples), remarks=_remarks(cells, windows),
+                     own_window=own_window(chosen))
 
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:

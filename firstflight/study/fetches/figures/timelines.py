@@ -18,7 +18,7 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.measuring import CAPTURES
 from firstflight.runs.results.cells import grouped
 from firstflight.study.fetches.figures.figure import Analysis, heading
-from firstflight.study.fetches.record import Record
+from firstflight.study.fetches.record import Record, own_window
 from firstflight.study.fetches.scenario.scenario import Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.transfers import sealed_sizes
@@ -131,7 +131,8 @@ def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
 
 def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float) -> Timeline:
     trial = record.trial
-    title = (f"IW{trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
+    own = own_window([record])
+    title = (f"IW{f' {own}' if own else trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
              f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
              + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
     scale = next((segment.scale for segment in exchange.syns), 0)
