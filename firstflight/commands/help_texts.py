@@ -137,6 +137,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --allow-commands path/to/my.toml
 ./run.sh --users access.log --bw 10M
 ./run.sh --rtt-field 12 --users access.log --bw 10M
+./run.sh --first-requests --users access.log --bw 10M
 ./run.sh --trials 2000 --users access.log --bw 10M
 ./run.sh --find-cliff response --rtt 50ms
 ./run.sh --page page.har --iw 10,32

@@ -36,6 +36,10 @@ def add_flags(add: Callable[..., object]) -> None:
              " in quotes or brackets is one field: 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in"
              " ms. By its name in JSON, LTSV, CSV and name=value, with its unit: client_rtt:ms"
              " (default: the field that is named so)")
+    add("--first-requests", action="store_true",
+        help="with --users: of a log only the first request of each connection, told by the field"
+             " connection, or the client's address and port (default: all, or those that"
+             " connection_requests or http_first_req names)")
     add("--trials", type=positive_number, metavar="N",
         help=f"with --users: how many users are measured under each window (default {TRIALS})")
 
@@ -60,6 +64,8 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
         return "--users goes without a scenario, --repeat, --client and --sysctl"
     if arguments.rtt_field and not arguments.users:
         return "--rtt-field goes only with --users FILE"
+    if arguments.first_requests and not arguments.users:
+        return "--first-requests goes only with --users FILE"
     if arguments.trials and not arguments.users:
         return "--trials goes only with --users FILE"
     return ""
@@ -68,7 +74,7 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 def read(arguments: argparse.Namespace) -> list[Study]:
     """The study of a sample of a file's users. Raises UsageError."""
     from firstflight.study.users import logs
-    users = logs.read_file(arguments.users, arguments.rtt_field)
+    users = logs.read_file(arguments.users, arguments.rtt_field, arguments.first_requests)
     return [_study(users, arguments, requested_of(arguments))]
 
 
@@ -93,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     runners.check_kernels(arguments)
     requested = requested_of(arguments)
     # Read once: users would change with a log that grows meanwhile.
-    users = logs.read_file(arguments.users, arguments.rtt_field)
+    users = logs.read_file(arguments.users, arguments.rtt_field, arguments.first_requests)
     while True:
         study = _study(users, arguments, requested)
         check_conditions(arguments, study)

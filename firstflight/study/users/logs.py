@@ -38,6 +38,8 @@ SHOWN = 100  # characters of a first line that is not understood
 # A field of a log: in quotes, in brackets, or up to a space.
 _FIELD = re.compile(r'"[^"]*"|\[[^][]*\]|[^\s"[]\S*')
 _AGENT = re.compile(r' "[^"]*" "(?P<agent>[^"]*)"')  # behind what COMBINED matches
+# HAProxy: the client's address and port, and the time when the connection or request came.
+_HAPROXY = re.compile(r"(?:^|\s)(?P<client>[0-9A-Fa-f:.]{2,45}:\d{1,5}) \[\d\d/\w{3}/\d{4}:")
 _NUMBERED = "an RTT"  # the name of a field that has a number
 _SS_HEAD = re.compile(r"State\s+Recv-Q|(?:tcp\s+)?[A-Z0-9-]+\s+\d+\s+\d+\s")
 _SS_RTT = re.compile(r"(?:^|\s)rtt:(?P<rtt>[\d.]+)/")
@@ -49,10 +51,12 @@ _TCPINFO = re.compile(r"\d{8}\.\d\dh\d\dm\d\ds (?P<event>(?:ssn|txn)_(?:start|cl
 _TCPINFO_HEAD = "timestamp event client server rtt"
 
 
-def read_file(path: Path, rtt_field: RttField | None = None) -> UserTable:
+def read_file(path: Path, rtt_field: RttField | None = None,
+              first_requests: bool = False) -> UserTable:
     """The usable rows of a file, whatever its format. Raises UsageError.
 
-    Of a file with more than MOST_READ lines evenly fewer are read.
+    Of a file with more than MOST_READ lines evenly fewer are read, and of these it is not known
+    which are the first ones of their connections. first_requests: only these are usable.
     """
     try:
         with inflated.opened(path, MOST_INFLATED) as file:
@@ -60,7 +64,11 @@ def read_file(path: Path, rtt_field: RttField | None = None) -> UserTable:
                 raise UsageError(f"{path}: is a capture; {REMOVED['a capture']}")
         found = inflated.lines(path, MOST_READ, MOST_LINES, MOST_INFLATED)
         with closing(found.lines):
-            users = read(found.lines, str(path), rtt_field)
+            if first_requests and found.one_in > 1:
+                raise UsageError(f"{path}: has more than {MOST_READ:,} lines; --first-requests"
+                                 f" needs all lines of a time: keep the last, tail -n"
+                                 f" {MOST_READ}")
+            users = read(found.lines, str(path), rtt_field, first_requests)
     except OSError as error:
         cure = FEWER if "more than" in str(error.strerror) else ""
         raise UsageError(f"{path}: cannot be read: {error.strerror}{cure}") from error
@@ -69,7 +77,8 @@ def read_file(path: Path, rtt_field: RttField | None = None) -> UserTable:
     return replace(users, format=f"{users.format}, one line in {found.one_in} of the file's")
 
 
-def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) -> UserTable:
+def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
+         first_requests: bool = False) -> UserTable:
     """The rows of a text file, whichever of the formats it has. Raises UsageError."""
     stream, fields = iter(lines), ""
     first = ""
@@ -84,18 +93,23 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) ->
         raise UsageError(f"{where}: is empty")
     if rtt_field is not None and rtt_field.number:
         return collect(content(rest), partial(_at_field, rtt_field), "a log", where,
-                       rtt_from=f"field {rtt_field.number} in {rtt_field.unit}")
+                       rtt_from=f"field {rtt_field.number} in {rtt_field.unit}",
+                       first_requests=first_requests)
     if fields:
-        return named_fields.read_w3c(fields.split(), rest, where, rtt_field)
+        return named_fields.read_w3c(fields.split(), rest, where, rtt_field, first_requests)
     server = servers.log_of(first)
     if first.startswith("{") and (server is None or rtt_field is not None):
-        return named_fields.read_json(first, rest, where, rtt_field)
+        return named_fields.read_json(first, rest, where, rtt_field, first_requests)
     head = [name.strip().strip('"') for name in first.strip().split(",")]
     if "rtt_ms" in head or len(head) > 1 and name_of("rtt_ms", head) or (
             rtt_field is not None and rtt_field.name in head):
-        return named_fields.read_csv(head, rest, where, rtt_field)
+        return named_fields.read_csv(head, rest, where, rtt_field, first_requests)
     if is_ltsv(first):
-        return named_fields.read_ltsv(first, rest, where, rtt_field)
+        return named_fields.read_ltsv(first, rest, where, rtt_field, first_requests)
+    if first_requests and (first.startswith(_TCPINFO_HEAD) or _TCPINFO.match(first)
+                           or _SS_HEAD.match(first)):
+        raise UsageError(f"{where}: --first-requests: a row of it is a connection, not a request;"
+                         " leave the flag out")
     if first.startswith(_TCPINFO_HEAD) or _TCPINFO.match(first):
         return _traffic_server(rest, where)
     if _SS_HEAD.match(first):
@@ -103,7 +117,8 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) ->
             "bandwidth_kbps": "delivery_rate of the kernel: what the connection reached, at most"
                               " the bandwidth"}, rtt_from="rtt in ms")
     if rtt_field is not None or _has_named_rtt(first):
-        return named_fields.read_pairs(first, rest, where, _of_combined, rtt_field)
+        return named_fields.read_pairs(first, rest, where, _of_line, rtt_field,
+                                       first_requests)
     if server is not None:
         raise UsageError(f"{where}: looks like {server.name}, in which no field is named as a"
                          f" round-trip time; {server.cure}")
@@ -115,11 +130,17 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None) ->
 
 def _has_named_rtt(line: str) -> bool:
     """Whether a line has a round-trip time and a size by name=value, or in the combined format."""
-    values = {**_of_combined(line), **pairs_of(line)}
+    values = {**_of_line(line), **pairs_of(line)}
     return bool(name_of("rtt_ms", pairs_of(line)) and name_of("response_bytes", values))
 
 
 # Fields of a log -----------------------------------------------------------------------
+
+def _of_line(line: str) -> dict[str, object]:
+    """What a line has without names: of the combined format, or the client of HAProxy's log."""
+    haproxy = _HAPROXY.search(line)
+    return {"connection": haproxy["client"]} if haproxy else _of_combined(line)
+
 
 def _of_combined(line: str) -> dict[str, object]:
     """The size, version of HTTP and user agent in a line of the combined format, by names."""
@@ -128,7 +149,8 @@ def _of_combined(line: str) -> dict[str, object]:
         return {}
     size = match["bytes"].replace("-", "0")
     agent = _AGENT.match(line, match.end() - 1)
-    return {"bytes": size, "protocol": match["request"].rpartition(" ")[2],
+    return {"remote_addr": line.partition(" ")[0], "bytes": size,
+            "protocol": match["request"].rpartition(" ")[2],
             "agent": agent["agent"] if agent else ""}
 
 
@@ -138,7 +160,7 @@ def _at_field(rtt_field: RttField, line: str) -> Row:
     fields = _FIELD.findall(line)
     if not 0 < rtt_field.number <= len(fields):
         raise Skipped(f"of fewer than {rtt_field.number} fields")
-    values = _of_combined(line)
+    values = _of_line(line)
     values[_NUMBERED] = fields[rtt_field.number - 1].strip('"')
     return row_of(values, NamedRtt(_NUMBERED, rtt_field.to_ms))
 

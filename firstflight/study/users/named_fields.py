@@ -26,7 +26,7 @@ from firstflight.study.users.rows import (BOT, EMPTY_LINE, EMPTY_RESPONSE, LATER
                                           Row, Skipped, UserTable, collect, group_of, value_of)
 
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight",
-           "connection_requests")
+           "connection_requests", "connection")
 SHOWN = 200  # characters of a list of names
 MOST_JSON_BYTES, MOST_JSON_PARTS = 1 << 16, 1000  # of a line: its bytes, its lists and tables
 CLOUDFLARE = "clienttcprttms"
@@ -43,11 +43,20 @@ NAMES: Mapping[str, tuple[str, float]] = {
     "weight": ("weight", 1.0),
     # 1 where a request is the first one of its connection: of nginx, and of HAProxy.
     **dict.fromkeys(("connection_requests", "http_first_req"), ("request", 1.0)),
+    # What distinguishes connections: a number (nginx's $connection, Envoy's %CONNECTION_ID%), or
+    # the client's address with its port, in one field or two.
+    **dict.fromkeys(("connection", "connection_id", "conn_id"), ("connection", 1.0)),
+    **dict.fromkeys(("client", "remote_address", "downstream_remote_address", "remote_addr",
+                     "client_ip", "clientip", "client_addr", "src", "c-ip"), ("address", 1.0)),
+    **dict.fromkeys(("remote_port", "client_port", "clientsrcport", "clientport", "src_port",
+                     "c-port"), ("port", 1.0)),
     **dict.fromkeys(("user_agent", "http_user_agent", "agent", "cs(user-agent)",
                      "clientrequestuseragent"), ("agent", 1.0))}
 # In a user agent; Cubot makes telephones.
 _BOT = re.compile(r"(?<!\bcu)bot\b|crawl|spider|slurp|scanner", re.IGNORECASE)
 UNITS = {1e-3: "µs", 1.0: "ms"}
+# IPv6 without brackets may end in digits, too.
+_WITH_PORT = re.compile(r"(?:[0-9.]{7,15}|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _OF_QUIC = re.compile(r"http/3(?:\.0)?|h3(?:-\d+)?|quic", re.IGNORECASE)  # a value that says so
 _PAIR = re.compile(r'(?:^|[\s",;])(?P<name>[A-Za-z_][\w.-]{0,60})="?(?P<value>[^\s",;]*)')
 _LABEL = re.compile(r"[A-Za-z_][\w.-]{0,60}:")
@@ -107,7 +116,31 @@ def name_of(quantity: str, names: Iterable[str]) -> str:
 
 
 def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
-    """A row by the names of its values. Raises Skipped."""
+    """A row by the names of its values. Raises Skipped, with the row's connection."""
+    connection = connection_of(values)
+    try:
+        return _row_of(values, rtt)._replace(connection=connection)
+    except Skipped as why:
+        why.connection = connection
+        raise
+
+
+def connection_of(values: Mapping[str, object]) -> str:
+    """What distinguishes a row's connection: its number, or the client's address and port."""
+    def text(quantity: str) -> str:
+        name = name_of(quantity, values)
+        return str(values[name]).strip() if name and values[name] is not None else ""
+
+    number = text("connection")
+    if any(map(str.isdigit, number)):  # a header of this name has "keep-alive"
+        return number
+    address, port = text("address"), text("port")
+    if address and port:
+        return f"{address} {port}"
+    return address if _WITH_PORT.fullmatch(address) else ""
+
+
+def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
     def value(quantity: str) -> float | None:
         name = name_of(quantity, values)
         what = "a weight" if quantity == "weight" else name
@@ -152,7 +185,7 @@ def _text(value: object) -> str:
 # Formats -------------------------------------------------------------------------------
 
 def read_csv(head: Sequence[str], lines: Iterable[str], where: str,
-             chosen: RttField | None = None) -> UserTable:
+             chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
     """Read a CSV; columns with unknown names are ignored in files of other programs."""
     reader = csv.reader(line for line in lines if not line.startswith("#"))
     try:
@@ -168,13 +201,14 @@ def read_csv(head: Sequence[str], lines: Iterable[str], where: str,
                 raise Skipped(EMPTY_LINE)
             return row_of(dict(zip_longest(names, cells[:len(names)])), rtt)
 
-        return collect(reader, parse, "CSV", where, rtt_from=rtt.words)
+        return collect(reader, parse, "CSV", where, rtt_from=rtt.words,
+                       first_requests=first_requests)
     except csv.Error as error:
         raise UsageError(f"{where}: line {reader.line_num}: {error}") from error
 
 
 def read_json(first: str, lines: Iterable[str], where: str,
-              chosen: RttField | None = None) -> UserTable:
+              chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
     """Read lines of one JSON object each, as nginx and Cloudflare's Logpush write them."""
     try:
         names = _object(first)
@@ -182,7 +216,7 @@ def read_json(first: str, lines: Iterable[str], where: str,
         raise UsageError(f"{where}: its first line begins as JSON, and is a row {why}") from None
     rtt = rtt_of(names, "JSON", where, chosen)
     return collect(lines, lambda line: row_of(_object(line), rtt), "JSON", where,
-                   rtt_from=rtt.words)
+                   rtt_from=rtt.words, first_requests=first_requests)
 
 
 def _object(line: str) -> dict[str, object]:
@@ -199,7 +233,7 @@ def _object(line: str) -> dict[str, object]:
 
 
 def read_w3c(names: Sequence[str], lines: Iterable[str], where: str,
-             chosen: RttField | None = None) -> UserTable:
+             chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
     """Read the W3C's extended log format: #Fields: has the names, between spaces or tabs."""
     rtt = rtt_of(names, "a W3C log", where, chosen)
 
@@ -209,7 +243,8 @@ def read_w3c(names: Sequence[str], lines: Iterable[str], where: str,
             raise Skipped("in another format than #Fields")
         return row_of(dict(zip(names, values)), rtt)
 
-    return collect(content(lines), parse, "a W3C log", where, rtt_from=rtt.words)
+    return collect(content(lines), parse, "a W3C log", where, rtt_from=rtt.words,
+                   first_requests=first_requests)
 
 
 def is_ltsv(line: str) -> bool:
@@ -219,11 +254,11 @@ def is_ltsv(line: str) -> bool:
 
 
 def read_ltsv(first: str, lines: Iterable[str], where: str,
-              chosen: RttField | None = None) -> UserTable:
+              chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
     """Read LTSV: label:value between tabs."""
     rtt = rtt_of(_labelled(first), "LTSV", where, chosen)
     return collect(content(lines), lambda line: row_of(_labelled(line), rtt), "LTSV",
-                   where, rtt_from=rtt.words)
+                   where, rtt_from=rtt.words, first_requests=first_requests)
 
 
 def _labelled(line: str) -> dict[str, object]:
@@ -237,8 +272,8 @@ def pairs_of(line: str) -> dict[str, object]:
 
 
 def read_pairs(first: str, lines: Iterable[str], where: str,
-               more: Callable[[str], dict[str, object]], chosen: RttField | None = None
-               ) -> UserTable:
+               more: Callable[[str], dict[str, object]], chosen: RttField | None = None,
+               first_requests: bool = False) -> UserTable:
     """Read name=value. more: values of a line that have no name there, by theirs."""
     rtt = rtt_of(pairs_of(first), "a log", where, chosen)
 
@@ -252,7 +287,7 @@ def read_pairs(first: str, lines: Iterable[str], where: str,
         return row_of(values, rtt)
 
     return collect(content(lines), parse, f"a log with {rtt.name}= by name", where,
-                   rtt_from=rtt.words)
+                   rtt_from=rtt.words, first_requests=first_requests)
 
 
 def content(lines: Iterable[str]) -> Iterator[str]:

@@ -40,7 +40,8 @@ _NO_FAULTS = (EMPTY_RESPONSE, QUIC, ANOTHER_EVENT, LATER_REQUEST, BOT, EMPTY_LIN
 class Row(NamedTuple):
     """One connection or response; None for a quantity that the file does not have.
 
-    is_first: whether the file says that it is the first one of its connection.
+    is_first: whether the file says that it is the first one of its connection. connection: what
+    distinguishes its connection from others, "" where the file does not say.
     """
 
     rtt_ms: float | None
@@ -49,10 +50,16 @@ class Row(NamedTuple):
     group: str = EVERYBODY
     weight: float = 1.0
     is_first: bool = False
+    connection: str = ""
 
 
 class Skipped(Exception):
-    """A row that cannot be used; the message is the reason, by which such rows are counted."""
+    """A row that cannot be used; the message is the reason, by which such rows are counted.
+
+    connection: as of Row. The next row of this connection is not its first one.
+    """
+
+    connection = ""
 
 
 @dataclass(frozen=True)
@@ -88,17 +95,20 @@ class UserTable:
 
 
 def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, where: str,
-            estimated: dict[str, str] | None = None, rtt_from: str = "") -> UserTable:
+            estimated: dict[str, str] | None = None, rtt_from: str = "",
+            first_requests: bool = False) -> UserTable:
     """The usable rows of a file.
 
-    parse: returns the row of an item, None where it has none; raises Skipped. Raises UsageError
-    where no row is usable, or more than MOST_SKIPPED are skipped.
+    parse: returns the row of an item, None where it has none; raises Skipped. first_requests: only
+    the first row of each connection is usable. Raises UsageError where no row is usable, or more
+    than MOST_SKIPPED are skipped.
     """
     columns: list[list[float]] = [[], [], [], []]
     groups: dict[str, int] = {}
     group: list[int] = []
     skipped: Counter[str] = Counter()
     are_first_requests = True
+    connections: set[str] = set()
     for item in items:
         try:
             if isinstance(item, str) and not item.strip():
@@ -106,9 +116,12 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
             row = parse(item)
             if row is None:
                 continue
+            if first_requests:
+                row = _first_of(connections, row)
             _check(row)
         except Skipped as why:
             skipped[str(why)] += 1
+            connections.add(why.connection)
             continue
         for column, value in zip(columns, (*row[:3], row.weight)):
             column.append(math.nan if value is None else value)
@@ -120,6 +133,10 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
     unusable = skipped.total() - sum(skipped[why] for why in _NO_FAULTS)
     usable = len(group)
     reasons = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
+    if first_requests and not connections - {""}:
+        raise UsageError(f"{where}: --first-requests: no field of it distinguishes connections: add"
+                         " connection=$connection to nginx's log_format, client_ip=%ci"
+                         " client_port=%cp to HAProxy's, connection_id=%CONNECTION_ID% to Envoy's")
     if not usable:
         raise UsageError(f"{where}: has no usable row" + (f": {reasons}" if reasons else ""))
     if unusable > MOST_SKIPPED * (unusable + usable):
@@ -129,6 +146,16 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
     return UserTable(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
                  tuple(groups), dict(skipped), estimated or {}, rtt_from,
                  are_first_requests)
+
+
+def _first_of(connections: set[str], row: Row) -> Row:
+    """The row as the first one of its connection, which is added. Raises Skipped for later ones."""
+    if not row.connection:
+        raise Skipped("that name no connection")
+    if row.connection in connections:
+        raise Skipped(LATER_REQUEST)
+    connections.add(row.connection)
+    return row._replace(is_first=True)
 
 
 def _check(row: Row) -> None:

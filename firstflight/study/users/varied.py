@@ -27,7 +27,8 @@ TO_FIND_OUT = {
              " the queue in ms; give it, as --queue 50ms",
     "kept": "Which requests are the first of their connection: add"
             " connection_requests=$connection_requests to nginx's log_format (HAProxy:"
-            " http_first_req=%[http_first_req]); or give --kept 0 where all are"}
+            " http_first_req=%[http_first_req]); or give --first-requests where the log has the"
+            " client's port, or --kept 0 where all are"}
 
 
 @dataclass(frozen=True)
