@@ -9,7 +9,7 @@ from typing import Any
 from firstflight.findings.findings import Report
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import RunData, Study
-from firstflight.runs.results.records import FAIL, PASS, SKIPPED, read_records
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.figures import kinds
 from firstflight.study.fetches.figures.bar_figure import BarFigure
@@ -17,6 +17,7 @@ from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
 from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.limits import PACING, RECEIVE_WINDOW
+from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")
@@ -33,7 +34,7 @@ def scenario(name: str) -> Scenario:
 
 @cache
 def stored(name: str) -> tuple[Record, ...]:
-    return tuple(read_records(FOLDER.parent / f"{name}_trials.csv", Record))
+    return tuple(read_rows(FOLDER.parent / f"{name}_trials.csv", Record))
 
 
 @cache

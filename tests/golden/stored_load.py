@@ -14,13 +14,14 @@ from typing import Any
 
 from firstflight.findings.findings import Report
 from firstflight.net.pcap import HEADER as PCAP_HEADER
-from firstflight.runs import runs, scenario_file
+from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL
 from firstflight.study.load import study as studies
 from firstflight.study.load.record import LoadRecord
 from firstflight.study.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
 from firstflight.study.load.trial import LoadTrial
+from tests.golden.rows import stored_run
 
 GOLDEN = Path(__file__).resolve().parent / "load"
 RUN = GOLDEN / "run"
@@ -44,7 +45,7 @@ def study() -> Study:
 
 @cache
 def run() -> RunData:
-    return runs.load_run(RUN, study())
+    return stored_run(RUN, LoadRecord)
 
 
 @cache

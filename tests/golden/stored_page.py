@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.net.pcap import HEADER
-from firstflight.runs import runs, scenario_file
+from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, RunData, Study
-from firstflight.runs.results.records import read_records
 from firstflight.study.page.record import PageRecord
 from firstflight.study.page.study import KIND
 from firstflight.study.page.trial import PageTrial
 from firstflight.study.page.verify import judge_page
 from firstflight.testbed.messages import ObservedTrial
+from tests.golden.rows import read_rows, stored_run
 from tests.golden.stored import Packet, read, write
 
 FOLDER = Path(__file__).resolve().parent / "page"
@@ -37,13 +37,13 @@ def study() -> Study:
 
 @cache
 def run() -> RunData:
-    return runs.load_run(FOLDER / "run", study())
+    return stored_run(FOLDER / "run", PageRecord)
 
 
 @cache
 def records() -> tuple[PageRecord, ...]:
     """All records, those of the run first."""
-    of_no_scenario = read_records(FOLDER / "trials" / "http2" / "trials.csv", PageRecord)
+    of_no_scenario = read_rows(FOLDER / "trials" / "http2" / "trials.csv", PageRecord)
     return *run().records, *of_no_scenario
 
 

@@ -22,7 +22,7 @@ from firstflight.model.predict import predict
 from firstflight.net.headers import MSS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
-from firstflight.runs.results.records import PASS, read_records
+from firstflight.runs.results.records import PASS
 from firstflight.study import compared_runs, registry
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario import rows
@@ -31,6 +31,7 @@ from firstflight.study.fetches.study import KIND
 from firstflight.study.fetches.verify.transfers import computed
 from firstflight.study.population.findings import fit_findings
 from tests.golden import stored as stored_trials
+from tests.golden.rows import read_rows, stored_run
 from tests.golden.stored_fetches import FACTS
 
 FOLDER = Path(__file__).resolve().parent / "fetches"
@@ -47,7 +48,9 @@ def question(name: str) -> Report:
 @cache
 def users() -> Report:
     """Which window for the users of a file, told from the run's folder."""
-    return registry.stored_report(FOLDER / "users")
+    run = stored_run(FOLDER / "users", Record)
+    file = scenario_file.of_run(run.facts["scenario"], run.facts["scenario_file"])
+    return registry.study_of(file).report(run)
 
 
 def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
@@ -55,7 +58,7 @@ def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
     folder = FOLDER / name
     requested = registry.study_of(scenario_file.of_run(
         name, (folder / "scenario.toml").read_text(encoding="utf-8")))
-    records, what_ifs = (read_records(path, requested.kind.record) if path.exists() else []
+    records, what_ifs = (read_rows(path, requested.kind.record) if path.exists() else []
                          for path in (folder / "trials.csv", folder / "what_if.csv"))
     return requested, RunData(folder, {**FACTS, "scenario": name, **facts}, records, what_ifs)
 

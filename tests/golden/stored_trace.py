@@ -15,12 +15,12 @@ from typing import Any
 from firstflight.findings.findings import Report
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import NOTHING, RunData, Study
-from firstflight.runs.results.records import read_records
 from firstflight.study.trace.record import TraceRecord
 from firstflight.study.trace.study import KIND
 from firstflight.study.trace.trial import TraceTrial
 from firstflight.study.trace.verify import judge_trace
 from firstflight.study.trace.window import FIELDS
+from tests.golden.rows import read_rows, stored_run
 
 FOLDER = Path(__file__).resolve().parent / "trace"
 RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
@@ -44,7 +44,7 @@ def packetdrill() -> Study:
 
 @cache
 def run() -> RunData:
-    return runs.load_run(RUN, packetdrill())
+    return stored_run(RUN, TraceRecord)
 
 
 @cache
@@ -58,7 +58,7 @@ def warm_run() -> RunData:
     return RunData(FOLDER / "warm", {
         "state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
         "emulated_s": 6652.829, "wall_s": 8.953},
-        read_records(FOLDER / "warm" / "trials.csv", TraceRecord))
+        read_rows(FOLDER / "warm" / "trials.csv", TraceRecord))
 
 
 def warm() -> Report:
@@ -72,7 +72,7 @@ def lossy() -> Study:
 
 @cache
 def lossy_run() -> RunData:
-    return runs.load_run(LOSSY, lossy())
+    return stored_run(LOSSY, TraceRecord)
 
 
 def trial(name: str) -> TraceTrial:

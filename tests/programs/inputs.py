@@ -11,7 +11,6 @@ import copy
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -28,12 +27,12 @@ from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.findings.render import markdown, page, text
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, RunData
-from firstflight.runs.results.records import read_records
 from firstflight.study import registry
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.network.commands import commands_of
 from tests.conftest import PROJECT
+from tests.golden.rows import read_rows, whole_text
 from tests.programs import damage
 from tests.programs.damage import Draw, percent, pick
 from tests.programs.stored_commands import of_commands
@@ -166,7 +165,8 @@ def stored(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
     trials, facts = stored_runs()[name]
     home = folder / "run"
     home.mkdir()
-    shutil.copyfile(trials, home / "trials.csv")
+    kind = registry.study_of(scenario_file.parsed(name, facts["scenario_file"])).kind
+    (home / "trials.csv").write_text(whole_text(trials, kind.record))
     (home / "run.json").write_text(json.dumps(facts))
     for place, stored in stored_files(name).items():
         (home / place).parent.mkdir(exist_ok=True)
@@ -247,7 +247,7 @@ def of_tables(draw: Draw, folder: Path) -> Attempt:
 
     def attempt() -> None:
         study = registry.study_of(scenario_file.parsed(name, written))
-        records = read_records(trials, study.kind.record)
+        records = read_rows(trials, study.kind.record)
         if not {*study.trials} <= {record.trial for record in records}:
             return  # it has other trials
         try:

@@ -189,15 +189,14 @@ from pathlib import Path
 import firstflight.commands.measure, experiment
 from firstflight.base.main import run_main
 from firstflight.findings.drawing import style
-from firstflight.runs.results import records
 from firstflight.runs.measuring import JudgedTrial
+from tests.golden.rows import read_rows
 
 class Stored:
     name, build, exact, jobs, facts, doing = "uml", "", True, 1, {{}}, ""
 
     def judged(self, study, trials, captured, folder):
-        stored = records.read_records(Path("{PROJECT}/tests/golden/zhao2019_trials.csv"),
-                                      study.kind.record)
+        stored = read_rows(Path("{PROJECT}/tests/golden/zhao2019_trials.csv"), study.kind.record)
         known = {{record.trial.id: record for record in stored}}
         for trial in trials:
             if trial.id in known:  # a what-if trial is not

@@ -35,7 +35,8 @@ class RecordFile:
         what_if: with the column of that name.
         """
         self.path = path
-        columns, whole = _add_missing_columns(path, columns_of(kind, what_if))
+        whole = whole_lines(path) if path.exists() else b""
+        columns = next(rows_of(whole), None) or columns_of(kind, what_if)
         self.writer = RowWriter(kind, columns)
         self.length, self.rows = len(whole), whole.count(b"\n") - 1
         self.digest = hashlib.sha256(whole)
@@ -75,25 +76,6 @@ class RecordFile:
         with places.writing(self.path):
             os.fsync(self.file.fileno())
         self.synced = time.monotonic()
-
-
-def _add_missing_columns(path: Path, columns: tuple[str, ...]) -> tuple[tuple[str, ...], bytes]:
-    """The file's columns followed by those that it lacks, and its complete lines.
-
-    A file that lacks columns is written again, atomically; its old rows are empty there. A torn
-    last row is dropped.
-    """
-    whole = whole_lines(path) if path.exists() else b""
-    if not whole:
-        return columns, whole
-    rows = rows_of(whole)
-    had = tuple(next(rows))
-    lacking = tuple(column for column in columns if column not in had)
-    if lacking:
-        whole = "".join(map(_line, chain(
-            [[*had, *lacking]], ([*row, *[""] * len(lacking)] for row in rows)))).encode()
-        files.save(path.parent, path.name, whole)
-    return had + lacking, whole
 
 
 # Putting it in order -----------------------------------------------------------------

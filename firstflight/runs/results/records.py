@@ -5,8 +5,7 @@ have PATTERNS: regular expressions, by column, for text that is parsed further. 
 requested (the trial's columns), what was measured, what was observed on the wire, what the model
 predicts, and the verdict. An empty field means that the value is not available.
 
-Columns are found by name. A run that was measured before a column existed has that column's
-default, and a column that this version does not know stays in its file.
+Columns are found by name. A file that lacks one, as that of another version, is refused.
 """
 
 from __future__ import annotations
@@ -170,15 +169,15 @@ def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
 def read_records(path: Path, kind: type[R]) -> list[R]:
     """The records of a trials.csv; a torn last line is dropped.
 
-    Raises RecordsError if the file is missing, lacks a column without a default, or has a value
-    that cannot be read.
+    Raises RecordsError if the file is missing, lacks a column, or has a value that cannot be read.
     """
     rows, records = rows_of(whole_lines(path)), []
     try:
         reader = RowReader(kind, next(rows, []))
         if reader.lacking:
-            raise RecordsError(f"{path}: has no column {', '.join(reader.lacking)}; it is not a"
-                               " file of such trials")
+            raise RecordsError(f"{path}: has no column {reader.lacking[0]}: another version"
+                               " measured it, or it is not a file of such trials; measure again"
+                               " with --fresh")
         for number, row in enumerate(rows, start=2):
             try:
                 records.append(reader.record(row))
@@ -212,7 +211,7 @@ def content(path: Path) -> bytes:
 class RowReader(Generic[R]):
     """Reads the rows below one header as records of a kind.
 
-    lacking: the required columns that the header does not have.
+    lacking: the columns that the header does not have.
     """
 
     def __init__(self, kind: type[R], header: Sequence[str]) -> None:
@@ -222,9 +221,7 @@ class RowReader(Generic[R]):
         places = {column: place for place, column in enumerate(header)}
         self.of_trial = _parsers(self.trial, places, requested=True)
         self.of_record = _parsers(kind, places, requested=False)
-        self.lacking = [
-            column.name for owner in (self.trial, kind) for column in fields(owner)
-            if column.name not in (*places, "trial") and column.default is MISSING]
+        self.lacking = [column for column in columns_of(kind) if column not in places]
 
     def record(self, row: Sequence[str]) -> R:
         """The record of a row. Raises ValueError or KeyError where a value cannot be read."""

@@ -200,19 +200,17 @@ def test_trials_that_differ_in_their_last_digit_are_two(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
-    """Its file lacks a column; it is added behind the others."""
+def test_a_run_of_another_version_is_not_resumed(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     path = folder / runs.TRIALS_CSV
-    without_lost = [",".join(field for place, field in enumerate(line.split(",")) if place != 7)
-                    for line in path.read_text(encoding="utf-8").splitlines()]
-    path.write_text("\n".join(without_lost) + "\n", encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace(",lost,", ",losses,", 1),
+                    encoding="utf-8")
     unsealed(folder)
     run = open_run(tmp_path, study(10, 20))
-    assert run.resumed and [each.lost for each in run.records()] == [None]
-    measure(run, 20)
+    assert not run.resumed and run.folder != folder
+    assert "has no column lost: another version measured it" in capsys.readouterr().err
     run.close()
-    assert path.read_text(encoding="utf-8").splitlines()[0].endswith(",measured_at,lost")
 
 
 def test_a_run_that_is_being_measured_is_left_alone(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from firstflight.runs import scenario_file
-from firstflight.runs.results.records import read_records
 from firstflight.study.fetches import reading
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.scenario import Scenario
+from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER, Stored, load
 
 GOLDEN = FOLDER.parent / "zhao2019_trials.csv"
@@ -22,7 +22,7 @@ def scenario() -> Scenario:
 @pytest.fixture(scope="package")
 def stored() -> list[Record]:
     """128 fetches as they were measured."""
-    return read_records(GOLDEN, Record)
+    return read_rows(GOLDEN, Record)
 
 
 @pytest.fixture
