@@ -36,13 +36,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstflight.testbed.hosts.bound_ports import all_ports, bind_next
 from firstflight.testbed.hosts.control import report, requests, write_records
 
 COLUMNS = ("id", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_bytes", "end",
            "error")
 OK, FAILED, OPEN = "ok", "failed", "open"
 READ_BYTES = 1 << 20
-FIRST_PORT = 1024
 EARLY = 0.998  # the part of a timeout after which ExactSelector wakes
 _NO_LINGER = struct.pack("=ii", 1, 0)
 
@@ -108,9 +108,7 @@ class Generator:
         self.rows: list[tuple[object, ...]] = []
         self.open: set[LoadConnection] = set()
         self.buffer = bytearray(READ_BYTES)
-        # The kernel would choose ports at random. Chosen here, they are the same in every run, and
-        # so are fair queues and samples of packets, which hash them.
-        self.ports = itertools.cycle(range(FIRST_PORT, 1 << 16))
+        self.ports = all_ports()
 
     async def run(self) -> None:
         """Generate until the end; connections that are open then are recorded as such, and reset.
@@ -139,7 +137,7 @@ class Generator:
         self.open.add(connection)
         # Wake when all of the response is here, not for every segment.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
-        self._bind(opened)
+        bind_next(opened, self.ports)
         code = opened.connect_ex((next(self.servers), self.task.port))
         if code == errno.EINPROGRESS:
             # By its number: with the socket itself asyncio would format it, which looks up both
@@ -147,17 +145,6 @@ class Generator:
             self.loop.add_writer(opened.fileno(), self._connected, connection)
         else:
             self._end(connection, FAILED, os.strerror(code))
-
-    def _bind(self, opened: socket.socket) -> None:
-        """Give a socket the next port that is not still in use."""
-        for port in itertools.islice(self.ports, (1 << 16) - FIRST_PORT):
-            try:
-                opened.bind(("0.0.0.0", port))
-                return
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-        raise OSError(errno.EADDRNOTAVAIL, "every port is in use")
 
     def _connected(self, connection: LoadConnection) -> None:
         self.loop.remove_writer(connection.socket.fileno())

@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import hashlib
 import select
+import socket
 import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from firstflight.net.waiting import Timer
+from firstflight.testbed.hosts.bound_ports import all_ports, bind_next
 from firstflight.testbed.hosts.control import report, requests
 
 _WAIT_S = 1.0  # the longest wait for events of the library
@@ -96,6 +98,7 @@ class Browser:
         self.reads = 0  # rounds of the library that are due, although they may bring nothing
         self.watched: set[int] = set()  # the library's sockets
         self.curl_ns = 0  # when the library's own timer is due, 0 for never
+        self.ports = all_ports()
         self.timer = Timer()
         self.events = select.epoll()
         self.events.register(self.timer.fd, select.EPOLLIN)
@@ -221,6 +224,7 @@ class Browser:
         handle.setopt(curl.PIPEWAIT, int(self.multiplexes))
         handle.setopt(curl.PROXY, "")
         handle.setopt(curl.MAXAGE_CONN, _MOST_IDLE_S)
+        handle.setopt(curl.SOCKOPTFUNCTION, self._bind)
         handle.setopt(curl.USERAGENT, f"curl/{curl.version_info()[1]}")
         handle.setopt(curl.HEADERFUNCTION, lambda _: self._note_first(download))
         handle.setopt(curl.WRITEFUNCTION, lambda data: self._take(download, data))
@@ -232,6 +236,15 @@ class Browser:
         if self.multiplexes and is_first:
             self.opening[task.host] = download, []
         self._add(download)
+
+    def _bind(self, fd: int, _purpose: int) -> int:
+        """Give a new socket of the library its port."""
+        opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd)
+        try:
+            bind_next(opened, self.ports)
+        finally:
+            opened.detach()  # it is the library's
+        return int(self.curl.SOCKOPT_OK)
 
     def _add(self, download: Download) -> None:
         """Give the library one more transfer, and let it connect or send the request at once.

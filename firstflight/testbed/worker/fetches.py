@@ -13,11 +13,13 @@ from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from firstflight.testbed.messages import (FORK_SERVER, KERNEL_RANDOM, Fetch, Job, Observation,
                                             Response)
 from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
+from firstflight.testbed.network.kernel import set_sysctls
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.network.topology import Star
 from firstflight.testbed.servers.external import Chains, ExternalServers
 from firstflight.testbed.servers.program import Watch
+from firstflight.testbed.worker.restart import SEED_FILE
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
 
 # For packets after the last byte: FINs and ACKs, even the answer to a late SYN.
@@ -28,6 +30,9 @@ SECURE_PORT = 443
 SETTLE_S = 0.05  # the least time between two looks
 ALIVE_S = 60.0  # after which the worker reports that nothing hangs
 TABLE_BYTES = 1 << 16
+HELD_S = 61.0  # a connection is in TIME_WAIT for 60 s, and its timer up to 0.5 s late
+# From these the kernel chooses a client's port: of many by what it opened before, of two the first.
+OWN_PORTS, FIXED_PORTS = "32768 60999", "40000 40001"
 
 
 class FetchBench:
@@ -55,10 +60,15 @@ class FetchBench:
         # Each file belongs to the network namespace of the process in its path, as it was opened.
         self.tables = [os.open(f"/proc/{host.pid}/net/tcp", os.O_RDONLY)
                        for host in (self.star.client, self.star.server)]
+        self.client_counts = os.open(f"/proc/{self.star.client.pid}/net/sockstat", os.O_RDONLY)
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
+        self.restarts = SEED_FILE.exists()
+        self.ports = ""  # from which the client's kernel chooses; "" for its own range
 
     def prepare(self, trial: Job) -> None:
+        has_more = bool(trial.get("tls", {}).get("apart_s")) or "own" in trial
+        self._fix_ports(OWN_PORTS if has_more else FIXED_PORTS)
         # Of a fetch that failed: on a connection more than were awaited, or after its end.
         self.server.discard()
         self._load(trial["client"])
@@ -116,8 +126,8 @@ class FetchBench:
     def close(self) -> None:
         for capture in self.captures.values():
             capture.close()
-        for table in self.tables:
-            os.close(table)
+        for file in (*self.tables, self.client_counts):
+            os.close(file)
         if self.external is not None:
             self.external.close()
         for program in (self.server, self.client):
@@ -161,6 +171,22 @@ class FetchBench:
                 reports += 1
             meanwhile()
             time.sleep(pause_s)
+
+    def _fix_ports(self, ports: str = FIXED_PORTS) -> None:
+        """Let the client's kernel choose the same port in each trial, wherever it stands.
+
+        It needs the first of two, free of the trial before (TIME_WAIT): in a guest waiting for that
+        takes no time. A server in TIME_WAIT takes a new connection. Elsewhere ports are the
+        kernel's choice, and where a client may open a connection after another one, which then
+        has to have a port of its own.
+        """
+        if not self.restarts:
+            return
+        if ports != self.ports:
+            set_sysctls(self.star.client, {"net.ipv4.ip_local_port_range": ports})
+            self.ports = ports
+        while ports_held(self.client_counts):
+            time.sleep(HELD_S)
 
     def _server_report(self, trial: Job, fetch: Fetch) -> Response:
         """The report of server.py, or the one on another server."""
@@ -208,3 +234,12 @@ def open_connections(table: int) -> int:
     while more := os.pread(table, TABLE_BYTES, len(text)):
         text += more
     return sum(row.split()[3] not in (b"06", b"07", b"0A") for row in text.splitlines()[1:])
+
+
+def ports_held(counts: int) -> bool:
+    """Whether an open /proc/net/sockstat counts connections in TIME_WAIT.
+
+    /proc/net/tcp has them, too, but for it the kernel looks through ten thousand empty rows.
+    """
+    words = os.pread(counts, TABLE_BYTES, 0).split()
+    return words[words.index(b"tw") + 1] != b"0"

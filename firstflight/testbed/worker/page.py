@@ -44,6 +44,7 @@ class PageBench(FetchBench):
         self._settle()
 
     def prepare(self, trial: Job) -> None:
+        self._fix_ports()
         self.server.discard()
         # Here, before the start: there an empty tap takes a microsecond (a call that fails), and
         # one that holds packets none, as what the library sent while it loaded.

@@ -34,6 +34,8 @@ class TraceBench(FetchBench):
         self.unavailable = why_unavailable(trial["congestion_control"])
         if self.unavailable:
             return
+        self._settle()
+        self._fix_ports()
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
         self.star.install(self.path)

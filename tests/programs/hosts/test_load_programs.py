@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.testbed.hosts import load_client, load_server
+from firstflight.testbed.hosts import bound_ports, load_client, load_server
 from firstflight.testbed.hosts.kernel import TcpInfo
 from firstflight.testbed.hosts.load_client import response_bytes, size_at
 from firstflight.testbed.hosts.load_server import parse_request
@@ -251,19 +251,11 @@ def test_how_long_a_response_is(head: bytes, whole: int) -> None:
 
 
 def test_a_port_in_use_is_passed_over() -> None:
-    loop = load_client.asyncio.SelectorEventLoop()
-    try:
-        generator = load_client.Generator(loop, load_client.Task(
-            **task(Path("unused"), 9)))
-        with socket.socket() as taken, socket.socket() as opened:
-            taken.bind(("0.0.0.0", 0))
-            port = taken.getsockname()[1]
-            generator.ports = load_client.itertools.cycle([port, port, 0])
-            generator._bind(opened)
-            assert opened.getsockname()[1] not in (0, port)
-            with socket.socket() as third, pytest.raises(OSError, match="every port is in use"):
-                generator.ports = load_client.itertools.cycle([port])
-                generator._bind(third)
-        assert next(load_client.Generator(loop, generator.task).ports) == 1024
-    finally:
-        loop.close()
+    with socket.socket() as taken, socket.socket() as opened:
+        taken.bind(("0.0.0.0", 0))
+        port = taken.getsockname()[1]
+        bound_ports.bind_next(opened, iter([port, port, 0]))
+        assert opened.getsockname()[1] not in (0, port)
+        with socket.socket() as third, pytest.raises(OSError, match="every port is in use"):
+            bound_ports.bind_next(third, iter([port, port]))
+    assert next(bound_ports.all_ports()) == 1024

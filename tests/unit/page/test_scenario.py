@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import socket
 import sys
 import time
 from dataclasses import replace
@@ -314,12 +315,13 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     multi = SimpleNamespace(setopt=lambda *_: None,
                             add_handle=lambda handle: numbers.append(handle.download.number),
                             remove_handle=lambda _: None, socket_action=lambda *_: (0, 3))
-    names = ("M_SOCKETFUNCTION", "M_TIMERFUNCTION", "SOCKET_TIMEOUT", "CSELECT_IN", "M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING", "M_MAX_HOST_CONNECTIONS",
-             "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY", "MAXAGE_CONN",
-             "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE", "PRETRANSFER_TIME",
-             "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
-             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "RESPONSE_CODE", "LOCAL_PORT",
-             "NUM_CONNECTS", "HEADER_SIZE")
+    names = ("SOCKOPTFUNCTION", "SOCKOPT_OK", "M_SOCKETFUNCTION", "M_TIMERFUNCTION",
+             "SOCKET_TIMEOUT", "CSELECT_IN", "M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING",
+             "M_MAX_HOST_CONNECTIONS", "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY",
+             "MAXAGE_CONN", "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE",
+             "PRETRANSFER_TIME", "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
+             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "RESPONSE_CODE", "LOCAL_PORT", "NUM_CONNECTS",
+             "HEADER_SIZE")
     monkeypatch.setitem(sys.modules, "pycurl", SimpleNamespace(
         CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"), PAUSE_RECV=4,
         PAUSE_CONT=0, **dict.fromkeys(names, 1)))
@@ -369,6 +371,16 @@ def test_each_transfer_connects_before_the_next_one_is_added(
                         lambda *_: acted.append(len(handed)))
     started("1.1")
     assert acted == [1, 2, 3, 4, 5]
+
+
+def test_connections_take_one_port_after_another(handed: list[int]) -> None:
+    browser, ports = started("1.1"), []
+    browser.ports = iter([0, 0])
+    for _ in range(2):
+        with socket.socket() as opened:
+            assert browser._bind(opened.fileno(), 0) == browser.curl.SOCKOPT_OK
+            ports.append(opened.getsockname()[1])  # it is bound, and still open
+    assert all(ports) and not list(browser.ports)
 
 
 def test_over_http_1_nothing_waits(handed: list[int]) -> None:
