@@ -36,6 +36,8 @@ LEAST_FILES, MOST_FILES = 1024, 1 << 16
 LIMITS = ((resource.RLIMIT_AS, "-v", "the memory of a process"),
           (resource.RLIMIT_FSIZE, "-f", "the size of a file, as which a guest has its memory,"))
 BESIDES_MB = 128
+# What a measuring process needs for itself: numpy, and a stack for each thread.
+DATA_MB = 512
 # On the kernel's command line: computing costs no guest time, waiting no wall time.
 VIRTUAL_TIME = "time-travel=inf-cpu"
 # What a kernel prints where a machine cannot run it, why that is and what to do about it.
@@ -156,13 +158,18 @@ def check_limits(memory_mb: int) -> None:
 
     A soft limit is raised for the guest alone (watch.py). Raises EngineCannot with what to do.
     """
-    needed_mb = memory_mb + BESIDES_MB
     for limit, flag, what in LIMITS:
         _, hard = resource.getrlimit(limit)
-        if hard != resource.RLIM_INFINITY and hard >> 20 < needed_mb:
-            raise EngineCannot(f"{what} is limited to {hard >> 20} MB, and a guest needs"
-                               f" {needed_mb}: start from a shell without that limit (ulimit"
-                               f" {flag} unlimited)")
+        _check_limit(hard, memory_mb + BESIDES_MB, flag, f"{what} is", "a guest")
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    _check_limit(soft, DATA_MB, "-d", "the data of a process are", "measuring")
+
+
+def _check_limit(limit: int, needed_mb: int, flag: str, what: str, whose: str) -> None:
+    """what: is limited. whose: what needs more. Raises EngineCannot."""
+    if limit != resource.RLIM_INFINITY and limit >> 20 < needed_mb:
+        raise EngineCannot(f"{what} limited to {limit >> 20} MB, and {whose} needs {needed_mb}:"
+                           f" start from a shell without that limit (ulimit {flag} unlimited)")
 
 
 def compile_programs(patterns: Iterable[str]) -> None:

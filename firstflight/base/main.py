@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,6 +55,8 @@ def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
         return FAILED
     except MemoryError as error:
         say(f"{program}: this machine has too little memory{resume_hint(error)}")
+        if threading.active_count() > 1:  # one may wait for ever for what was not to be had
+            os._exit(CANNOT)
         return CANNOT
     except Exception as error:  # our mistake: the user gets one line, the report has the rest
         if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):

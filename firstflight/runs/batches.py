@@ -12,22 +12,26 @@ import gzip
 import io
 import json
 import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from firstflight.base.inflated import inflate
 from firstflight.base.untrusted import quoted
 from firstflight.runs.kinds import AnyTrial, Kind, Study
 from firstflight.runs.measuring import Engine, JudgedTrial, is_known, judge
 from firstflight.runs.results.records import RowReader, RowWriter, columns_of, trial_class
+from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 
 # Rough wall seconds of a batch: long compared with booting a guest, and a machine that dies loses
 # no more than these.
 BATCH_S = 25.0
 SHORTEST_S = 2.0
 SHARES = 4  # batches for each guest at least, so that all guests end at about the same time
+
+# Its line, its files, and the packets of both hosts.
+OF_TRIAL_BYTES = LINE_BYTES + FILE_BYTES + 2 * CAPTURE_BYTES
 
 # What a machine reports of its engine, for run.json. The sender knows which kernel it sent.
 ENGINE_FACTS = ("confined", "kernel", "kernels", "systems", "sysctls")
@@ -61,7 +65,8 @@ class TrialBatch:
         rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
         judged = []
         try:
-            stream = io.BytesIO(gzip.decompress(result))
+            most_bytes = LINE_BYTES + len(self.trials) * OF_TRIAL_BYTES
+            stream = io.BytesIO(inflate(result, most_bytes))
             facts: dict[str, Any] = json.loads(stream.readline())
             for trial in self.trials:
                 reply = json.loads(stream.readline())
@@ -71,8 +76,8 @@ class TrialBatch:
                 captures, files = (read_parts(stream, reply["captures"]),
                                    read_parts(stream, reply["files"]))
                 judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"its bytes are damaged: {error}") from error
+        except OSError as error:
+            raise ValueError(f"its bytes are damaged: {error.strerror}") from error
         except (LookupError, TypeError) as error:
             raise ValueError(f"it is not a result: {quoted(repr(error))}") from error
         if stream.read(1):
@@ -141,9 +146,9 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
     Raises ValueError if the payload is no batch, and what the engine raises.
     """
     try:
-        requested = json.loads(gzip.decompress(payload))
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"it is not a batch: {error}") from error
+        requested = json.loads(inflate(payload, FILE_BYTES))
+    except OSError as error:
+        raise ValueError(f"it is not a batch: {error.strerror}") from error
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
     waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}

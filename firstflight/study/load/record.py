@@ -10,16 +10,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from firstflight.base.errors import FirstFlightError
+from firstflight.base.inflated import inflate
 from firstflight.runs.results.records import Record
 from firstflight.study.load.trial import LoadTrial, wire_bytes
 from firstflight.testbed.messages import ObservedTrial
+from firstflight.testbed.observations import FILE_BYTES
 from firstflight.wire.exchange import read_exchanges
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def parse_connections(content: bytes, where: str = FILE) -> Connections:
     """Read what `join_rows` wrote, as arrays. Raises ConnectionsError where it is damaged."""
     import numpy
     try:
-        lines = gzip.decompress(content).decode("utf-8").splitlines()
+        lines = inflate(content, FILE_BYTES).decode("utf-8").splitlines()
         if not lines or tuple(lines[0].split(",")) != COLUMNS:
             raise ValueError("its columns are not this version's")
         names = {end: str(place) for place, end in enumerate(ENDS)}
@@ -140,13 +141,15 @@ def parse_connections(content: bytes, where: str = FILE) -> Connections:
         table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
         if numpy.any(numpy.abs(table) >= MOST_COUNTED):
             raise ValueError("a number is out of range")
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, csv.Error) as error:
+    except OSError as error:
+        raise _damaged(where, error.strerror) from error
+    except (ValueError, KeyError, csv.Error) as error:
         raise _damaged(where, error) from error
     return Connections(*table.T)
 
 
-def _damaged(where: str, error: Exception) -> ConnectionsError:
-    return ConnectionsError(f"{where}: is damaged ({error}); measure again with --fresh")
+def _damaged(where: str, why: object) -> ConnectionsError:
+    return ConnectionsError(f"{where}: is damaged ({why}); measure again with --fresh")
 
 
 @dataclass(frozen=True)

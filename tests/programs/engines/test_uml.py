@@ -360,7 +360,7 @@ def test_a_low_limit_that_may_be_raised_is_raised(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
-@pytest.mark.parametrize(("limit", "flag"), [("as", "-v"), ("fsize", "-f")])
+@pytest.mark.parametrize(("limit", "flag"), [("as", "-v"), ("fsize", "-f"), ("data", "-d")])
 def test_a_limit_that_a_guest_s_memory_does_not_fit_is_a_line(words: list[str], limit: str,
                                                               flag: str, tmp_path: Path) -> None:
     done = ended(["prlimit", f"--{limit}=500000000:500000000", *EXPERIMENT, "--results", "results",

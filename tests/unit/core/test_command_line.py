@@ -22,6 +22,7 @@ from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, MESSAGE_CHARAC
                                      FirstFlightError, UsageError, mark_resumable, one_line)
 from firstflight.base.main import run_main, write_crash
 from firstflight.base.parser import Parser
+from tests.running import run_program
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,15 @@ def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, 
                                              capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(raising(error)) == status
     assert capsys.readouterr().err == said
+
+
+def test_nothing_is_waited_for_where_memory_has_run_out() -> None:
+    """A thread may wait for another one that was not to be had."""
+    program = ("import threading; from firstflight.base.main import run_main\n"
+               "def main(words):\n    threading.Thread(target=threading.Event().wait).start()\n"
+               "    raise MemoryError\nrun_main('x', main)")
+    done = run_program([sys.executable, "-c", program])
+    assert (done.returncode, done.stderr) == (CANNOT, "x: this machine has too little memory\n")
 
 
 @pytest.mark.parametrize("error", [

@@ -417,6 +417,19 @@ def test_bytes_that_are_no_result_are_refused(how: str, tmp_path: Path) -> None:
                        else DAMAGED[how](content))
 
 
+def test_what_inflates_beyond_any_batch_is_refused(tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    requested = batch()
+    content = measured(requested, tmp_path)
+    monkeypatch.setattr(batches, "FILE_BYTES", 100)
+    with pytest.raises(ValueError, match="is not a batch: it has more than"):
+        measured(requested, tmp_path)
+    monkeypatch.setattr(batches, "LINE_BYTES", 100)
+    monkeypatch.setattr(batches, "OF_TRIAL_BYTES", 0)
+    with pytest.raises(ValueError, match="are damaged: it has more than"):
+        requested.read(content)
+
+
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     value = json.loads(gzip.decompress(batch().payload()))
     payload = gzip.compress(json.dumps({**value, "kind": "os.system"}).encode())

@@ -14,7 +14,7 @@ from firstflight.base.comparison import Comparison
 from firstflight.net.headers import MSS
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
-from firstflight.study.load import verify
+from firstflight.study.load import record, verify
 from firstflight.study.load.record import (COLUMNS, ENDS, FILE, QUEUE_COLUMNS, QUEUE_FILE,
                                            Bottleneck, Connections, ConnectionsError, LoadEvidence,
                                            LoadRecord, join_rows, parse_connections,
@@ -177,13 +177,16 @@ def test_a_record_says_which_checks_it_was_for() -> None:
 
 # Files -------------------------------------------------------------------------------
 
-def test_damaged_files_are_told() -> None:
+def test_damaged_files_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     content = join_rows(RAW.files)
     endless = gzip.compress(gzip.decompress(content).replace(b"0.", b"1e300", 1))
     for damaged in (content[:-20], b"not gzip", b"", content[:40] + b"\xff" * 9 + content[49:],
                     gzip.compress(b"host,arrival_s\n1,2\n"), endless):
         with pytest.raises(ConnectionsError, match="measure again"):
             parse_connections(damaged)
+    monkeypatch.setattr(record, "FILE_BYTES", 1000)
+    with pytest.raises(ConnectionsError, match=r"\(it has more than"):
+        parse_connections(content)
     head = b"time_s,bytes,packets,drops,queue_packets\n"
     assert len(read_bottleneck(head + b"1,2,3,4,5\n").time_s) == 1
     assert len(read_bottleneck(head + b"1e6,2,3,4,999999999999999\n").time_s) == 1
