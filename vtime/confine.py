@@ -80,8 +80,8 @@ ALLOWED = {
     "clock_gettime": 228, "clock_nanosleep": 230, "nanosleep": 35, "pause": 34,
     "timer_create": 222, "timer_settime": 223, "signalfd4": 289, "poll": 7, "epoll_create": 213,
     "epoll_create1": 291, "epoll_ctl": 233, "epoll_wait": 232, "epoll_pwait": 281,
-    "statfs": 137, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "unlink": 87, "mkdir": 83,
-    "rmdir": 84, "rename": 82, "renameat2": 316, "getcwd": 79, "tgkill": 234}
+    "statfs": 137, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "unlink": 87, "rmdir": 84,
+    "rename": 82, "renameat2": 316, "getcwd": 79, "tgkill": 234}
 _TRUNCATE_CALL = 76  # Landlock knows it from ABI 3 on
 # Calls that are refused as unknown, so that glibc does without them: clone3, whose flags no filter
 # can read, and calls newer than Linux 6.18.
@@ -94,6 +94,7 @@ _CREATES = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
 # only. Reading, writing, both, and O_TRUNC where the file is opened for writing.
 _OPENS, _OPENING = 0o1003, (0, 1, 2, 0o1001, 0o1002)
 _SET_ID = 0o6000  # a file that runs with its owner's rights; no umask takes these off
+_OWNERS = 0o700
 _STREAM = 1  # a pair's messages have no address then, as datagrams may
 _CLOEXEC_NONBLOCK = 0o2004000
 # clone: a signal, CLONE_VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
@@ -128,6 +129,7 @@ def _with_arguments(own: int) -> list[tuple[int, list[_Condition]]]:
         (2, [(_THIRD, _SET_ID, (0,)), (_SECOND, _OPENS, _OPENING)]),
         (72, [(_SECOND, _ALL, _OF_DESCRIPTORS)]),  # fcntl
         (72, [(_SECOND, _ALL, (_F_SETOWN,)), (_THIRD, _ALL, (own,))]),
+        (83, [(_SECOND, _OWNERS, (_OWNERS,))]),  # mkdir: the machine can look into it
         (56, [(_FIRST, _ALL & ~_CLONING, (0,))]),  # clone
         # socketpair: AF_UNIX
         (53, [(_FIRST, _ALL, (1,)), (_SECOND, _ALL & ~_CLOEXEC_NONBLOCK, (_STREAM,))]),

@@ -131,15 +131,21 @@ def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()
     """
     waiting = [str(folder)]
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                names -= 1
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.name not in besides:
-                    size -= entry.stat(follow_symlinks=False).st_blocks * 512
-                if names < 0 or size < 0:
-                    return True
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    names -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif entry.name not in besides:
+                        with suppress(FileNotFoundError):  # it is gone meanwhile
+                            size -= entry.stat(follow_symlinks=False).st_blocks * 512
+                    if names < 0 or size < 0:
+                        return True
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:  # a path too long to look at holds what nobody can count
+            return True
     return False
 
 

@@ -7,7 +7,7 @@ looks at all processes of the guest a few times a second:
     memory        what is private to them, and all files without a name that they hold: the guest's
                   own memory is one
     processes     the guest's Linux makes one for each of its programs
-    sockets       their buffers count as nobody's memory
+    sockets       and pipes: their buffers count as nobody's memory
     the machine   once its memory is nearly used up, guests end first, whoever took it
 
 confine.py, which becomes the guest's kernel, calls `begin`. This module stands alone, as it does:
@@ -32,7 +32,8 @@ SLACK_MB, SLACK_OF_PROCESS_KB = 64, 64
 # As many as Linux allows itself, by its memory: an eighth of it for stacks (set_max_threads in
 # kernel/fork.c).
 PROCESSES_OF_MB, MORE_PROCESSES = 8, 64
-SOCKETS_OF_PROCESS, MORE_SOCKETS = 8, 1024
+PIPES_OF_PROCESS, MORE_PIPES = 8, 1024  # sockets, too
+MOST_FILE = 1 << 40  # bytes; a captured one that is freed behind its reader keeps its size
 MOST_PRIVATE = 1 << 28  # bytes of one process: a kernel has some MB besides the guest's memory
 LEAST_LEFT = 64  # guests end when one part in so many of the machine's memory is left
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -63,12 +64,13 @@ def begin(memory_mb: int) -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, soft))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for limit in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):  # checked by uml.check_limits
+    # Soft limits are raised: uml.check_limits has checked the hard ones.
+    for limit, most in ((resource.RLIMIT_AS, resource.RLIM_INFINITY),
+                        (resource.RLIMIT_FSIZE, MOST_FILE), (resource.RLIMIT_DATA, MOST_PRIVATE)):
         _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (hard, hard))
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = MOST_PRIVATE if hard == resource.RLIM_INFINITY else min(hard, MOST_PRIVATE)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        finite = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
+        least = min(finite, default=resource.RLIM_INFINITY)
+        resource.setrlimit(limit, (least, least))
 
 
 def _attend(child: int, memory_mb: int) -> int:
@@ -126,16 +128,15 @@ def _say(line: str) -> None:
 class Taken:
     """What all processes below one take of the machine.
 
-    processes: how many. private: bytes that are not of files; a page that two have alike counts in
-    both. shared: bytes of files that they map, counted in each. files: bytes of files without a
-    name, each once. sockets: how many.
+    processes: how many, each thread is one. private: bytes that are not of files; a page that two
+    have alike counts in both. shared: bytes of files that they map, counted in each. files: bytes
+    of files without a name, each once. pipes: how many sockets and pipes.
     """
 
     def __init__(self, first: str) -> None:
         """first: the number of the process above them, which does not count."""
         self.numbers = descendants(first)
-        self.processes = len(self.numbers)
-        self.private = self.shared = 0
+        self.processes = self.private = self.shared = 0
         held: dict[tuple[int, int], int] = {}
         for number in self.numbers:
             try:
@@ -143,10 +144,11 @@ class Taken:
             except (OSError, ValueError):  # it has ended meanwhile
                 continue
         self.files = sum(size for size in held.values() if size >= 0)
-        self.sockets = sum(size < 0 for size in held.values())
+        self.pipes = sum(size < 0 for size in held.values())
 
     def _add(self, number: str, held: dict[tuple[int, int], int]) -> None:
-        """held: by device and inode, the bytes of a file without a name, -1 for a socket."""
+        """held: by device and inode, the bytes of a file without a name, -1 for a pipe."""
+        self.processes += len(os.listdir(f"/proc/{number}/task"))
         with open(f"/proc/{number}/statm", "rb", buffering=0) as file:
             _, resident, shared, _, _, data, _ = map(int, file.read().split())
         # What is swapped out is not resident. Only a hostile kernel has so many data.
@@ -158,7 +160,7 @@ class Taken:
                 status = os.stat(f"/proc/{number}/fd/{name}")
             except OSError:
                 continue
-            if stat.S_ISSOCK(status.st_mode):
+            if stat.S_ISSOCK(status.st_mode) or stat.S_ISFIFO(status.st_mode):
                 held[status.st_dev, status.st_ino] = -1
             elif stat.S_ISREG(status.st_mode) and not status.st_nlink:
                 held[status.st_dev, status.st_ino] = status.st_blocks * 512
@@ -168,9 +170,9 @@ class Taken:
         most = memory_mb * PROCESSES_OF_MB + MORE_PROCESSES
         if self.processes > most:
             return f"it had {self.processes} processes, and needs {most} at most"
-        most = self.processes * SOCKETS_OF_PROCESS + MORE_SOCKETS
-        if self.sockets > most:
-            return f"it had {self.sockets} sockets, and needs {most} at most"
+        most = most_pipes(self.processes)
+        if self.pipes > most:
+            return f"it had {self.pipes} sockets and pipes, and needs {most} at most"
         allowed = (memory_mb + SLACK_MB << 20) + (self.processes * SLACK_OF_PROCESS_KB << 10)
         if max(self.private + self.files, self.shared) <= allowed:
             return ""
@@ -191,6 +193,11 @@ class Taken:
             private += parts.get(b"Pss_Anon:", 0) + parts.get(b"SwapPss:", 0)
             mapped += parts.get(b"Pss_Shmem:", 0)
         return private + max(mapped, self.files)  # a mapped file may be closed
+
+
+def most_pipes(processes: int) -> int:
+    """How many sockets and pipes so many processes need at most."""
+    return processes * PIPES_OF_PROCESS + MORE_PIPES
 
 
 def descendants(first: str) -> list[str]:

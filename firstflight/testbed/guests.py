@@ -29,8 +29,9 @@ BOOT_DEADLINE_S = 120.0
 TRIAL_DEADLINE_S = 180.0
 POLL_S = 0.005
 # Between two looks at the guests, the caller judges at most AT_ONCE observations. At most MOST_HELD
-# of them wait to be judged, since each has its packets in memory.
-AT_ONCE, MOST_HELD = 20, 100
+# of them wait to be judged, and MOST_WAITING_BYTES and one more, since each has its packets in
+# memory.
+AT_ONCE, MOST_HELD, MOST_WAITING_BYTES = 20, 100, 256 << 20
 DEFAULT_KERNEL = "default"  # the one that runs use where none is named
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
@@ -156,7 +157,7 @@ class UmlEngine:
                     try:
                         for observation in guest.poll():
                             observed.append(observation)
-                            if len(observed) > MOST_HELD:
+                            while are_too_many(observed):
                                 yield observed.popleft()
                         self._take_facts(guest)
                     except StorageError:
@@ -302,6 +303,13 @@ class UmlEngine:
         self.bound[guest], self.named[guest] = processor, place.kernel
         self.purposes[guest] = purpose if is_kept else None
         return guest
+
+
+def are_too_many(observed: Collection[ObservedTrial]) -> bool:
+    """Whether these are more than may wait to be judged, in number or in bytes."""
+    return len(observed) > MOST_HELD or MOST_WAITING_BYTES < sum(
+        len(each.client_pcap) + len(each.server_pcap) + sum(map(len, each.files.values()))
+        for each in observed)
 
 
 class GuestFor(NamedTuple):

@@ -135,7 +135,8 @@ class JobFolder:
         try:
             shared_folder.probe(self.path)
         except OSError as error:
-            why = why or os.strerror(error.errno or 0)
+            if error.errno in shared_folder.FULL:  # else the guest has put something in the way
+                why = why or os.strerror(error.errno or 0)
         if why:
             raise StorageError(f"{self.path}: cannot be written: {why}")
 

@@ -307,12 +307,16 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     assert "tcp.c:1: other lines stand there" in refused.stderr
     (building.bin / "broken").touch()
     (tree / "built" / "objects" / "old").touch()  # which the compiler here stumbles over
-    failed = built("--name", "mine")
+    patch.write_text(PATCH)
+    failed = built("--name", "mine", "--patch", str(patch))
     assert failed.returncode == 1, failed.stderr
     assert "(x.o: error: not recognized); mine stays what it was" in failed.stderr.splitlines()[-1]
     assert (kernel.parent / "recipe").read_text() == recipe and kernel.exists()
     assert (tree / "built" / "objects" / "kept").exists()
     assert not (building.root / ".build").exists()
+    done = built("--name", "mine")
+    assert done.returncode == 0, "what the patch had make write is gone"
+    assert not (tree / "built" / "objects" / "of-the-patch").exists()
     assert built("--remove", "mine").returncode == 0 == built("--remove", "plain").returncode
     assert [path.name for path in trees.iterdir()] == ["trials-of-default"], "--keep-objects"
     assert building.built().returncode == 0, "the default kernel is there as before"

@@ -8,12 +8,16 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.programs.engines.test_wall import LACKING, seen
+from tests.conftest import PROJECT
+from tests.programs.engines.test_wall import LACKING, NOBODY, seen
 from tests.programs.test_kernel_build import Building, building
+from tests.running import run_program
+from vtime.kernel import exchange
 
 building = building  # a fixture of theirs
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not confined here: {LACKING}")
@@ -50,6 +54,8 @@ class Stranger:
         self.victims = self.home / "victims"
         (self.victims / "folder").mkdir(parents=True)
         for name in ("secret", "program", "folder/file"):
+            (self.victims / name).write_text("a secret of the host's\n")
+        for name in ("folder/linux", "folder/.config"):
             (self.victims / name).write_text("a secret of the host's\n")
         (self.victims / "program").chmod(0o755)
 
@@ -107,19 +113,97 @@ def test_what_it_makes_of_its_own_names_is_not_followed(stranger: Stranger) -> N
     secret = stranger.victims / "secret"
     for last in (f"ln -sf {secret} $(O)/linux", f"ln -sf {secret} $(O)/.config",
                  "rm $(O)/linux; mkfifo $(O)/linux", "rm $(O)/linux; mkdir $(O)/linux",
+                 f"mv $(O) $(O).old; ln -s {secret.parent}/folder $(O)",
                  "truncate -s 100M $(O)/linux"):
         done = stranger.built("--source", stranger.source(last=last))
         assert done.returncode == 1 and "could not be kept" in done.stderr, (last, done.stderr)
         assert not stranger.holds_a_secret()
-        assert stranger.building.built("--remove", "f").returncode == 0
+        stranger.building.built("--remove", "f")  # where it could be continued
     tests = stranger.building.source / "tools/testing/selftests/net/packetdrill"
     shutil.rmtree(tests)
     tests.symlink_to(stranger.victims)
     done = stranger.built("--source", stranger.source())
     assert done.returncode == 0, done.stderr
     assert not stranger.holds_a_secret()
+    tests.unlink()
+    tests.mkdir()
+    for number in range(exchange.MOST_TESTS + 1):
+        (tests / str(number)).touch()
+    done = stranger.built("--source", stranger.source())
+    assert done.returncode == 1 and "more than 2000 files" in done.stderr, done.stderr
 
 
+def test_what_a_makefile_says_is_not_taken_for_ours(stranger: Stranger) -> None:
+    """Neither that its kernel has booted, nor the status of a build that failed."""
+    done = stranger.built("--source", stranger.source(
+        "$(info trial: Linux 7.2.1 slept 100 s)", "echo exit 1 >$(O)/linux"))
+    assert done.returncode == 4 and "does not run here" in done.stderr, done.stderr
+    done = stranger.built("--source", stranger.source(last="echo refused: all is well; exit 3"))
+    assert done.returncode == 1, done.stderr
+
+
+def test_what_patches_are_applied_to_is_not_the_source_that_others_share(
+        stranger: Stranger) -> None:
+    """Should `patch` make a link after all: what is appended to it stays in this build."""
+    for name in ("net/ipv4/Makefile", "net/sched/Makefile"):
+        (stranger.building.source / name).write_text("# shared\n")
+    patch = stranger.building.bin / "patch"
+    patch.write_text("#!/bin/sh\nfor name in ipv4 sched; do\n"
+                     "    ln -sf ../../../../tree/net/$name/Makefile $2/net/$name/Makefile\ndone\n")
+    patch.chmod(0o755)
+    (stranger.home / "f.patch").write_text(PATCH)
+    done = stranger.built("--source", stranger.source(), "--patch", stranger.home / "f.patch")
+    assert done.returncode == 1, done.stderr
+    shared = [path for path in stranger.building.root.rglob("net/*/Makefile")
+              if not path.is_symlink() and path.parent.name in ("ipv4", "sched")]
+    assert {path.read_text() for path in shared} == {"# shared\n"}
+
+
+def test_a_source_that_cannot_be_unpacked_leaves_nothing(stranger: Stranger) -> None:
+    archive = stranger.home / "cut.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(stranger.source(), "l")
+        info, content = member("l/net/large", content=os.urandom(1 << 20))
+        tar.addfile(info, io.BytesIO(content))
+    archive.write_bytes(archive.read_bytes()[:-1000])
+    done = stranger.built("--source", archive)
+    assert done.returncode == 1 and "could not be unpacked" in done.stderr, done.stderr
+    assert not list(stranger.building.root.glob("sources/*/source"))
+
+
+def test_a_patch_of_many_gigabytes_is_not_copied(stranger: Stranger) -> None:
+    patch = stranger.home / "f.patch"
+    os.truncate(os.open(patch, os.O_CREAT | os.O_WRONLY), 20 << 30)
+    done = stranger.building.built("--name", "f", "--source", stranger.source(), "--patch", patch)
+    assert done.returncode == 2 and "larger than any patch" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="whoever runs it would have to become another user")
+def test_folders_that_their_owner_may_not_look_into_are_removed() -> None:
+    """As an ordinary user: a build may have made them."""
+    folders = PROJECT / "vtime" / "kernel" / "folders.sh"
+    place = Path(tempfile.mkdtemp())
+    try:
+        place.chmod(0o777)
+        done = run_program(
+            ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "bash",
+             "-ec", f"source {folders}; mkdir -p built/objects/a/b; chmod 0 built/objects/a;"
+                    " ! is_sound built; discard built; ! [[ -e built ]];"
+                    " mkdir -p built/objects; is_sound built; chmod 0 built; discard built"],
+            cwd=place)
+        assert done.returncode == 0 and not any(place.iterdir()), done.stderr
+    finally:
+        shutil.rmtree(place)
+
+
+PATCH = """\
+--- a/net/ipv4/Makefile
++++ b/net/ipv4/Makefile
+@@ -1 +1,2 @@
+ # shared
++obj-y += x.o
+"""
 LINKS = """\
 diff --git a/{0} b/{0}
 {1}
@@ -134,7 +218,8 @@ index 1234567..89abcde 120000
 
 @pytest.mark.parametrize("name", ["crypto", "net/ipv4/Makefile", "net/new", "arch/um/kernel"])
 @pytest.mark.parametrize("mode", ["new file mode 120000", "old mode 100644\nnew mode 120000",
-                                  "new file mode 160000"])
+                                  "new file mode 160000", "new file mode 0120000",
+                                  "new file mode 020666"])
 def test_a_patch_that_makes_links_is_refused_in_one_line(stranger: Stranger, name: str,
                                                          mode: str) -> None:
     patch = stranger.home / "f.patch"
@@ -198,6 +283,14 @@ def test_a_source_of_links_is_not_followed(stranger: Stranger, link: str) -> Non
     done = stranger.built("--source", stranger.building.source)
     assert done.returncode in (1, 2), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_device_in_a_source_is_not_read_for_ever(stranger: Stranger) -> None:
+    (stranger.source() / "net" / "ipv4" / "tcp_endless.c").symlink_to("/dev/zero")
+    control = stranger.home / "tcp_own.c"
+    control.write_text('struct tcp_congestion_ops own = {\n\t.name = "own",\n};\n')
+    done = stranger.built("--source", stranger.building.source, "--congestion-control", control)
+    assert "could not be configured" not in done.stderr and done.returncode in (0, 1), done.stderr
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link to a device", "link to a pipe"])

@@ -33,6 +33,7 @@ from vtime.command.terminal import in_foreground, size
 from vtime.console import (CONSOLE, EngineCannot, EngineError, excess_in, last_words_of,
                            printed_in)
 from vtime.kernel.init import PROGRAM
+from vtime.shared_folder import FULL as FULL_DISK
 from vtime.shared_folder import GrowingFile, holds_more, locked_folder, open_within, probe
 from vtime.silence import Watchdog
 
@@ -426,7 +427,8 @@ class CommandGuest:
         try:
             probe(self.shared)
         except OSError as error:
-            return f": {error.strerror}: make room"
+            if error.errno in FULL_DISK:  # else the guest has put something in the way
+                return f": {error.strerror}: make room"
         return ""
 
     def _check_room(self) -> None:

@@ -192,7 +192,7 @@ check_disk() {
     local free needed
     free=$(( $(free_mb) )) needed=$(needed_mb)
     if (( free < needed )); then
-        rm -rf "$root"/trees/*-default-*    # of interrupted builds
+        discard "$root"/trees/*-default-*    # of interrupted builds
         free=$(( $(free_mb) ))
     fi
     (( free >= needed )) ||
@@ -256,8 +256,8 @@ check_noexec() {
 # What is left of an interrupted build may be damaged, as by a power failure.
 begin_anew() {
     say "what is left of an interrupted build cannot be used, building anew"
-    rm -rf "$root/.build"
-    [[ -n $kernel_name ]] || rm -rf "${pristine:?}"
+    discard "$root/.build"
+    [[ -n $kernel_name ]] || discard "${pristine:?}"
     exec "$BASH" "$here/build.sh" "${arguments[@]}"
 }
 
@@ -274,7 +274,7 @@ build() {
     publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
     rm -f "$pristine/wanted"
     if [[ -z $keep_objects ]]; then
-        rm -rf "$work"
+        discard "$work"
     else
         touch "$work/kept"      # also when no kernel under a name is left
         if [[ -n $is_foreign ]]; then park "$(kind)-of-default"; else park "$(tree_of_version)"; fi
@@ -310,7 +310,7 @@ import_kernel() {
     source_hash=$(sed -n 's/^source //p' "$work/kernel/inputs")
     try_kernel
     publish 2>>"$log" || fail "Linux $version could not be moved into the cache"
-    rm -rf "$root"/trees/"$(kind)"-default-*     # nobody needs to continue it
+    discard "$root"/trees/"$(kind)"-default-*     # nobody needs to continue it
     tidy
     say "took Linux $version from $1"
 }

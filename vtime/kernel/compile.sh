@@ -17,9 +17,17 @@ change_tree() {
     local file
     for file in "${patches[@]}"; do add_part "$file" patch; done
     for file in "${controls[@]}"; do add_part "$file" c; done
-    inside "preparing the source of Linux $version" elapsed --write "$work/changed" --write "$work/tree" \
-        --read "$pristine/source" --read "$work/patches" -- change || end_step "the source of Linux $version could not be changed"
-    while read -r file; do say "$file"; done < <(lines_of_step said)
+    changing --write "$work/changed" --read "$pristine/source" --read "$work/patches" -- change
+    changing --write "$work/tree" --read "$pristine/source" --read "$work/changed" -- sync
+}
+
+changing() {    # PATH… -- STEP
+    local status line
+    inside "preparing the source of Linux $version" elapsed "$@" || {
+        status=$?
+        end_step "the source of Linux $version could not be changed ($(step_reason))" "$status"
+    }
+    while read -r line; do say "$line"; done < <(lines_of_step said)
 }
 
 add_part() {    # FILE KIND: what is built is this copy, whatever becomes of the file meanwhile
@@ -41,18 +49,17 @@ configure() {
 compile() {
     [[ -z $continued ]] || compiled_before=$(find "$work/built/objects" -name '*.o' | wc -l)
     inside "compiling Linux $version:" compiled --write "$work/built" --read "$work/tree" -- linux ||
-        end_step "Linux $version could not be compiled ($(failure_line))"
+        end_step "Linux $version could not be compiled ($(failure_line))" 1
     # The kernel, and its own tests of TCP, which stay beside it; older sources have none.
-    python3 "$here/exchange.py" collect "$work/built/objects" "$work/kernel" \
-        "$work/tree/tools/testing/selftests/net/packetdrill" 2>>"$log" || fail "Linux $version could not be kept ($(tail -n 1 "$log"))"
+    python3 "$here/exchange.py" collect "$work/built" "$work/kernel" "$work/tree" 2>>"$log" || fail "Linux $version could not be kept ($(tail -n 1 "$log"))"
     echo "$version" >"$work/kernel/version"
     echo "$origin" >"$work/kernel/source"
     write_inputs
 }
 
 # Ends with what the last step said of its end.
-end_step() {    # MESSAGE [STATUS]
-    local status=${2-$?} reason
+end_step() {    # MESSAGE STATUS
+    local status=$2 reason
     reason=$(lines_of_step refused | tail -n 1)
     check_room_left "$1"
     [[ -n $reason ]] || fail "$1${kernel_name:+; $(what_stays)}"
@@ -105,7 +112,7 @@ try_kernel() {
             mem=64M root=none rootfstype=hostfs hostfs=/ rootflags=/ ro init=/usr/bin/python3 \
             con=null con0=fd:0,fd:1 quiet uml_dir=./ seccomp=auto time-travel=inf-cpu \
             -- -S -E "\"$work/boot/trial.py\"" || true
-        grep -F "trial: Linux $version" "$log" | grep -q ' slept 100 s' && return
+        tail -n +"$(( began_at + 1 ))" "$log" | grep -F "trial: Linux $version" | grep -q ' slept 100 s' && return
     done
     [[ -z $continued ]] || begin_anew
     [[ -n $imported ]] || keep_work=yes     # it may be for the machine, and soon be repaired

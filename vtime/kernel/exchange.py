@@ -2,8 +2,8 @@
 
     exchange.py export FOLDER FILE           a kernel of the cache into a file
     exchange.py import FILE FOLDER WANTED…   a file into a folder, if it is that kernel
-    exchange.py collect OBJECTS FOLDER TESTS the kernel that was built and its configuration into a
-                                             folder, and a folder of tests if it is there
+    exchange.py collect BUILT FOLDER TREE    the kernel that was built and its configuration into a
+                                             folder, and its source's tests of TCP if it has any
 
 The file is a plain tar of MEMBERS. Who made it is not known: nothing of it is
 read before it is known to have these names and no other, as regular files of a
@@ -15,11 +15,14 @@ build from: configuration, compiler, source. Used by build.sh.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import stat
 import sys
 import tarfile
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 # By name, the most bytes that one may have.
@@ -108,36 +111,48 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     return contents
 
 
-def collect(objects: Path, folder: Path, tests: Path) -> None:
+def collect(built: Path, folder: Path, tree: Path) -> None:
     """Write what a build has made to a folder. Raises ImportRefused, OSError.
 
     A stranger's source made it: no link of it is followed, and only files are taken.
     """
+    place = _opened(built, "objects")
     for name, made in (("linux", "linux"), ("config", ".config")):
-        _take(os.open(objects / made, _READ), folder / name, MEMBERS[name])
+        _take(os.open(made, _READ, dir_fd=place), folder / name, MEMBERS[name])
     os.chmod(folder / "linux", 0o755)
-    try:
-        place = os.open("/", os.O_PATH)
-        for part in tests.parts[1:]:
-            place = os.open(part, _FOLDER, dir_fd=place)
-    except OSError:
-        return
-    _take_folder(place, folder / tests.name)
+    os.close(place)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        _take_folder(_opened(tree, *TESTS.parts), folder / TESTS.name, itertools.count(1))
 
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-MOST_OF_TESTS = 1 << 20
+TESTS = Path("tools", "testing", "selftests", "net", "packetdrill")
+MOST_TESTS, MOST_OF_TEST = 2000, 1 << 20  # files and folders, Linux 7.2 has 90; bytes
 
 
-def _take_folder(place: int, to: Path, depth: int = 0) -> None:
+def _opened(folder: Path, *names: str) -> int:
+    """A folder below another one, without following links between the two."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for name in names:
+        above = place
+        try:
+            place = os.open(name, _FOLDER, dir_fd=above)
+        finally:
+            os.close(above)
+    return place
+
+
+def _take_folder(place: int, to: Path, counted: Iterator[int], depth: int = 0) -> None:
     to.mkdir()
     for name in os.listdir(place) if depth < 4 else []:
+        if next(counted) > MOST_TESTS:
+            raise ImportRefused(f"{TESTS} has more than {MOST_TESTS} files")
         mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            _take_folder(os.open(name, _FOLDER, dir_fd=place), to / name, depth + 1)
+            _take_folder(os.open(name, _FOLDER, dir_fd=place), to / name, counted, depth + 1)
         elif stat.S_ISREG(mode):
-            _take(os.open(name, _READ, dir_fd=place), to / name, MOST_OF_TESTS)
+            _take(os.open(name, _READ, dir_fd=place), to / name, MOST_OF_TEST)
             os.chmod(to / name, 0o755 if mode & 0o100 else 0o644)
     os.close(place)
 

@@ -11,11 +11,39 @@
 #     .build/changed   the files that patches and the guest change
 #
 # A stranger's patch or source may have make write anything into its tree. No other kernel is made of
-# that: a tree is of one version of Linux that a distribution or kernel.org gave, or of one name.
+# that: a tree is of one version of Linux that a distribution or kernel.org gave, or of one name, and
+# begun anew where what was built in it before is not asked for any more.
 # What it reads is set by build.sh, and what it sets is read there: work, log, source, origin, …
 # shellcheck disable=SC2034,SC2154
 
 readonly KEPT_DAYS=30       # what an interrupted build has left
+
+# ---------------------------------------------------------------- what strangers leave
+
+# Whatever it is: they may have made folders that not even their owner may look into.
+discard() {     # PATH...
+    rm -rf "$@" 2>/dev/null || {
+        find "$@" -type d ! -perm -u=rwx -exec chmod u+rwx {} \; 2>/dev/null
+        rm -rf "$@"
+    }
+}
+
+# Whether what make has written is of folders that can be looked into, and no links in their place.
+is_sound() {    # BUILT
+    [[ -d $1/objects && ! -L $1/objects && ! -L $1/tmp &&
+        -z $(find "$1" -type d ! -perm -u=rwx -print -quit 2>/dev/null) ]]
+}
+
+strangers() {   # the paths of their sources and patches that are asked for, a line each
+    [[ -z $is_foreign ]] || echo "$named_source"
+    local file
+    for file in "${patches[@]}" "${controls[@]}"; do realpath "$file"; done
+}
+
+# Whether nothing was built in a tree but what is asked for.
+is_of_nobody_else() {   # TREE
+    [[ -e $1/strangers ]] && ! grep -qvxF -f <(strangers) "$1/strangers"
+}
 
 # ---------------------------------------------------------------- behind the wall
 
@@ -49,7 +77,7 @@ obtain_source() {
     pristine=$root/sources/$(sha256sum <<<"$spec" | cut -c 1-16)
     { mkdir -p "$pristine" && touch "$pristine/wanted"; } 2>/dev/null || no_room
     if [[ ! -s $pristine/whole ]] || is_outdated; then
-        rm -rf "$pristine"/{whole,source}
+        discard "$pristine"/{whole,source}
         fetch_source
         unpack_source
     fi
@@ -75,8 +103,10 @@ fetch_source() {
 
 unpack_source() {
     mkdir "$pristine/source" 2>/dev/null || no_room
-    inside "unpacking ${source##*/}" elapsed --write "$pristine/source" --read "$source" -- unpack "$source" ||
+    inside "unpacking ${source##*/}" elapsed --write "$pristine/source" --read "$source" -- unpack "$source" || {
+        discard "$pristine/source"      # it may have filled the disk
         fail "${source##*/} could not be unpacked ($(unpack_reason | head -n 1))"
+    }
     { version=$(version_of "$pristine/source") && [[ -d $pristine/source/arch/um ]]; } || fail "$origin is no kernel source"
     is_new_enough "$version" || die 2 "$origin is Linux $version; the guest needs $MIN_VERSION or newer"
     [[ ! -d $source ]] || source=$pristine/source   # what the guest has no part of makes no other kernel
@@ -96,21 +126,21 @@ note() {    # FILE LINE...: the file is whole or not there
 # Has $work be the folder of this build. Where it was begun before, it is continued.
 take_tree() {       # NAME
     work=$root/.build continued=''
-    if [[ -d $root/trees/$1/built ]]; then
+    if [[ -d $root/trees/$1/built ]] && is_of_nobody_else "$root/trees/$1"; then
         mv -T "$root/trees/$1" "$work" && continued=yes
     else
-        rm -rf "${root:?}/trees/$1"
+        discard "${root:?}/trees/$1"
         mkdir "$work" 2>/dev/null || no_room
     fi
-    { note "$work/name" "$1" && note "$work/stranger" "$named_source"; } 2>/dev/null || no_room
+    { note "$work/name" "$1" && strangers >"$work/strangers"; } 2>/dev/null || no_room
     [[ -e $work/tree ]] || begin_tree "$1"
     # cc.sh is in the command of each object, and in the key.
     if ! cmp -s "$here/cc.sh" "$work/cc.sh" || ! cmp -s "$here/headers.h" "$work/headers.h"; then
-        rm -rf "$work/built"
+        discard "$work/built"
         { mkdir -p "$work/built/objects" && cp "$here/cc.sh" "$here/headers.h" "$work/built" &&
             cp "$here/cc.sh" "$here/headers.h" "$work"; } 2>/dev/null || no_room
     fi
-    rm -rf "${work:?}"/{changed,patches,kernel,boot,replaced,built/tmp}
+    discard "${work:?}"/{changed,patches,kernel,boot,replaced,built/tmp}
     { mkdir -p "$work"/{changed/tree,patches,kernel,boot,built/tmp} && cp "$pristine"/{version,digest} "$work/"; } 2>/dev/null || no_room
 }
 
@@ -118,10 +148,10 @@ take_tree() {       # NAME
 # particular, or with that of the default kernel, if it was made from the same stranger's source.
 begin_tree() {      # NAME
     local base
-    rm -rf "$work"/{built,tree.part}
+    discard "$work"/{built,tree.part}
     base=$root/trees/$(kind)-of-default
-    [[ -n $named_source && "$(cat "$base/stranger" 2>/dev/null)" == "$named_source" ]] || base=$root/trees/$(tree_of_version)
-    if [[ -n $kernel_name && -d $base/tree && ${base##*/} != "$1" ]]; then
+    [[ -n $is_foreign ]] && is_of_nobody_else "$base" || base=$root/trees/$(tree_of_version)
+    if [[ -n $kernel_name && -d $base/tree && ${base##*/} != "$1" ]] && is_of_nobody_else "$base"; then
         { cp -a "$base"/{built,cc.sh,headers.h} "$work/" && cp -al "$base/tree" "$work/tree.part"; } 2>>"$log" || no_room
     else
         cp -al "$pristine/source" "$work/tree.part" 2>>"$log" || no_room
@@ -135,12 +165,12 @@ tree_of_version() { echo "$(kind)-$(cut -d . -f 1-2 <<<"$version")"; }
 park() {
     local name work=$root/.build
     name=$(cat "$work/name" 2>/dev/null) || true
-    if [[ -n ${1-$name} && -d $work/built ]]; then
-        rm -rf "${work:?}"/{kernel,changed,patches,boot,replaced,built/tmp}
+    if [[ -n ${1-$name} ]] && is_sound "$work/built"; then
+        discard "${work:?}"/{kernel,changed,patches,boot,replaced,built/tmp}
         note "$work/name" "${1-$name}"
-        mkdir -p "$root/trees" && rm -rf "$root/trees/${1-$name}" && mv -T "$work" "$root/trees/${1-$name}"
+        mkdir -p "$root/trees" && discard "$root/trees/${1-$name}" && mv -T "$work" "$root/trees/${1-$name}"
     else
-        rm -rf "$work"
+        discard "$work"
     fi
 }
 
@@ -148,12 +178,12 @@ park() {
 tidy() {
     local folder
     for folder in "$root"/trees/*; do
-        if [[ ! -s $folder/name || ! -s $folder/digest ]] || is_forgotten "$folder"; then rm -rf "$folder"; fi
+        if [[ ! -s $folder/name || ! -s $folder/digest ]] || is_forgotten "$folder"; then discard "$folder"; fi
     done
     for folder in "$root"/sources/*; do
         [[ -n $(find "$folder/wanted" -mtime -$KEPT_DAYS 2>/dev/null) ]] ||
             cat "$root"/trees/*/digest 2>/dev/null | grep -qxF "$(cat "$folder/digest" 2>/dev/null)" ||
-            rm -rf "$folder"
+            discard "$folder"
     done
     rmdir "$root/trees" "$root/sources" 2>/dev/null || true
 }

@@ -4,7 +4,8 @@
 #
 #     inside.sh version SOURCE     prints the version of Linux that it is
 #     inside.sh unpack SOURCE      has $pristine/source be what kernel.config can need of it
-#     inside.sh change             has $work/tree be that source with patches and our changes
+#     inside.sh change             has $work/changed be the files of it that patches and we change
+#     inside.sh sync               has $work/tree be that source with these files
 #     inside.sh configure, linux      work in $work/built
 #
 # folders.sh and compile.sh start it, with their variables in the environment: work, pristine, version,
@@ -15,6 +16,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 
 readonly MOST_S=300     # of a processor's time, for a patch: the largest takes 10
+readonly MOST_READ_S=100    # the same, for finding a source's version
 
 say() { printf 'said: %s\n' "$*"; }
 
@@ -33,7 +35,7 @@ tar_stream() {      # SOURCE: the tarball, tree or package as an uncompressed ta
         inner=$(dpkg-deb --contents "$1" |
             awk '/^-.*\/usr\/src\/.*\.tar\.[a-z0-9]+$/ && !found++ { print $NF }')
         [[ -n $inner ]] || { echo "no tarball in $1" >&2; return 1; }
-        dpkg-deb --fsys-tarfile "$1" | tar -xOf - "$inner" | decompress "$inner"
+        dpkg-deb --fsys-tarfile "$1" | tar -xOf - -- "$inner" | decompress "$inner"
         ;;
     *)
         if [[ -d $1 ]]; then
@@ -75,7 +77,9 @@ unpack() {      # SOURCE
         '*/tools/build' '*/tools/include' '*/tools/lib/bpf/*.[ch]' '*/drivers/pci/*.[ch]' '*/tools/scripts' '*/usr' '*/virt' \
         '*/tools/testing/selftests/net/packetdrill' \
         --wildcards-match-slash '*/Makefile*' '*/Kbuild*' '*/Kconfig*'
-    # A source has files, folders and links; whoever reads a pipe waits.
+    # A source has files, folders and links; whoever reads a pipe waits. All of it can be read.
+    find "$pristine/source" -type d ! -perm -u=rwx -exec chmod u+rwx {} \;
+    find "$pristine/source" -type f ! -perm -u=rw -exec chmod u+rw {} +
     find "$pristine/source" ! -type f ! -type d ! -type l -delete
 }
 
@@ -87,6 +91,7 @@ makefile_version() {    # < Makefile
 
 # Without unpacking it: GNU tar stops at the Makefile of the top folder.
 version() {     # SOURCE
+    ulimit -t "$MOST_READ_S"
     if [[ -d $1 ]]; then
         [[ ! -f $1/Makefile ]] || makefile_version <"$1/Makefile"
     else
@@ -99,8 +104,8 @@ version() {     # SOURCE
 
 # ---------------------------------------------------------------- changing
 
-# Applies the patches and our changes to copies of the files that they change, in $work/changed/tree,
-# and lets $work/tree have what came of it: only those files get a new time.
+# Applies the patches and our changes to copies of the files that they change, in $work/changed/tree.
+# It cannot write to $work/tree, whose files are those of the source, which other builds share.
 change() {
     local part said changed=$work/changed ours drawing
     readarray -t ours <<<"$(cut -d ' ' -f 1 <<<"$CLOCK_FILES"$'\n'"$COMMAND_FILES"$'\n'"$TRIAL_FILES" | sort -u)"
@@ -118,9 +123,14 @@ change() {
     done <"$changed/parts"
     mkdir -p "$tree"/{arch/um/kernel,arch/x86/um/vdso,include/net,drivers/char}
     prepare_tree
-    python3 "$here/trees.py" sync "$pristine/source" "$tree" "$work/tree" >"$changed/files" ||
-        refuse 1 "$origin will not do: $(tail -n 1 "$changed/files")"
-    say "$(wc -l <"$changed/files") files differ from what was compiled before"
+}
+
+# Lets $work/tree have what came of it: only those files get a new time.
+sync() {
+    local files
+    files=$(python3 "$here/trees.py" sync "$pristine/source" "$tree" "$work/tree") ||
+        refuse 1 "$origin will not do: ${files##*$'\n'}"
+    say "$(printf '%s' "$files" | grep -c '') files differ from what was compiled before"
 }
 
 apply() {       # PATCH NAME
@@ -150,7 +160,7 @@ add_control() {     # FILE PATH
     python3 "$here/trees.py" copy "$pristine/source" "$tree" net/ipv4/Kconfig "net/ipv4/$file" ||
         refuse 1 "$origin lacks net/ipv4/Kconfig"
     option=$(sed -n "s/^obj-\$(\(CONFIG_[A-Z0-9_]*\)) *+= *${file%.c}\.o$/\1/p" "$tree/net/ipv4/Makefile" | head -n 1)
-    other=$(cd "$pristine/source" && grep -lE "\.name[[:space:]]*=[[:space:]]*\"$name\"" net/ipv4/tcp_*.c | grep -vxF "net/ipv4/$file" | head -n 1) || true
+    other=$(cd "$pristine/source" && grep -D skip -lE "\.name[[:space:]]*=[[:space:]]*\"$name\"" net/ipv4/tcp_*.c | grep -vxF "net/ipv4/$file" | head -n 1) || true
     [[ -z $other ]] || refuse 2 "$2: $other of this Linux is called \"$name\", too: give yours another .name," \
         "or call the file ${other##*/}, which takes its place"
     if [[ -z $option ]]; then
@@ -310,7 +320,7 @@ include/linux/once.h trial_once,'
 # Those that draw what decides on packets: congestion controls, queues and two more.
 drawing_files() {       # TREE
     [[ -n $for_commands ]] ||
-        (cd "$1" && grep -ls get_random_u include/net/sock.h net/core/neighbour.c net/{ipv4/tcp_,sched/sch_}*.c) || true
+        (cd "$1" && grep -D skip -ls get_random_u include/net/sock.h net/core/neighbour.c net/{ipv4/tcp_,sched/sch_}*.c) || true
 }
 
 # A trial's seed decides all that is random in it: see trial_random.c. All of it or nothing.

@@ -9,6 +9,7 @@
 
 readonly NAME_PATTERN='^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$'
 readonly MOST_NAME=40
+readonly MOST_PATCH_MB=256     # as in trees.py
 readonly RESERVED=default     # the kernel that runs use where none is named
 
 check_name() {      # NAME
@@ -81,14 +82,14 @@ remove_named() {    # NAME
         die 1 "there is no kernel $1; ./install.sh --list-kernels lists those that there are"
     lock_cache
     park
-    rm -rf "${folder:?}" "$root/named-$1"-*.log "$root/trees"/{trials,commands}-of-"$1"
+    discard "${folder:?}" "$root/named-$1"-*.log "$root/trees"/{trials,commands}-of-"$1"
     # Objects stay as long as a kernel under a name is of their version.
     for tree in "$root"/trees/{trials,commands}-[0-9]*; do
         for_commands=''
         [[ ${tree##*/} != commands-* ]] || for_commands=yes
         [[ ! -e $tree/kept ]] || continue
         cat "$root"/named/*/"$(kind)"/version 2>/dev/null | cut -d . -f 1-2 | grep -qxF "${tree##*-}" ||
-            rm -rf "$tree"
+            discard "$tree"
     done
     tidy
     say "removed the kernel $1"
@@ -120,6 +121,10 @@ check_patches() {
     done
     for file in "${controls[@]}"; do
         [[ -f $file && -r $file ]] || die 2 "there is no congestion control $file"
+    done
+    for file in "${patches[@]}" "${controls[@]}"; do
+        (( $(stat -Lc %s -- "$file") <= MOST_PATCH_MB << 20 )) ||
+            die 2 "$file is larger than any patch of a kernel: at most $MOST_PATCH_MB MB"
     done
 }
 

@@ -61,7 +61,7 @@ _CONTEXT_TO = re.compile(rb"--- \d{1,9}(?:,\d{1,9})? ----")
 _OTHER_DIFF = re.compile(rb"\d+(?:,\d+)?[acd](?:\d+(?:,\d+)?)?\s*$")  # for ed; without options
 # Of git: a link has mode 120000, a repository within one 160000.
 _MODE = re.compile(rb"(?:(old|new|new file|deleted file) mode (\d+)|index \S+ (\d+))\s*$")
-_LINKS = (b"120000", b"160000")
+_FILE = re.compile(rb"0*(?:100)?[0-7]{0,3}")  # of any other mode nothing can be a file
 _MOVED = re.compile(rb"(?:rename|copy) (from|to) (.+)")
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPES = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r"))
@@ -146,7 +146,7 @@ def _read_header(words: bytes, section: Section) -> bool:
     elif words.startswith(b"Index: "):
         section.names += _names(words[7:])
     elif mode := _MODE.match(words):
-        section.link |= (mode[2] or mode[3]) in _LINKS
+        section.link |= not _FILE.fullmatch(mode[2] or mode[3])
         section.makes |= mode[1] == b"new file"
         section.changes |= section.link or mode[1] in (b"new file", b"deleted file")
     elif moved := _MOVED.match(words):

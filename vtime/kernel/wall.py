@@ -17,7 +17,7 @@ program. So all of it runs where it can write to these folders only:
     Landlock       reads what every guest reads (vtime/readable.py), the compiler's folder, and
                    these paths
     seccomp        no sockets, since one of the machine's services may do what the build may not;
-                   no setuid files; nothing of REFUSED
+                   no setuid files; no leases on files; nothing of REFUSED
     capabilities   none, and no_new_privs
 
 What a build takes of memory, processes and the disk is watched from outside.
@@ -40,7 +40,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 if __name__ == "__main__":
@@ -63,18 +65,22 @@ _TRY_S = 20.0
 _WRITE = confine.READ | 1 << 1 | 0b11 << 4 | 0b11 << 7 | 1 << 10 | 0b111 << 12
 _OF_DEVICES = 1 << 1 | 1 << 2
 
-# System calls by their numbers on x86-64. Sockets; other processes' memory, and descriptors; mounts
-# and namespaces; files by handle; keyrings; message queues; the kernel's own programs, counters,
-# modules, clocks, log, limits and names; devices by mknod, and setuid files, but as _WITH_MODES.
-REFUSED = (41, 101, 310, 311, 312, 438, 440, 155, 161, 165, 166, 272, 308, 428, 429, 430, 431, 432,
-           433, 442, 467, 303, 304, 248, 249, 250, 240, 256, 279, 298, 300, 321, 323, 425, 426, 427,
-           447, 175, 176, 313, 246, 320, 159, 164, 227, 305, 103, 163, 167, 168, 169, 170, 171, 172,
-           173, 179, 443, 153, 212, 56, 16, 2, 85, 257, 133, 259, 90, 91, 268, 452)
+# System calls by their numbers on x86-64. Sockets, also in pairs, whose buffers count as nobody's
+# memory, as System V's does; other processes' memory, and descriptors; mounts and namespaces; files
+# by handle; keyrings; message queues; the kernel's own programs, counters, modules, clocks, log,
+# limits and names; devices by mknod, setuid files and leases, but as _WITH_MODES.
+REFUSED = (41, 53, 29, 64, 68, 101, 310, 311, 312, 438, 440, 155, 161, 165, 166, 272, 308, 428, 429,
+           430, 431, 432, 433, 442, 467, 303, 304, 248, 249, 250, 240, 256, 279, 298, 300, 321, 323,
+           425, 426, 427, 447, 175, 176, 313, 246, 320, 159, 164, 227, 305, 103, 163, 167, 168, 169,
+           170, 171, 172, 173, 179, 443, 153, 212, 56, 16, 72, 2, 85, 257, 133, 259, 90, 91, 268,
+           452)
 _ALL, _SET_ID, _KIND = 0xFFFFFFFF, 0o6000, 0o170000
 _FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # arguments, in struct seccomp_data
 _CREATES = 0o100 | 0o20000000
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEW…, CLONE_NEWTIME
 _FILES = (0, 0o010000, 0o100000)  # of mknod: regular files and pipes
+# fcntl: no leases, for which others would wait, and no F_NOTIFY.
+_OF_DESCRIPTORS = (*range(12), 36, 37, 38, *range(1027, 1042))
 # ioctl: what types into a terminal or becomes its reader. Refused by its upper half: these are the
 # terminals', whose other requests no build needs but these.
 _CONTROLS = (0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451,
@@ -88,12 +94,14 @@ _WITH_MODES: list[tuple[int, list[tuple[int, int, tuple[int, ...]]]]] = [
     (133, [(_SECOND, _SET_ID | _KIND, _FILES)]),  # mknod
     (259, [(_THIRD, _SET_ID | _KIND, _FILES)]),  # mknodat
     (56, [(_FIRST, _NEW_NAMESPACES, (0,))]),  # clone
+    (72, [(_SECOND, _ALL, _OF_DESCRIPTORS)]),  # fcntl
     (16, [(_SECOND, _ALL, _CONTROLS)])]  # ioctl
 
-MOST_FILE = 4 << 30  # bytes of a file that a build writes
+MOST_FILE, MOST_OPEN = 4 << 30, 4096  # bytes of a file that a build writes; files of a process
 # For each processor, one compiler runs: the largest, of a file of drivers, takes 300 MB; ld 500.
 MOST_MB, MOST_MB_OF_PROCESSOR, MOST_PROCESSES, MOST_PROCESSES_OF_PROCESSOR = 2048, 1024, 256, 32
-LEAST_DISK_MB = 64
+LEAST_DISK_MB, LEAST_FILES = 64, 256  # what others have left
+MOST_DISK_MB, MOST_FILES = 4096, 200_000  # what a step writes: a kernel's source has 30,000 files
 LOOK_S = 0.5
 MOST_LINE, MOST_OUTPUT = 2000, 32 << 20  # characters of a line that it prints, bytes of them all
 _AT_RECURSIVE, _MOUNT_SETATTR = 0x8000, 442
@@ -147,25 +155,22 @@ def run(name: str, write: Sequence[str], read: Sequence[str], command: Sequence[
     path = os.pathsep.join(folder for folder in os.get_exec_path() if is_below(
         folder, (*readable.PROGRAMS, readable.LOCAL, TOOLCHAINS, *tools)))
     return print_cleaned(_command(name, write, [*places.paths, *tools, OWN, *read], command),
-                         {"PATH": path or os.defpath}, write)
+                         {"PATH": path or os.defpath}, _Watch(write))
 
 
 def print_cleaned(command: Sequence[str], environment: Mapping[str, str] = os.environ,
-                  write: Sequence[str] = ()) -> int:
-    """Run a command, and print the lines that it prints (printable). Returns its exit status.
-
-    write: the folders of a build; what one takes is watched.
-    """
+                  watching: _Watch | None = None) -> int:
+    """Run a command, and print the lines that it prints (printable). Returns its exit status."""
     with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           preexec_fn=_end_with_parent) as process:
-        for lines in printable(_chunks(process, write)):
+        for lines in printable(_chunks(process, watching)):
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
-def _chunks(process: subprocess.Popen[bytes], write: Sequence[str]) -> Iterator[bytes]:
+def _chunks(process: subprocess.Popen[bytes], watching: _Watch | None) -> Iterator[bytes]:
     """What a process prints until it ends; it is ended where it takes too much."""
     assert process.stdout is not None
     printed, next_look = process.stdout.fileno(), time.monotonic() + LOOK_S
@@ -177,32 +182,87 @@ def _chunks(process: subprocess.Popen[bytes], write: Sequence[str]) -> Iterator[
             yield chunk
         elif process.poll() is not None:
             return  # what it left behind may hold the pipe, where there is no namespace
-        if write and time.monotonic() >= next_look:
+        if watching and time.monotonic() >= next_look:
             next_look = time.monotonic() + LOOK_S
-            if why := _excess(str(process.pid), write):
+            if why := watching.excess(str(process.pid)):
                 process.kill()
                 yield f"\n{why}\n".encode()
                 return
 
 
-def _excess(first: str, write: Sequence[str]) -> str:
-    """What a build takes beyond its needs, in words; "" if nothing."""
-    processors = os.cpu_count() or 1
-    taken = watch.Taken(first)
-    most = MOST_PROCESSES + MOST_PROCESSES_OF_PROCESSOR * processors
-    if taken.processes > most:
-        return f"refused: the build had {taken.processes} processes, and needs {most} at most"
-    most = MOST_MB + MOST_MB_OF_PROCESSOR * processors
-    if taken.private + taken.files >> 20 > most:
-        return (f"refused: the build took {taken.private + taken.files >> 20} MB of memory, and"
-                f" needs {most} at most")
-    if full := watch.machine_is_full():
-        return f"refused: {full}"
-    for folder in write:
-        disk = os.statvfs(folder)
-        if disk.f_bavail * disk.f_frsize >> 20 < LEAST_DISK_MB:
+class _Watch:
+    """What a build takes beyond its needs."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        """folders: those that it writes to."""
+        self.folders = folders
+        self.room = {folder: _room(folder) for folder in folders}
+
+    def excess(self, first: str) -> str:
+        """The excess of a process and all below it, in words; "" if there is none."""
+        processors = os.cpu_count() or 1
+        taken = watch.Taken(first)
+        most = MOST_PROCESSES + MOST_PROCESSES_OF_PROCESSOR * processors
+        if taken.processes > most:
+            return f"refused: the build had {taken.processes} processes, and needs {most} at most"
+        most = watch.most_pipes(most)
+        if taken.pipes > most:
+            return f"refused: the build had {taken.pipes} pipes, and needs {most} at most"
+        most = MOST_MB + MOST_MB_OF_PROCESSOR * processors
+        if max(taken.private + taken.files, taken.shared) >> 20 > most and (
+                took := taken.exact_bytes() >> 20) > most:
+            return f"refused: the build took {took} MB of memory, and needs {most} at most"
+        if full := watch.machine_is_full():
+            return f"refused: {full}"
+        return next(filter(None, map(self._excess_of_disk, self.folders)), "")
+
+    def _excess_of_disk(self, folder: str) -> str:
+        before, room = self.room[folder], _room(folder)
+        if room.bytes >> 20 < LEAST_DISK_MB:
             return f"No space left on device: the last {LEAST_DISK_MB} MB are not for builds"
-    return ""
+        if 0 < before.files and room.files < LEAST_FILES:
+            return f"No space left on device: the last {LEAST_FILES} files are not for builds"
+        if (before.bytes - room.bytes >> 20 <= MOST_DISK_MB
+                and before.files - room.files <= MOST_FILES):
+            return ""
+        self.room[folder] = room  # somebody else may have written it
+        try:
+            held = _held(folder)
+        except (OSError, RecursionError):  # no sound build makes what cannot be looked at
+            held = _Space(before.bytes - room.bytes, before.files - room.files)
+        if held.bytes >> 20 <= MOST_DISK_MB and held.files <= MOST_FILES:
+            return ""
+        return (f"refused: the build wrote {held.bytes >> 20} MB in {held.files} files, and needs"
+                f" {MOST_DISK_MB} in {MOST_FILES} at most")
+
+
+class _Space(NamedTuple):
+    """Of a disk: bytes, and files, 0 where it has any number of them."""
+
+    bytes: int
+    files: int
+
+
+def _room(folder: str) -> _Space:
+    """What a folder's disk has free."""
+    disk = os.statvfs(folder)
+    return _Space(disk.f_bavail * disk.f_frsize, disk.f_favail)
+
+
+def _held(folder: str) -> _Space:
+    """What a folder holds. Raises OSError, RecursionError where it cannot be looked at."""
+    held = files = 0
+    for _, _, names, at in os.fwalk(folder, onerror=_refused):
+        files += 1 + len(names)
+        for name in names:
+            with suppress(FileNotFoundError):  # it is gone meanwhile
+                held += os.lstat(name, dir_fd=at).st_blocks * 512
+    return _Space(held, files)
+
+
+def _refused(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _folders_of_tools() -> list[str]:
@@ -264,7 +324,8 @@ def inside(name: str, write: Sequence[str], read: Sequence[str], command: Sequen
         _mount(write)
     os.chdir(write[0] if write else "/")
     os.umask(0o022)
-    for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, MOST_FILE)):
+    for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, MOST_FILE),
+                        (resource.RLIMIT_NOFILE, MOST_OPEN)):
         _, hard = resource.getrlimit(limit)
         most = most if hard == resource.RLIM_INFINITY else min(hard, most)
         resource.setrlimit(limit, (most, most))

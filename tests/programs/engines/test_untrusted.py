@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from copy import copy
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from firstflight.base.untrusted import QUOTED_CHARACTERS, quoted
-from firstflight.testbed import job, observations
+from firstflight.testbed import guests, job, observations
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import JobFolder, StorageError, WorkerProcess
 from firstflight.testbed.observations import FILE_BYTES, LINE_BYTES
@@ -169,6 +170,32 @@ def test_of_a_long_console_the_beginning_and_the_end_are_read(tmp_path: Path) ->
     assert printed.startswith("the first") and printed.endswith("the last\n")
     assert len(printed) <= console.CONSOLE_BYTES
     worker.stop()
+
+
+def test_what_a_guest_puts_in_the_way_is_no_full_disk(tmp_path: Path) -> None:
+    job = JobFolder(tmp_path / "job", [], {})
+    (job.path / shared_folder.PROBE).mkdir()
+    job.check_storage()
+
+
+def test_observations_that_wait_take_little_memory(tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packets may be holes in a file, and each of many observations name the same."""
+    monkeypatch.setattr(guests, "MOST_WAITING_BYTES", 10 << 20)
+    kernel = tmp_path / "linux"
+    told = "".join(json.dumps({"trial": str(number), "captures": {
+        "client": {"offset": 0, "bytes": 4 << 20}}}) + "\n" for number in range(50))
+    kernel.write_text(f"#!{sys.executable} -IS\nopen('client.pcap', 'wb').truncate(4 << 20)\n"
+                      f"open('observations.jsonl', 'a').write({told!r})\n")
+    kernel.chmod(0o755)
+    trials = [{"id": str(number), "kind": "fetch", "network": {}} for number in range(50)]
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in UmlEngine(kernel, 1).run(trials, {}, tmp_path / "work"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == 50 and most < 40 << 20
 
 
 def test_nothing_is_written_through_a_link_that_a_guest_put_there(tmp_path: Path) -> None:
@@ -397,6 +424,11 @@ def test_what_a_guest_fills_its_folder_with_is_counted(tmp_path: Path) -> None:
     subprocess.run(["mkdir", "-p", str(tmp_path / "/".join(["d"] * 1500))], check=True)
     assert shared_folder.holds_more(tmp_path, 1000, 1 << 40)
     subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+    deep = "/".join(["d" * 203] * 20)  # beyond what a path from the root may have
+    subprocess.run(["mkdir", "-p", deep], cwd=tmp_path, check=True)
+    assert shared_folder.holds_more(tmp_path, 1000, 1 << 40)
+    shared_folder.remove_folder(tmp_path)
+    assert not tmp_path.exists()
 
 
 def test_a_worker_that_fills_the_disk_is_ended(tmp_path: Path,

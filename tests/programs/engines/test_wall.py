@@ -87,7 +87,8 @@ def test_what_a_build_needs_is_open(walled: Walled) -> None:
         "os.chmod('within/mine', 0o755)", "os.utime('within/mine', (1, 1))",
         "os.truncate('within/mine', 0)", f"open({str(walled.read)!r}).read()",
         "open('/dev/null', 'w').write('x')", "open('/dev/urandom', 'rb').read(8)",
-        "socket.socketpair()", "__import__('tempfile').mkdtemp()",
+        "__import__('tempfile').mkdtemp()",
+        "__import__('fcntl').lockf(os.open('locked', os.O_CREAT | os.O_RDWR), 2)",
         f"len(open({str(PROJECT / 'vtime' / 'kernel' / 'cc.sh')!r}).read())")
     assert {words: said for words, said in told.items() if said[0] != "done"} == {}
     compiled = walled.run("sh", "-c", f"echo '{program}' | gcc -x c - -o it && ./it && echo a |"
@@ -132,7 +133,11 @@ def test_all_else_is_refused(walled: Walled) -> None:
             f"socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))",
             "socket.socket()", "socket.socket(socket.AF_UNIX)", "socket.socket(socket.AF_NETLINK)",
             f"socket.socket(socket.AF_UNIX).connect('{folder}/socket')", "os.setuid(1)",
-            "os.chroot('.')", "os.sched_setaffinity(1, [0]) or os.nice(-5)")
+            "os.chroot('.')", "os.sched_setaffinity(1, [0]) or os.nice(-5)",
+            # What counts as nobody's memory, and what others would wait for.
+            "socket.socketpair()", "__import__('fcntl').fcntl(os.open('.', os.O_RDONLY), 1026, 4)",
+            f"__import__('fcntl').fcntl(os.open({read!r}, os.O_RDONLY), 1024, 0)",
+            f"[os.open('/dev/null', os.O_RDONLY) for _ in range({wall.MOST_OPEN})]")
     assert {words: said for words, said in told.items() if said[0] != "refused"} == {}
     assert walled.is_untouched()
 
@@ -140,9 +145,10 @@ def test_all_else_is_refused(walled: Walled) -> None:
 # mount, umount2, pivot_root, unshare, setns, open_tree, fsopen, mount_setattr; ptrace, reading and
 # writing another process's memory, pidfd_getfd; io_uring, bpf, perf_event_open, userfaultfd;
 # add_key, keyctl; init_module, kexec_load, reboot, syslog, settimeofday, swapon, sethostname;
-# name_to_handle_at, open_by_handle_at, mq_open; all of them as x32 numbers, too.
+# name_to_handle_at, open_by_handle_at, mq_open; shmget, semget, msgget; all of them as x32 numbers,
+# too.
 NUMBERS = (165, 166, 155, 272, 308, 428, 430, 442, 101, 310, 311, 438, 425, 321, 298, 323, 248, 250,
-           175, 246, 169, 103, 164, 167, 170, 303, 304, 240)
+           175, 246, 169, 103, 164, 167, 170, 303, 304, 240, 29, 64, 68)
 
 
 def test_no_call_reaches_around_it(walled: Walled) -> None:
@@ -202,16 +208,31 @@ def test_whatever_it_started_ends_with_it(walled: Walled) -> None:
 FORKS = ("import os, time\nfor _ in range({}): os.fork() or time.sleep(1000)\n"
          "time.sleep(1000)")
 HOLDS = "held = b'x' * ({} << 20); import time; time.sleep(1000)"
+SHARES = ("import mmap, time\nheld = mmap.mmap(-1, {0} << 20)\n"
+          "for page in range(0, {0} << 20, 4096): held[page] = 1\ntime.sleep(1000)")
+PIPES = "import os, time\nheld = [os.pipe() for _ in range(1000)]\ntime.sleep(1000)"
+WRITES = ("import os, time\nos.mkdir('far')\nopen('far/large', 'wb').write(bytes({} << 20))\n"
+          "os.chmod('far', {})\ntime.sleep(1000)")
+THREADS = ("import threading, time\nfor _ in range(50):\n"
+           "    threading.Thread(target=time.sleep, args=(1000,)).start()")
+MAKES = "import time\nfor name in range({}): open(str(name), 'w').close()\ntime.sleep(1000)"
 
 
 @pytest.mark.parametrize("name, least, command, told", [
     ("MOST_PROCESSES", 8 - 32 * (os.cpu_count() or 1), FORKS.format(20), "processes, and needs 8"),
+    ("MOST_PROCESSES", 40 - 32 * (os.cpu_count() or 1), THREADS, "processes, and needs 40"),
     ("MOST_MB", 100 - 1024 * (os.cpu_count() or 1), HOLDS.format(200), "MB of memory, and"),
+    ("MOST_MB", 100 - 1024 * (os.cpu_count() or 1), SHARES.format(200), "MB of memory, and"),
+    ("watch.MORE_PIPES", 100 - 8 * (256 + 32 * (os.cpu_count() or 1)), PIPES, "pipes, and needs"),
+    ("MOST_DISK_MB", 50, WRITES.format(100, 0o755), "MB in"),
+    ("MOST_DISK_MB", 50, WRITES.format(100, 0), "MB in"),
+    ("MOST_FILES", 1000, MAKES.format(2000), "files, and needs"),
+    ("LEAST_FILES", 1 << 60, HOLDS.format(1), "No space left on device"),
     ("LEAST_DISK_MB", 1 << 40, HOLDS.format(1), "No space left on device")])
 def test_a_build_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                               capfdbinary: pytest.CaptureFixture[bytes], name: str,
                                               least: int, command: str, told: str) -> None:
-    monkeypatch.setattr(wall, name, least)
+    monkeypatch.setattr(f"vtime.kernel.wall.{name}", least)
     status = wall.run(AROUND, [str(tmp_path)], [], [PYTHON, "-c", command])
     assert status == 128 + signal.SIGKILL and told in capfdbinary.readouterr().out.decode()
 

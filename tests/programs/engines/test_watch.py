@@ -55,8 +55,12 @@ WAYS = {
                       "    os.unlink('f')\n    fill(file)\n", MEMORY),
     "fork": ("for _ in range(12_000):\n    if os.fork() == 0:\n        time.sleep(999)\n"
              "time.sleep(999)\n", "it had [0-9]+ processes, and needs [0-9]+ at most"),
+    "threads": ("import _thread\n_thread.stack_size(1 << 15)\nfor _ in range(3000):\n    try:\n"
+                "        _thread.start_new_thread(time.sleep, (999,))\n"
+                "    except RuntimeError:\n        break\ntime.sleep(999)\n",
+                "it had [0-9]+ processes, and needs [0-9]+ at most"),
     "sockets": ("pairs = []\nwhile len(pairs) < 900:\n    pairs.append(socket.socketpair())\n"
-                "time.sleep(999)\n", "it had [0-9]+ sockets, and needs [0-9]+ at most")}
+                "time.sleep(999)\n", "it had [0-9]+ sockets and pipes, and needs [0-9]+ at most")}
 
 
 def kernel(folder: Path, does: str) -> Path:
@@ -118,6 +122,16 @@ def test_the_watcher_ends_as_the_guest_does(does: str, status: int, tmp_path: Pa
                           capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert (watch.KILLED in done.stdout) is (status == 137) and not excess_in(done.stdout)
+
+
+def test_no_file_of_a_guest_is_larger_than_any_it_needs(tmp_path: Path) -> None:
+    """A size is the guest's word: what reads such a file counts bytes."""
+    done = subprocess.run([*uml.confining(), str(kernel(
+        tmp_path, f"open('file', 'wb').truncate({watch.MOST_FILE})\n"
+        "open('memory', 'wb').truncate(512 * MB)\n"
+        f"try:\n    open('more', 'wb').truncate({watch.MOST_FILE} + 1)\n"
+        "except OSError:\n    os._exit(7)\n"))], cwd=tmp_path, check=False)
+    assert done.returncode == 7 and (tmp_path / "file").stat().st_size == watch.MOST_FILE
 
 
 def test_nothing_is_watched_but_what_the_guest_started(tmp_path: Path) -> None:
