@@ -123,7 +123,8 @@ can_confine() { project_python 'from vtime import confine; sys.exit(confine.lack
 
 # Of the project and the system alone: the folder where somebody has started this may be a stranger's.
 project_python() {      # STATEMENTS
-    python3 -IB -c "import sys; sys.path.insert(0, sys.argv[1]); $1" "$here/../.."
+    python3 -IB -c "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); sys.path.insert(0, sys.argv[1]); $1" \
+        "$here/../.."
 }
 
 boot_failure() {

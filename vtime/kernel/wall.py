@@ -386,6 +386,9 @@ def _error(what: str) -> OSError:
 
 
 def main(words: list[str]) -> int:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C: build.sh says so
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if words == ["--around"]:
         print(*filter(None, around()), sep="\n")
         return 0

@@ -205,6 +205,16 @@ def test_whatever_it_started_ends_with_it(walled: Walled) -> None:
             (walled.own / name).unlink()
 
 
+@pytest.mark.parametrize("words", [["--print"], [AROUND]])
+def test_ctrl_c_ends_it_without_a_word(words: list[str]) -> None:
+    with subprocess.Popen([*WALL, *words, "--", "sh", "-c", "echo begun; sleep 1000"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANGS_S) == -signal.SIGINT and process.stderr.read() == ""
+
+
 FORKS = ("import os, time\nfor _ in range({}): os.fork() or time.sleep(1000)\n"
          "time.sleep(1000)")
 HOLDS = "held = b'x' * ({} << 20); import time; time.sleep(1000)"
