@@ -27,7 +27,7 @@ from firstflight.study.fetches.record import METRICS, Record
 from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
 from firstflight.study.fetches.scenario.trial import Trial
 from firstflight.study.fetches.study import KIND
-from firstflight.study.users import findings
+from firstflight.study.users import recommendation
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 
@@ -162,13 +162,14 @@ def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
     made = KIND.study(scenario_file.of_run("users_of_x", USERS))
     users = made.scenario.users
     assert users is not None
-    assert findings._assumed(made.scenario, users) == (
+    assert recommendation._assumed(made.scenario, users, {}) == (
         "A note. Each user fetches once, after 2 earlier responses on it, alone on the link, by"
         " bbr, and offers a receive window of 44 segments; the bottleneck's queue holds 50ms"
         " (fifo), the uplink has 300 kbit/s, 0.5 % of packets are lost at random, the delay varies"
         " by 3 ms.")
     said_less = replace(made.scenario, head=replace(made.scenario.head, note=""))
-    assert findings._assumed(said_less, users).startswith("Each user fetches once, after")
+    assert recommendation._assumed(said_less, users, {}).startswith(
+        "Each user fetches once, after")
 
 
 # Judging ------------------------------------------------------------------------------
