@@ -10,7 +10,7 @@ from firstflight.base.errors import UsageError
 from firstflight.commands.dry_run import dry_run
 from firstflight.commands.overrides import overrides_of
 from firstflight.runs import scenario_file
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study import registry
 
@@ -52,16 +52,27 @@ def read_all(arguments: argparse.Namespace,
 def study_of(name: str, arguments: argparse.Namespace) -> Study:
     """The study of a scenario; name: "" for the question by flags. Raises UsageError."""
     requested = overrides_of(arguments)
-    return (registry.study_of(allowed(part_of(name, arguments), arguments), requested,
-                              arguments.seed)
-            if name else
-            registry.own_question(arguments.name or "own", requested, arguments.seed))
+    if not name:
+        return registry.own_question(arguments.name or "own", requested, arguments.seed)
+    file = allowed(scenario_file.find(name), arguments)
+    if isinstance(arguments.sample, int):
+        return sampled_study(file, arguments.sample, requested, arguments.seed)
+    return registry.study_of(file, requested, arguments.seed)
 
 
-def part_of(name: str, arguments: argparse.Namespace) -> ScenarioFile:
-    """A scenario's file, or a sample of its networks (--sample 1/N). Raises UsageError."""
-    file = scenario_file.find(name)
-    return file.sampled(arguments.sample) if isinstance(arguments.sample, int) else file
+def sampled_study(file: ScenarioFile, one_in: int, requested: Overrides, seed: int) -> Study:
+    """The study of one in `one_in` networks or clients (--sample 1/N).
+
+    Raises UsageError, of the whole file where that is wrong already.
+    """
+    try:
+        return registry.study_of(file.sampled(one_in), requested, seed)
+    except UsageError as error:
+        registry.study_of(file, requested, seed)
+        raise UsageError(
+            f"--sample: {file.name} cannot be measured in part: that takes a population, or a grid"
+            " of which no figure shows every network, such as dukkipati2010 or map_of_windows;"
+            " flags such as --rtt or --iw choose a part of the others") from error
 
 
 def allowed(file: ScenarioFile, arguments: argparse.Namespace) -> ScenarioFile:

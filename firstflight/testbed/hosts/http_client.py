@@ -384,11 +384,44 @@ def load(program: str, preload: Sequence[str], folder: Path) -> Run:
     return run_program
 
 
+class RequestError(Exception):
+    """A request that cannot be answered, in words."""
+
+
+# What every fetch names: a key, its type, and this type in words.
+NEEDED: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
+    ("program", str, "a string"), ("urls", list, "a list"), ("deadline_s", (int, float), "a number"))
+
+
+def check_request(request: object) -> None:
+    """Check what a user may have typed wrong. Raises RequestError."""
+    if not isinstance(request, dict):
+        raise RequestError("a request is an object, {…}")
+    if "load" in request:
+        return
+    for key, type_, words in NEEDED:
+        if key not in request:
+            raise RequestError(f'the request has no "{key}"')
+        if not isinstance(request[key], type_) or isinstance(request[key], bool):
+            raise RequestError(f'"{key}" has to be {words}')
+    if request["program"] not in ("curl", *PROGRAMS):
+        raise RequestError(f'"program" is {request["program"]!r}, and has to be curl or'
+                           f" {' or '.join(PROGRAMS)}")
+    if not all(isinstance(url, str) for url in request["urls"]) or not request["urls"]:
+        raise RequestError('"urls" has to be a list of strings')
+    if request["deadline_s"] <= 0:
+        raise RequestError('"deadline_s" has to be above 0')
+
+
 def main() -> int:
     try:
         return answer_requests()
     except KeyboardInterrupt:
         return 130
+    except (json.JSONDecodeError, RecursionError) as error:
+        return refuse(f"not JSON: {error}")
+    except RequestError as error:
+        return refuse(str(error))
 
 
 def answer_requests() -> int:
@@ -400,6 +433,7 @@ def answer_requests() -> int:
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         for request in requests():
             has_read = True
+            check_request(request)
             number = {"number": request["number"]} if "number" in request else {}
             if "load" in request:
                 run = load(request["load"], request.get("preload", []), Path(folder))
@@ -409,9 +443,9 @@ def answer_requests() -> int:
     return 0 if has_read else refuse()
 
 
-def refuse() -> int:
+def refuse(why: str = "takes no flags") -> int:
     """Print what standard input has to hold; return the exit status."""
-    print("client.py: takes no flags; it reads a JSON request a line from standard input, such"
+    print(f"client.py: {why}; it reads a JSON request a line from standard input, such"
           ' as {"program": "curl", "urls": ["http://127.0.0.1:8080/1000"], "deadline_s": 60}',
           file=sys.stderr)
     return 2

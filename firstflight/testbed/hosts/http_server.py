@@ -57,7 +57,7 @@ from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
 from firstflight.testbed.hosts.server.connections import Listener, ServedConnection
 from firstflight.testbed.hosts.server.http import (BadRequest, Response, Sending, message,
                                                    parse_path, parse_request, respond)
-from firstflight.testbed.hosts.serving import add_flags, run_server
+from firstflight.testbed.hosts.serving import add_flags, run_server, tcp_port
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from firstflight.testbed.hosts.tls import Tls
@@ -256,7 +256,7 @@ def main() -> int:
     add_flags(parser)
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S",
                         help="in which a request has to come (default %(default)g)")
-    parser.add_argument("--secure-port", type=int, metavar="PORT",
+    parser.add_argument("--secure-port", type=tcp_port, metavar="PORT",
                         help="for TLS 1.3, with a certificate chain that standard input names"
                              " (default none)")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

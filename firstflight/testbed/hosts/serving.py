@@ -18,7 +18,15 @@ BLOCK = hashlib.sha256(b"First Flight").hexdigest().encode() * 1024
 def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", default="127.0.0.1",
                         help="IPv4 address to listen on, and on no other (default %(default)s)")
-    parser.add_argument("--port", type=int, default=80, help="TCP port (default %(default)s)")
+    parser.add_argument("--port", type=tcp_port, default=80,
+                        help="TCP port (default %(default)s)")
+
+
+def tcp_port(text: str) -> int:
+    """A TCP port; 0: any that is free. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r} is no TCP port, which is 0 to 65535")
+    return int(text)
 
 
 def run_server(program: str, parser: argparse.ArgumentParser,
@@ -30,7 +38,8 @@ def run_server(program: str, parser: argparse.ArgumentParser,
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(f"{program}: {arguments.address}:{arguments.port}: {error.strerror or error}",
+              file=sys.stderr)
         return 1
     return 0
 

@@ -36,6 +36,39 @@ def test_what_a_program_needs_stays_in_memory(program: str, library: str) -> Non
     assert started.returncode == 0
 
 
+@pytest.mark.parametrize(("line", "words"), [
+    ("hello", "not JSON: "),
+    pytest.param("[" * 100_000, "not JSON: ", id="deep"),
+    ("[]", "a request is an object"),
+    ("{}", 'the request has no "program"'),
+    ('{"program": "curl", "urls": ["http://127.0.0.1/"]}', 'the request has no "deadline_s"'),
+    ('{"program": "curl", "urls": "http://127.0.0.1/", "deadline_s": 9}', '"urls" has to be a l'),
+    ('{"program": "curl", "urls": [], "deadline_s": 9}', '"urls" has to be a list of strings'),
+    ('{"program": "curl", "urls": [9], "deadline_s": 9}', '"urls" has to be a list of strings'),
+    ('{"program": "curl", "urls": ["x"], "deadline_s": "9"}', '"deadline_s" has to be a number'),
+    ('{"program": "curl", "urls": ["x"], "deadline_s": 0}', '"deadline_s" has to be above 0'),
+    ('{"program": "crul", "urls": ["x"], "deadline_s": 9}', "'crul', and has to be curl or")])
+def test_a_wrong_request_is_answered_in_one_line(line: str, words: str) -> None:
+    told = subprocess.run([sys.executable, "-S", "-E", "-m", "client"], cwd=PROJECT, text=True,
+                          input=f"{line}\n", capture_output=True, timeout=HANGS_S, check=False)
+    assert told.returncode == 2 and not told.stdout
+    assert told.stderr.startswith("client.py: ") and told.stderr.count("\n") == 1
+    assert words in told.stderr
+
+
+@pytest.mark.parametrize(("flags", "status", "words"), [
+    (("--port", "99999"), 2, "'99999' is no TCP port"),
+    (("--port", "http"), 2, "'http' is no TCP port"),
+    (("--secure-port", "-1"), 2, "no TCP port"),
+    (("--address", "192.0.2.1", "--port", "0"), 1, "server.py: 192.0.2.1:0: Cannot assign")])
+def test_a_server_that_cannot_listen_says_where(flags: tuple[str, ...], status: int,
+                                                words: str) -> None:
+    told = subprocess.run([sys.executable, "server.py", *flags], cwd=PROJECT, text=True,
+                          capture_output=True, timeout=HANGS_S, check=False)
+    assert (told.returncode, told.stdout) == (status, "")
+    assert words in told.stderr and "Traceback" not in told.stderr
+
+
 def test_a_wget_that_does_not_end_is_ended(tmp_path: Path) -> None:
     """Its server accepts and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

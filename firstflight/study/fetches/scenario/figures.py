@@ -93,8 +93,9 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
                                lambda: published.buckets(figure.published, figure.panel))
         labels = _labels(scenario, figure)
         if not set(labels) & set(known):
-            raise UsageError(f"{where}: published: of none of its bars, {', '.join(labels)}; the"
-                             f" file has {', '.join(known)}")
+            raise UsageError(f"{where}: published: {figure.published} has {', '.join(known)}, and"
+                             f" the figure has {', '.join(labels)}; for bars that nobody published"
+                             " delete the lines published and panel")
 
 
 def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
@@ -259,10 +260,11 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
 
 def _check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
     """Check that the axis has the values of the sweep. Raises UsageError."""
-    odd = sorted({*axis} ^ {value for value, in sweep.counted(by)}, key=str)
-    if odd:
-        raise UsageError(f"{where}: {by}: the axis and sweep {sweep.name!r} differ in"
-                         f" {', '.join(map(plain, odd))}")
+    shown, swept = [*axis], [value for value, in sweep.counted(by)]
+    if {*shown} != {*swept}:
+        raise UsageError(f"{where}: {by}: sweep {sweep.name!r} has {', '.join(map(plain, swept))},"
+                         f" and the [[axis]] has {', '.join(map(plain, shown))}; give the axis the"
+                         " same values, with a label, and a share if it has shares, for each")
 
 
 def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -287,7 +289,8 @@ def check_joint_labels(scenario: Scenario, where: str) -> None:
         axis, known = scenario.axis(by), tuple(published.shares(by))
         if axis and axis.labels != known:
             raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
-                             f" the joint distribution has {', '.join(known)}")
+                             f" the paper's joint distribution has {', '.join(known)}; with other"
+                             " buckets leave this figure out")
 
 
 # The kinds ---------------------------------------------------------------------------
