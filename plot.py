@@ -40,7 +40,6 @@ def main(argv: Sequence[str]) -> int:
     return with_each_run(
         "plot.py", arguments,
         lambda folder: draw_run(folder, arguments.figures, arguments.format),
-        lambda name: (arguments.results / name).is_dir(),
         "no results to draw; measure with ./run.sh")
 
 
@@ -50,9 +49,8 @@ def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
     Raises FirstFlightError.
     """
     report = stored_report(folder)
-    for finding in report.findings:
-        if finding.missing:
-            say(f"plot.py: not drawn: {finding.name}: {finding.missing}")
+    for line in text.some_not_drawn(report).splitlines():
+        say(f"plot.py: {line}")
     images = drawn(report, folder, forms)
     if not any(finding.chart for finding in report.findings):
         say(f"plot.py: {text.not_drawn(report, folder)}")
@@ -78,7 +76,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Draw the figures of scenarios from their newest results, and build the page"
                     " report.html of\neach run. Nothing is measured.")
-    add_runs(parser, "what to draw (default: every scenario that has results)",
+    add_runs(parser, "a scenario, own, or another folder of results (default: all)",
              "this run folder, whole or not, instead of a scenario's newest")
     parser.add_argument("--figures", type=output_folder, default=PROJECT / "figures",
                         metavar="DIR", help="where figures go (default figures)")

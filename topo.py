@@ -9,8 +9,8 @@
 
     ./topo.py --show                              where delay, rate, queue and routes are set
     ./run.sh --rtt 200 --bw 2M --iw 3,10 --dry-run    the same for a trial of your own
-    ./run.sh -- env PYTHONPATH=. mn --custom topo.py --topo star --test pingall
-    ./run.sh -- env PYTHONPATH=. mn --custom topo.py --topo dumbbell --test pingall
+    ./run.sh -- mn --custom topo.py --topo star --test pingall
+    ./run.sh -- mn --custom topo.py --topo dumbbell --test pingall
 
 Mininet gets them bare. Each trial then sets its delay, rate and queue on the ports of a switch or
 router, and its windows on the hosts' routes: star() and dumbbell() below show how, with the
@@ -20,8 +20,12 @@ functions that the measurement itself uses.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
+
+# mn executes this file without a __file__, and with its own folder in the path of modules.
+sys.path.insert(0, os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))
 
 from firstflight.net.link import Path
 from firstflight.testbed.network.links import CLIENT_SIDE, SERVER_SIDE, dumbbell_routes, star_routes

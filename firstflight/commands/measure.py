@@ -80,6 +80,7 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace,
             pictures = drawing.for_page(images)
         else:
             undrawn = f"{not_drawn(report, Path(os.path.relpath(run.folder)))}\n"
+        undrawn += text.some_not_drawn(report)
         keep(lambda: [page.write(run.folder, report, pictures)])
     rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
     was_read = export.print_text(

@@ -57,14 +57,15 @@ def of_stranger(folder: Path) -> Iterator[None]:
 
 
 def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[[Path], object],
-                  has_results: Callable[[str], object], nothing: str) -> int:
-    """Render the run of --run, or the newest whole one of each scenario; the exit status.
+                  nothing: str) -> int:
+    """Render the run of --run, or the newest whole one of each name; the exit status.
 
-    has_results: of a scenario, whether it is one where none is named; nothing: the message where
-    that leaves none.
+    A name is a folder of results: a scenario's, a sample's (dukkipati2010_1in8), or one of own
+    questions. nothing: the message where no name is given, and there are no results.
     """
     def newest(name: str) -> None:
-        scenario_file.find(name)  # a wrong name, before its results are searched
+        if not runs.newest_first(arguments.results / name):
+            scenario_file.find(name)  # a wrong name is told, and not that it lacks results
         render_run(runs.newest_whole(name, arguments.results))
 
     def render_run(folder: Path) -> None:
@@ -73,11 +74,18 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
 
     if arguments.run is not None:
         return with_each(program, [arguments.run], render_run)
-    names = arguments.names or arguments.scenario or [*filter(has_results, scenario_file.names())]
+    names = arguments.names or arguments.scenario or _names_in(arguments.results)
     if not names:
         say(f"{program}: {arguments.results}: {nothing}")
         return errors.FAILED
     return with_each(program, names, newest)
+
+
+def _names_in(results: Path) -> list[str]:
+    """The folders of results that hold runs, and those of scenarios that should."""
+    known = scenario_file.names()
+    return sorted(home.name for home in results.glob("*")
+                  if home.is_dir() and (home.name in known or runs.newest_first(home)))
 
 
 def with_each(program: str, items: Iterable[T], render: Callable[[T], object]) -> int:

@@ -68,6 +68,19 @@ def test_a_run_is_drawn_from_wherever_it_is(tmp_path: Path, results: Path,
         *(f"zhao2019_{name}.svg" for name in FIGURES), "report.html"]
 
 
+def test_any_folder_of_results_has_a_name(tmp_path: Path, results: Path,
+                                          capsys: pytest.CaptureFixture[str]) -> None:
+    """Of samples and of own questions, too, whose names no scenario has."""
+    home = tmp_path / "results"
+    for name in ("zhao2019", "own", "zhao2019_1in8"):
+        shutil.copytree(next((results / "zhao2019").glob("20250101*")), home / name / "2025-uml")
+    (home / "commands" / "2025-01-01").mkdir(parents=True)
+    for names, count in ((("own",), 1), (("zhao2019_1in8", "zhao2019"), 2), ((), 3)):
+        assert plot.main([*names, "--results", str(home), "--figures", str(tmp_path)]) == 0
+        said = capsys.readouterr()
+        assert said.err == "" and said.out.count("report.html") == count
+
+
 def test_without_results_or_a_whole_run_the_command_is_named(
         tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     part = next((results / "zhao2019").glob("20250102*"))

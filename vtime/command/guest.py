@@ -62,6 +62,8 @@ KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "PYTHONPATH", "PYTHONUNBUFFE
 # Mininet needs distutils. The copy of setuptools costs each script a third of a second; Python 3.12
 # has no distutils of its own.
 DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
+# Imports of a command would come back among the files that it wrote.
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 # The distribution's programs come first, wherever else its user has some: Mininet lives with them.
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 TIMED_OUT, INTERRUPTED = 124, 130
@@ -160,7 +162,8 @@ def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, st
                if name in KEPT_VARIABLES or name.startswith("LC_")},
             "PATH": ":".join(dict.fromkeys(filter(None, path))), "HOME": HOME, "USER": "root",
             "LOGNAME": "root", "SHELL": "/bin/bash", "PWD": str(request.folder),
-            "PYTHONHASHSEED": str(request.seed % (1 << 32)), **DISTUTILS, **request.environment}
+            "PYTHONHASHSEED": str(request.seed % (1 << 32)), **NO_BYTECODE, **DISTUTILS,
+            **request.environment}
 
 
 def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:

@@ -78,6 +78,7 @@ could not be saved; 130 after the second Ctrl-C (the first one goes to the comma
 does not wait for its files).
 """
 _KERNEL = KernelName("kernel", "a kernel")
+LEAST_SPEED = 0.1  # × real time; less is the time to start a machine
 PROGRESS_S = 30.0  # of wall time, between two lines
 LEAST_MB = 128
 VIRTUAL = ("/proc", "/sys", "/dev")  # file systems that tell of one machine: the guest's there
@@ -149,10 +150,11 @@ def show_end(folder: Path, result: Result, quiet: bool) -> None:
             f" {'the first' if result.omitted_count else 'all'} {len(result.troubles)}")
     if not quiet:
         ratio = result.clock_s / result.wall_s if result.wall_s else 0.0
+        speed = f" ({ratio:.1f} × real time)" if ratio >= LEAST_SPEED else ""
         count = result.file_count
         wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
         say(f"run.sh: {result.clock_s:.1f} s of virtual time in {result.wall_s:.1f} s"
-            f" ({ratio:.1f} × real time); output{wrote} in {os.path.relpath(folder)}")
+            f"{speed}; output{wrote} in {os.path.relpath(folder)}")
 
 
 class Terminal(vtime.Watcher):

@@ -177,6 +177,18 @@ def answer_of(report: Report) -> Answer:
     return replace(answer, sentence=sentence)
 
 
+def some_not_drawn(report: Report) -> str:
+    """The figures that this run cannot have beside those that it has, with the reasons, or ""."""
+    if not any(finding.chart for finding in report.findings):
+        return ""
+    names: dict[str, list[str]] = {}
+    for finding in report.findings:
+        if finding.missing:
+            names.setdefault(finding.missing, []).append(finding.name)
+    reasons = (f"{', '.join(those)}: {reason}" for reason, those in names.items())
+    return "".join(f"not drawn: {reason}\n" for reason in reasons)
+
+
 def not_drawn(report: Report, folder: Path) -> str:
     """Why a run has no figure, and the command that draws one. folder: of the run."""
     if any(finding.chart for finding in report.findings):

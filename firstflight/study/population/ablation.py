@@ -108,7 +108,7 @@ def _with_weight_of(rows: ByWindow, others: ByWindow, window: int) -> ByWindow:
 
 def _step(cause: Cause, paired: Paired, rows: Responses,
           windows: tuple[int, int]) -> Step:
-    bars = {axis: bars_of(paired, windows, f"causes {cause.name}", by, published.shares(by))
+    bars = {axis: bars_of(paired, windows, by, published.shares(by))
             for axis, by in AXES.items()}
     slower = Counter(why(records[windows[1]]) for records in rows.values()
                      if all(window in records for window in windows)

@@ -390,7 +390,8 @@ class RequestError(Exception):
 
 # What every fetch names: a key, its type, and this type in words.
 NEEDED: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
-    ("program", str, "a string"), ("urls", list, "a list"), ("deadline_s", (int, float), "a number"))
+    ("program", str, "a string"), ("urls", list, "a list"),
+    ("deadline_s", (int, float), "a number"))
 
 
 def check_request(request: object) -> None:

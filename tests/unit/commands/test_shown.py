@@ -8,7 +8,7 @@ from pathlib import Path
 from firstflight.commands.measure import files_written
 from firstflight.findings.charts import Chart
 from firstflight.findings.findings import Finding
-from firstflight.findings.render.text import not_drawn
+from firstflight.findings.render.text import not_drawn, some_not_drawn
 from tests.unit.render.reports import report
 
 
@@ -33,3 +33,12 @@ def test_the_command_that_draws_follows_where_nothing_is_drawn() -> None:
     assert "./run.sh zhao2019 --iw 3,16 draws" in not_drawn(part, Path("results/x"))
     charted = replace(part, findings=(Finding("a", "A", chart=Chart("A", ())),))
     assert "./plot.py --run results/x does" in not_drawn(charted, Path("results/x"))
+
+
+def test_figures_that_a_run_lacks_are_named_with_the_reason() -> None:
+    charted = Finding("a", "A", chart=Chart("A", ()))
+    lacking = [Finding(name, "B", missing="none in '3000'") for name in ("b", "c")]
+    assert some_not_drawn(replace(report(findings=()), findings=(charted, *lacking))) == (
+        "not drawn: b, c: none in '3000'\n")
+    assert some_not_drawn(replace(report(findings=()), findings=(charted,))) == ""
+    assert some_not_drawn(replace(report(findings=()), findings=(*lacking,))) == ""

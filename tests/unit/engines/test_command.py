@@ -56,6 +56,7 @@ def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Pa
     made = environment_of(request, had)
     assert (made["LANG"], made["LC_TIME"], made["MODE"]) == ("C.UTF-8", "C", "fast")
     assert made["HOME"] == inside.HOME and made["PYTHONHASHSEED"] == "7"
+    assert made["PYTHONDONTWRITEBYTECODE"] == "1"  # no .pyc among the files that it wrote
     assert "secret" not in made.values() and "SSH_AUTH_SOCK" not in made
     # The distribution's programs first, since Mininet lives with its Python.
     assert made["PATH"].split(":")[-1] == "/opt/bin" and made["PATH"].count("/usr/bin") == 1

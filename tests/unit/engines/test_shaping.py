@@ -6,6 +6,8 @@ import os
 import pathlib
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -25,6 +27,8 @@ from firstflight.testbed.network.ports import HtbShaper, Port, Queue
 from firstflight.testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellLinks,
                                                  bottleneck_queue, dropped, dropped_between,
                                                  server_interface, star_ports)
+from tests.conftest import PROJECT
+from tests.running import HANGS_S
 
 
 def numbers_of(options: bytes) -> dict[str, int]:
@@ -410,3 +414,15 @@ def test_the_table_is_looked_for_where_distributions_keep_it(tmp_path: pathlib.P
     assert normal_distribution.__wrapped__(tmp_path) == (-32768, 7, 32767)
     with pytest.raises(OSError, match="normal.dist"):
         normal_distribution.__wrapped__(below)
+
+
+# topo.py ------------------------------------------------------------------------------
+
+def test_mn_reads_the_topologies_without_their_folder_in_its_path(tmp_path: pathlib.Path) -> None:
+    """As mn executes a file of --custom: without __file__, and from any folder."""
+    reads = ("import sys; name = sys.argv[1]; found = {}\n"
+             "exec(compile(open(name).read(), name, 'exec'), found, found)\n"
+             "print(*found['topos'])")
+    told = subprocess.run([sys.executable, "-c", reads, str(PROJECT / "topo.py")], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=HANGS_S, check=False)
+    assert told.stdout == "star dumbbell\n", told.stderr

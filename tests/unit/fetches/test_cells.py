@@ -88,6 +88,8 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
                               ("earlier_bytes", 9, "earlier bytes"), ("part", "web", "part"),
                               ("repeat", 2, "repeat")):
         assert sorted(heads(replace(trials[0], **{name: value}))) == sorted([*always, head])
+    with_bbr = [replace(trial, congestion_control="bbr") for trial in trials]
+    assert "congestion control" in [column.name for column, _ in requested_columns(with_bbr)]
     lossy = [replace(trial, loss_percent=0.5) for trial in trials]
     columns = {column.name: [cell(trial) for trial in (*lossy, trials[0])]
                for column, cell in requested_columns(lossy)}
@@ -145,15 +147,22 @@ def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) 
 
 # What a figure shows and says of itself -----------------------------------------------
 
-def bars_of(name: str, figure: str, like_the_papers: bool = False) -> BarChart:
+def bars_of(name: str, figure: str, like_the_papers: bool = False, one_in: int = 1) -> BarChart:
     scenario = stored_fetches.scenario(name)
     if like_the_papers:
         people = Population(scenario.sweeps[0].name, "", (3, 10))
         scenario = replace(scenario, drawn=Populations(
-            name, (people,), (), stored_fetches.stored(name)[0].trial, table=name))
+            name, (people,), (), stored_fetches.stored(name)[0].trial, table=name,
+            one_in=one_in))
     made = chart(scenario, judge_bars(stored_fetches.bar_figures(name)[figure], ()))
     assert isinstance(made, BarChart)
     return made
+
+
+def test_shares_of_a_sample_are_not_told_as_the_papers() -> None:
+    assert bars_of("zhao2019", "fig5_rtt", True).above == "share of the paper's responses"
+    assert bars_of("zhao2019", "fig5_rtt", True, one_in=8).above == (
+        "share of the responses of one client in 8")
 
 
 def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:

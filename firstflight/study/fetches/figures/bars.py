@@ -242,9 +242,16 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
         title, **around, bars=tuple(_labelled(bar_figure, bar, upper) for bar in bar_figure.bars),
         above=ABOVE_LOSS if bar_figure.is_of_loss else
         f"in segments of {MSS} bytes" if figure.by == IN_SEGMENTS else
-        "share of the paper's responses" if any(bar.share_percent is not None
-                                                for bar in bar_figure.bars) else "",
+        _of_shares(scenario) if any(bar.share_percent is not None
+                                    for bar in bar_figure.bars) else "",
         is_like_the_papers=like_the_papers)
+
+
+def _of_shares(scenario: Scenario) -> str:
+    """What the shares above the bars are of: in one in so many clients they are not the paper's."""
+    one_in = scenario.drawn.one_in if scenario.drawn else 1
+    return ("share of the paper's responses" if one_in == 1 else
+            f"share of the responses of one client in {one_in}")
 
 
 def _is_exact(scenario: Scenario, bar_figure: BarFigure) -> bool:

@@ -171,7 +171,7 @@ def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarF
     paired = pair_of(figure.sweep, responses, (base, experiment), figure.metric)
     if figure.by != "percentile":
         return BarFigure(figure, tuple(bars_of(
-            paired, (base, experiment), figure.name, figure.by, published_bars(figure))),
+            paired, (base, experiment), figure.by, published_bars(figure))),
             *measured_with, samples=tuple(map(paired.sample, windows)), remarks=remarks)
     if figure.bandwidth_at_most_kbps:
         paired = paired.only(
@@ -183,11 +183,11 @@ def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarF
                      samples=tuple(map(paired.sample, windows)), remarks=remarks)
 
 
-def bars_of(paired: Paired, windows: Windows, name: str, by: str,
+def bars_of(paired: Paired, windows: Windows, by: str,
             published: Mapping[str, Published]) -> list[Bar]:
     """One bar for each published one, labelled by its upper end; the last may be open (">5000").
 
-    name: of the figure, for the message. Raises NoBars where a bar has no response.
+    Raises NoBars where a bar has no response.
     """
     ends = [float(label) for label in published if not label.startswith(">")]
     number, of_unpaired = (numpy.searchsorted(ends, quantity_of(by, trials), side="left")
@@ -196,7 +196,7 @@ def bars_of(paired: Paired, windows: Windows, name: str, by: str,
     for place, (label, bar) in enumerate(published.items()):
         inside = number == place
         if not inside.any():
-            raise NoBars(f"{name}: no response fell into the bucket '{label}'")
+            raise NoBars(f"no response fell into the bucket '{label}'")
         value = ends[place] if place < len(ends) else ends[-1] * 2
         change = paired.only(inside).difference(windows, paired.clients)
         bars.append(Bar(label, replace(change, excluded=Excluded(
