@@ -228,7 +228,7 @@ class Tally:
         if record.verdict in (FAIL, SKIPPED):
             self.lines["failed" if record.verdict == FAIL else "not finished"].append(
                 f"{line}{record.verdict_reason or record.error}{requested}")
-        names = failed_checks(every_check(), record) if record.verdict == FAIL else []
+        names = failed_checks(record) if record.verdict == FAIL else []
         self.failed_checks.update(set(names))
         self.judged.update(check.name for check in every_check()
                            if check.applies_to(record) or check.name in names)

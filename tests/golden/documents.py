@@ -65,8 +65,7 @@ RECORDS: dict[str, type[records.Record]] = {"fetches": Record, "load": LoadRecor
 RENAMED = {"uplink_kbps": "the key `uplink`", "own_server": "the flags of a server of one's own"}
 RUN_JSON = {
     "arguments": "the command line", "asked": "digests of what the results follow from",
-    "confined": "the walls around the guest; false: none; true, in older runs: Landlock"
-                " and seccomp",
+    "confined": "the walls around the guest; false: none",
     "emulated_s": "network time", "engine": "uml or host",
     "started_at": "ISO 8601, UTC", "finished_at": "ISO 8601, UTC",
     "first_record_after_s": "time to the first record",

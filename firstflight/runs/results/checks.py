@@ -63,19 +63,9 @@ def give_verdict(record: RecordKind, failed: Sequence[Failure]) -> RecordKind:
                    failed_checks=SEPARATOR.join(dict.fromkeys(failure.check for failure in failed)))
 
 
-def failed_checks(checks: Sequence[Check[Evidence, RecordKind]], record: RecordKind) -> list[str]:
-    """The names of the checks that a stored record failed.
-
-    Rows of versions without the column failed_checks have the names in verdict_reason.
-    """
-    if record.failed_checks:
-        return record.failed_checks.split(SEPARATOR)
-    if not record.verdict_reason:  # most records: this is called once for each record and check
-        return []
-    parts = record.verdict_reason.split(SEPARATOR)
-    names = sorted((check.name for check in checks), key=len, reverse=True)  # "model latency" first
-    return [next((name for name in names if part.startswith(name)), part.partition(":")[0])
-            for part in parts if ":" in part]
+def failed_checks(record: Record) -> list[str]:
+    """The names of the checks that a record failed."""
+    return record.failed_checks.split(SEPARATOR) if record.failed_checks else []
 
 
 def table(checks: Sequence[Check[Evidence, RecordKind]], records: Sequence[RecordKind],
@@ -88,7 +78,7 @@ def table(checks: Sequence[Check[Evidence, RecordKind]], records: Sequence[Recor
     failed: dict[str, int] = {}
     judged = dict.fromkeys((check.name for check in checks), 0)
     for record in records:
-        names = failed_checks(checks, record)
+        names = failed_checks(record)
         for name in set(names):
             failed[name] = failed.get(name, 0) + 1
         for check in checks:

@@ -312,6 +312,7 @@ def test_crossed_transfers_are_counted_by_result_and_check(
         passed: Record, capsys: pytest.CaptureFixture[str]) -> None:
     trial = sample_crossed(9, 1)
     wrong = replace(passed, trial=replace(passed.trial, sample=12), verdict=FAIL,
+                    failed_checks="path; TLS",
                     verdict_reason="path: observed 1 of 2 packets differ, expected none; TLS:"
                                    " observed 1, expected 2")
     late = replace(passed, trial=trial, ok=False, verdict=SKIPPED, judged_by="",

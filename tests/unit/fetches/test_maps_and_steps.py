@@ -355,7 +355,7 @@ def test_the_trials_that_the_window_changes_most_come_first(stored: list[Record]
 # What is asked of a network, and when; the answers' words: tests/golden/reasons.py ----
 
 def test_what_was_not_asked_has_no_reason() -> None:
-    """A stored run of an earlier version: nothing is inferred."""
+    """Nor has a link whose idle time is not known."""
     change, _, _ = asked(of_larger(lambda without: saves(-50.0)))
     assert explained([change], WhatIfs()) == []
     old = replace(change, base=replace(change.base, records=[

@@ -224,10 +224,10 @@ def test_what_cannot_be_computed_is_neither_judged_by_packet_nor_estimated(
         monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = GOOD.requested(rtt_ms=GOOD.trial.rtt_ms + 10)
     assert PATH in GOOD.judge().judged_by.split()
-    assert {"path", "model"} <= set(failed_checks(every_check(), wrong.judge()))
+    assert {"path", "model"} <= set(failed_checks(wrong.judge()))
     monkeypatch.setattr(Trial, "is_computed", False)
     assert PATH not in GOOD.judge().judged_by.split()
-    assert not {"path", "RTT", "bandwidth"} & set(failed_checks(every_check(), wrong.judge()))
+    assert not {"path", "RTT", "bandwidth"} & set(failed_checks(wrong.judge()))
 
 
 # Guest kernels under names, and parameters of their modules ---------------------------

@@ -154,7 +154,7 @@ def test_every_check_sees_what_was_not_asked_and_no_other_does(name: str) -> Non
     trial, seen, said = TAMPERED[name]
     record = judge(trial, seen())
     assert record.verdict == FAIL and said in record.verdict_reason
-    assert checks.failed_checks(CHECKS, record) == [name]
+    assert checks.failed_checks(record) == [name]
 
 
 @pytest.mark.parametrize("changes", [{"paced": True}, {"congestion_control": "bbr"}])

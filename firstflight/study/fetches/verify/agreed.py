@@ -99,7 +99,7 @@ def _offer(segment: Segment, is_client: bool) -> _Offer:
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare what the server's kernel reports of its socket; older runs have no such report."""
+    """Compare what the server's kernel reports of its socket; other servers report less."""
     trial, report = evidence.trial, evidence.report
     # In real time RTTs are not exact, and other kernels have other headers and pacing.
     is_exact = evidence.tolerances.model_ms is not None

@@ -38,7 +38,7 @@ CAPTURE: Check[Evidence, Record] = Check(
 
 def is_on_wire(record: Record) -> bool:
     return (record.ok and is_fetched(record)
-            and CAPTURE.name not in failed_checks((CAPTURE,), record))
+            and CAPTURE.name not in failed_checks(record))
 
 
 def is_estimated(record: Record) -> bool:

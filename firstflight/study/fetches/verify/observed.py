@@ -89,7 +89,7 @@ class Observed:
         them, where the server reports nothing. early: accepted early data.
     lost_in_all: lost packets of all connections, by direction, where there are several.
     sysctls: those that the scenario changes from testbed.network.tcp_sysctls.
-    drops: the counters of the qdiscs (testbed.worker.fetches), {} in older runs.
+    drops: the counters of the qdiscs (testbed.worker.fetches), {} where a guest reports none.
     path: what the path did with each packet, to the client and to the server; None where packets
         are not judged one by one, as in real time.
     tick_ns: in virtual time, the tick of the kernel's clock at which the trial began; 0 where it is
@@ -308,7 +308,7 @@ class Observed:
     def queue_drops(self) -> int | None:
         """Packets to the client that the queue dropped.
 
-        Older runs without counters: all lost packets, or None with random loss.
+        Without counters: all lost packets, or None with random loss.
         """
         if self.drops:
             return self._htb_drops[0] if self._htb_drops else self.drops["to_client"]["queue"]
@@ -316,7 +316,7 @@ class Observed:
 
     @property
     def random_drops(self) -> int | None:
-        """Packets to the client that were lost at random; None in older runs."""
+        """Packets to the client that were lost at random; None without counters."""
         if not self.drops:
             return None
         return self._htb_drops[1] if self._htb_drops else self.drops["to_client"]["random"]

@@ -173,7 +173,7 @@ def _compare_bandwidth(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare losses with the qdiscs' counters; older runs have none, and may lose nothing."""
+    """Compare losses with the qdiscs' counters; without them nothing may be lost."""
     if not path.is_estimated(evidence):
         return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
