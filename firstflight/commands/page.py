@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from firstflight.base.argument_types import file_path, positive_number
 from firstflight.base.errors import UsageError
@@ -14,6 +16,7 @@ from firstflight.runs.kinds import Study
 from firstflight.study import registry
 
 _FLAGS = ("page", "objects")
+_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -21,6 +24,9 @@ def add_flags(add: Callable[..., object]) -> None:
         help="a page of many objects: a HAR file, as browsers save it, of which sizes, hosts, who"
              " named what are kept; or a TOML list of [[object]]s with bytes, named_by and at_byte."
              " Each object is requested when the bytes that name it have come")
+    add("--mine", type=host_names, metavar="HOST,…",
+        help="with --page and a HAR: measure only the objects of these hosts and their subdomains,"
+             " which get your window (default: all)")
     add("--objects", type=positive_number, metavar="N",
         help="a made page: a document that names N objects of --size (default 15 kB), evenly along"
              " its bytes")
@@ -29,6 +35,15 @@ def add_flags(add: Callable[..., object]) -> None:
     add("--connections", type=listed("connections"), metavar="N,…",
         help="with --page and --objects: how many connections to a host the browser opens"
              " (default 6)")
+
+
+def host_names(words: str) -> tuple[str, ...]:
+    """Reads names of hosts. Raises argparse.ArgumentTypeError."""
+    names = tuple(dict.fromkeys(words.split(",")))
+    for name in names:
+        if not _HOST.fullmatch(name):
+            raise argparse.ArgumentTypeError(f"{name!r} is no name of a host, such as example.org")
+    return names
 
 
 def listed(name: str) -> Callable[[str], list[int]]:
@@ -52,6 +67,8 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
         flag = "--connections" if arguments.connections else "--document"
         return (f"{flag} goes with --objects N or --page FILE, such as --objects 20"
                 f" {flag} {'6' if arguments.connections else '30kB'}")
+    if arguments.mine and not arguments.page:
+        return "--mine goes only with --page FILE"
     if len(requested) > 1:
         return "--page and --objects: one page at a time"
     if requested and (arguments.scenario or set(questions) - set(_FLAGS)):
@@ -63,9 +80,11 @@ def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
 
 def read(arguments: argparse.Namespace) -> list[Study]:
     """The page under its windows. Raises UsageError."""
-    made = {"objects": arguments.objects}
+    made: dict[str, Any] = {"objects": arguments.objects}
     if arguments.document:
         made["document_bytes"] = arguments.document[0]
+    if arguments.mine:
+        made["mine"] = arguments.mine
     if arguments.connections:
         made["connections"] = tuple(dict.fromkeys(arguments.connections))
     return [registry.page_question(arguments.name or "own", arguments.page, made,

@@ -141,6 +141,7 @@ REFUSALS = [
           ("--load 0.5", "--load: --users measures no"),
           ("--iw 0", "--iw: an initial window of 0"), ("--loss 101", "--loss: a loss rate"),
           ("", "1 of 1 rows have no bandwidth_kbps; give it with --bw"))),
+    Refusal("--mine a.example --objects 5", "--mine goes only with --page FILE"),
     Refusal("--first-requests --rtt 5", "--first-requests goes only with --users FILE"),
     Refusal("--users x.csv --bw 1M --kernel default,nosuch", "there is no kernel nosuch", CANNOT,
             files={"x.csv": "rtt_ms,response_bytes\n20,9000\n"})]

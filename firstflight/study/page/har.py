@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import compress
 from urllib.parse import urljoin, urlsplit
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain
+from firstflight.findings.quantities import QUANTITIES
 from firstflight.study.page import exporters, har_file
 from firstflight.study.page.exporters import CONNECTION, NOT_MODIFIED, Entry, Exporter
 from firstflight.study.page.har_file import NAMER, number, table, tables
@@ -31,8 +33,10 @@ _WITHOUT_SIZE, _WITHOUT_TIME, _CACHED, _FAILED, _INLINE, _SOCKET, _TUNNEL, _OTHE
     "of another page or kind")
 _REDIRECTS, _BEFORE, _AGAIN = ("that led to the document (redirects)", "before the document",
                                "since the document was loaded again")
+_OTHERS = "of other hosts than --mine"
 _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
 _SWITCHED = 101  # status code
+MOST_NAMED = 10  # hosts in a message
 MOST_UNKNOWN = 0.25  # of a page's objects may lack a size or a time
 _DOCUMENTS = ("text/html", "application/xhtml+xml")
 
@@ -85,8 +89,12 @@ class _Fetched:
     http_from: str
 
 
-def read(content: bytes, where: str) -> SavedPage:
-    """Read the page of a HAR. where: its name in messages. Raises UsageError in one line."""
+def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
+    """Read the page of a HAR. where: its name in messages. Raises UsageError in one line.
+
+    mine: names of hosts; only their objects and those of their subdomains are the page's. Without
+    any it is all objects.
+    """
     log = har_file.read(content, where)
     exporter, exporter_version = exporters.exporter_of(log)
     names_connections = any(CONNECTION in values for values in log["entries"])
@@ -104,18 +112,58 @@ def read(content: bytes, where: str) -> SavedPage:
     fetched = _since(document, fetched, excluded)
     if not page or not exporter.has_page_a_load:
         fetched = _first_load(fetched, excluded)
-    hosts = {host: place for place, host in enumerate(dict.fromkeys(
-        each.host for each in fetched))}
+    are_mine = _are_mine(fetched, mine, where)
+    own = list(compress(fetched, are_mine))
+    excluded[_OTHERS] += len(fetched) - len(own)
+    hosts = {host: place for place, host in enumerate(dict.fromkeys(each.host for each in own))}
     if len(hosts) > MOST_HOSTS:
-        raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: block"
-                         " some third parties in the network panel, and save it again")
+        raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: leave"
+                         " third parties out with --mine HOST,…")
 
-    http, http_from = _http(fetched)
-    source = _source(fetched, excluded, f"{exporter.name} {exporter_version}".strip())
+    http, http_from = _http(own)
+    source = _source(own, excluded, f"{exporter.name} {exporter_version}".strip())
     notes = (WITHOUT_TLS if any(host.startswith("https:") for host in hosts) else "",
-             ONE_EACH if _has_one_each(fetched) else "")
-    return SavedPage(_objects(fetched, hosts, _screen_ms(page, fetched[0])), source, http,
-                     http_from, " ".join(filter(None, notes)))
+             ONE_EACH if _has_one_each(own) else "",
+             _note_on_others(fetched, len(own), is_chosen=bool(mine)))
+    screen_ms = _screen_ms(page, fetched[0])
+    return SavedPage(_objects(fetched, are_mine, hosts, screen_ms), source, http, http_from,
+                     " ".join(filter(None, notes)))
+
+
+def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:
+    """Which objects came from hosts of these names. Raises UsageError where a name has none."""
+    names = [name.lower().strip(".") for name in mine]
+    hosts = [_name_of(each) for each in fetched]
+    for name in names:
+        if not any(_is_of(host, name) for host in hosts):
+            known = join_words(list(dict.fromkeys(hosts))[:MOST_NAMED])
+            raise UsageError(f"{where}: --mine: no object came from {name}; its hosts: {known}")
+    are_mine = [not names or any(_is_of(host, name) for name in names) for host in hosts]
+    if not are_mine[0]:
+        raise UsageError(f"{where}: --mine: the document came from {hosts[0]}: name it too")
+    return are_mine
+
+
+def _name_of(fetched: _Fetched) -> str:
+    """The name of the host of an object, without its port."""
+    return urlsplit(fetched.host).hostname or ""
+
+
+def _is_of(host: str, name: str) -> bool:
+    return host == name or host.endswith(f".{name}")
+
+
+def _note_on_others(fetched: Sequence[_Fetched], own: int, is_chosen: bool) -> str:
+    """A sentence on objects of other hosts than the document's; "" where there are none."""
+    if own < len(fetched):
+        return (f"Only {own} of {len(fetched)} objects are measured, those of --mine; what they"
+                " wait for of the others takes as long as in the HAR.")
+    name = _name_of(fetched[0]).removeprefix("www.")
+    others = sum(not _is_of(_name_of(each), name) for each in fetched)
+    if is_chosen or not others:
+        return ""
+    return (f"{others} of {len(fetched)} objects came from other hosts than the document's, and"
+            " are measured with the same window: --mine HOST,… leaves others' out.")
 
 
 def _page(log: Mapping[str, object], entries: Sequence[Entry]) -> Mapping[str, object]:
@@ -187,6 +235,8 @@ def _http(fetched: Sequence[_Fetched]) -> tuple[str, str]:
         return "", f"the version of HTTP is unknown ({len(fetched) - newer - older} of" \
                    f" {len(fetched)} do not name it)"
     of_newer = "HTTP/3" if versions["3"] > versions["2"] else "HTTP/2"
+    if versions["2"] and versions["3"]:
+        of_newer = "HTTP/2 and 3"
     http, name, count = ((HTTP_2, of_newer, newer) if newer > older else
                          (HTTP_1, "HTTP/1.1", older))
     fields = dict.fromkeys(each.http_from.rpartition(".")[2] for each in fetched
@@ -220,21 +270,47 @@ def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
     return len(names) > 1 and all(names) and len(set(names)) == len(names)
 
 
-def _objects(fetched: Sequence[_Fetched], hosts: Mapping[str, int], screen_ms: float
-             ) -> tuple[PageObject, ...]:
-    """The objects in the order in which they began."""
-    latest: dict[str, int] = {}  # by URL: the number of the last object that began before
-    leading: dict[str, int] = {}  # by URL: the number of the redirect to it
+def _objects(fetched: Sequence[_Fetched], are_mine: Sequence[bool], hosts: Mapping[str, int],
+             screen_ms: float) -> tuple[PageObject, ...]:
+    """The objects of one's own in the order in which they began.
+
+    One that an object of others named waits for the last of one's own before that, and then as
+    long as in the HAR.
+    """
+    namers = _namers(fetched)
+    numbers: dict[int, int] = {}  # of objects of one's own, by their place among all
     found: list[PageObject] = []
     for place, each in enumerate(fetched, start=1):
-        by = leading.pop(each.url, 0) or latest.get(each.namer, 1) if found else 0
-        at_byte = 0 if not by else _named_at(fetched[by - 1], each.start_ms)
-        found.append(PageObject(max(1, each.size_bytes), by, at_byte, host=hosts[each.host],
-                                is_early=each.end_ms <= screen_ms))
+        if not are_mine[place - 1]:
+            continue
+        by = namers[place - 1]
+        while by and by not in numbers:
+            by = namers[by - 1]
+        at_byte, parse_ms = 0, 0.0
+        if by and by == namers[place - 1]:
+            at_byte = _named_at(fetched[by - 1], each.start_ms)
+        elif by:
+            at_byte = max(1, fetched[by - 1].size_bytes)
+            waited_ms = max(0.0, each.start_ms - fetched[by - 1].end_ms)
+            parse_ms = round(min(waited_ms, QUANTITIES["process_ms"].highest), 3)
+        found.append(PageObject(
+            max(1, each.size_bytes), numbers.get(by, 0), at_byte, parse_ms=parse_ms,
+            host=hosts[each.host], is_early=each.end_ms <= screen_ms))
+        numbers[place] = len(found)
+    return tuple(found)
+
+
+def _namers(fetched: Sequence[_Fetched]) -> list[int]:
+    """Of each object the number of the one that named it, from 1 on; 0 of the document."""
+    latest: dict[str, int] = {}  # by URL: the number of the last object that began before
+    leading: dict[str, int] = {}  # by URL: the number of the redirect to it
+    namers: list[int] = []
+    for place, each in enumerate(fetched, start=1):
+        namers.append(leading.pop(each.url, 0) or latest.get(each.namer, 1) if namers else 0)
         latest[each.url] = place
         if each.redirect:
             leading[each.redirect] = place
-    return tuple(found)
+    return namers
 
 
 def _named_at(namer: _Fetched, start_ms: float) -> int:

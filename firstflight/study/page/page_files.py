@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from firstflight.base import inflated, untrusted
@@ -19,10 +20,10 @@ MOST_SPACE = 1000  # before a HAR's first bracket
 LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
 
 
-def read(path: Path) -> SavedPage:
+def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
     """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError.
 
-    It may be compressed by gzip.
+    It may be compressed by gzip. mine: as of har.read.
     """
     where = f"--page: {path}"
     try:
@@ -33,8 +34,11 @@ def read(path: Path) -> SavedPage:
     kind = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
     begins = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if kind == LIST or kind != HAR and begins != b"{":
+        if mine:
+            raise UsageError(f"{where}: --mine: a list has no names of hosts; list the objects that"
+                             " are yours")
         return SavedPage(from_toml(content, where))
-    page = har.read(content, where)
+    page = har.read(content, where, mine)
     if fault := fault_of(page.objects):
         raise UsageError(f"{where}: {fault}")
     return page

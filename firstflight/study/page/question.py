@@ -45,13 +45,15 @@ class RequestedPage:
     """The page that --page or --objects requests.
 
     file: None for a page of `objects` equal objects. document_bytes: the size of its document, None
-    for that of its objects. connections: at once to a host.
+    for that of its objects. connections: at once to a host. mine: of a HAR only the objects of
+    these hosts; () for all.
     """
 
     file: Path | None
     objects: int | None
     document_bytes: int | None = None
     connections: tuple[int, ...] = CONNECTIONS
+    mine: tuple[str, ...] = ()
 
 
 def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenario:
@@ -139,7 +141,7 @@ def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
           ) -> tuple[Page, str, str, str]:
     """The page, its description, what was read of its file, and a note. Raises UsageError."""
     if page.file is not None:
-        saved = page_files.read(page.file)
+        saved = page_files.read(page.file, page.mine)
         total = sum(each.size_bytes for each in saved.objects)
         about = _about(page.file, saved, "http" in given)
         return (Page("own", listed=saved.objects),

@@ -264,7 +264,7 @@ LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, 
 def test_a_page_is_written_so_that_an_equal_one_is_read(
         lists: dict[str, list[Any]], page: question.RequestedPage, sysctls: tuple[str, ...],
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question.page_files, "read", lambda path: SavedPage(
+    monkeypatch.setattr(question.page_files, "read", lambda path, mine=(): SavedPage(
         LISTED, HOSTILE, note=HOSTILE))
     made = question.scenario("own", page, Overrides(lists, sysctls=sysctls))
     assert made.head.note == (HOSTILE if page.file else "")

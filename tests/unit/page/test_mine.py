@@ -1,0 +1,87 @@
+"""--mine: of a HAR only the objects of one's own hosts, which get one's own window."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.base.errors import UsageError
+from firstflight.commands import flags
+from firstflight.commands.page import host_names
+from firstflight.study.page import har, page_files
+from firstflight.study.page.objects import PageObject
+from tests.unit.page import saved
+
+# Of https://a.example, which names style.css and, by way of cdn.example's app.js, late.png. That
+# began at 500 ms, 300 ms after the document had come.
+MINE = (PageObject(20_000, is_early=True), PageObject(8_000, 1, 10_000, is_early=True),
+        PageObject(15_000, 1, 20_000, parse_ms=300.0))
+
+
+def test_only_objects_of_these_hosts_are_measured_and_the_others_counted() -> None:
+    page = har.read(saved.har(), "here", ["a.example"])
+    assert page.objects == MINE
+    assert "2 of other hosts than --mine" in page.source and "3 objects, 43 kB" in page.source
+    assert "Only 3 of 5 objects are measured" in page.note
+
+
+@pytest.mark.parametrize("mine", [["a.example", "cdn.example"], ["example"],
+                                  ["A.Example", "cdn.example."]])
+def test_all_hosts_are_the_page_as_it_is(mine: list[str]) -> None:
+    page = har.read(saved.har(), "here", mine)
+    assert page.objects == har.read(saved.har(), "here").objects
+    assert "--mine" not in page.source and "other hosts" not in page.note
+
+
+def test_an_object_waits_for_its_own_ancestor_through_several_of_others() -> None:
+    """font.woff, which style.css names, names late.png now; style.css had come at 250 ms."""
+    def change(log: dict[str, Any]) -> None:
+        log["entries"][4].update(saved.initiated("font.woff", "cdn.example"))
+
+    objects = har.read(saved.har(change), "here", ["a.example"]).objects
+    assert objects[2] == PageObject(15_000, 2, 8_000, parse_ms=250.0)
+
+
+def test_a_wait_has_the_limit_of_a_pages_process() -> None:
+    def change(log: dict[str, Any]) -> None:
+        log["entries"][4]["startedDateTime"] = "2026-01-02T04:04:05.000Z"
+
+    assert har.read(saved.har(change), "here", ["a.example"]).objects[2].parse_ms == 60_000
+
+
+@pytest.mark.parametrize(("mine", "words"), [
+    (["b.example"], "no object came from b.example; its hosts: a.example and cdn.example"),
+    (["ample"], "no object came from ample"),
+    (["cdn.example"], "the document came from a.example: name it too")])
+def test_hosts_that_are_not_there_or_not_the_documents_are_refused(mine: list[str],
+                                                                   words: str) -> None:
+    with pytest.raises(UsageError, match=f"here: --mine: {words}"):
+        har.read(saved.har(), "here", mine)
+
+
+def test_a_port_is_no_part_of_a_name() -> None:
+    content = saved.har().replace(b"https://a.example/", b"https://a.example:8443/")
+    assert har.read(content, "here", ["a.example"]).objects == MINE
+
+
+def test_where_all_objects_come_from_one_site_nothing_is_said_of_others() -> None:
+    content = saved.har().replace(b"cdn.example", b"static.a.example")
+    assert "other hosts" not in har.read(content, "here").note
+
+
+def test_a_list_has_no_hosts(tmp_path: Path) -> None:
+    path = tmp_path / "page.toml"
+    path.write_text("[[object]]\nbytes = 1000\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="a list has no names of hosts"):
+        page_files.read(path, ["a.example"])
+
+
+@pytest.mark.parametrize("words", ["", "a.example,", "https://a.example/", "a b"])
+def test_what_is_no_name_of_a_host_is_refused(words: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="no name of a host"):
+        host_names(words)
+    with pytest.raises(SystemExit):
+        flags.parse(["--page", "x.har", f"--mine={words}"])
