@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.programs.engines.test_wall import LACKING, NOBODY, seen
 from tests.programs.test_kernel_build import Building, building
-from tests.running import run_program
+from tests.running import mounts_a_disk, run_program, small_disk
 from vtime.kernel import exchange
 
 building = building  # a fixture of theirs
@@ -169,6 +169,17 @@ def test_a_source_that_cannot_be_unpacked_leaves_nothing(stranger: Stranger) -> 
     done = stranger.built("--source", archive)
     assert done.returncode == 1 and "could not be unpacked" in done.stderr, done.stderr
     assert not list(stranger.building.root.glob("sources/*/source"))
+
+
+@mounts_a_disk
+def test_a_source_that_fills_the_disk_is_told_and_leaves_room(stranger: Stranger) -> None:
+    source, script = stranger.source(), stranger.building.guest / "build.sh"
+    (source / "net" / "large").write_bytes(os.urandom(3 << 20))
+    script.write_text(script.read_text().replace("_MB=600", "_MB=1").replace("_MB=50", "_MB=1"))
+    with small_disk(stranger.building.cache, "size=2500k"):
+        done = stranger.building.built("--name", "f", "--source", source)
+        assert done.returncode == 4 and "no space left" in done.stderr, done.stderr
+        assert not list(stranger.building.root.glob("sources/*/source"))
 
 
 def test_a_patch_of_many_gigabytes_is_not_copied(stranger: Stranger) -> None:

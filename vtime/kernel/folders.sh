@@ -102,10 +102,14 @@ fetch_source() {
 }
 
 unpack_source() {
+    local why status=0
     mkdir "$pristine/source" 2>/dev/null || no_room
     inside "unpacking ${source##*/}" elapsed --write "$pristine/source" --read "$source" -- unpack "$source" || {
+        why="${source##*/} could not be unpacked ($(unpack_reason | head -n 1 || true))"
+        (check_room_left "$why") || status=$?   # before there is room again
         discard "$pristine/source"      # it may have filled the disk
-        fail "${source##*/} could not be unpacked ($(unpack_reason | head -n 1))"
+        (( status == 0 )) || exit "$status"
+        fail "$why"
     }
     { version=$(version_of "$pristine/source") && [[ -d $pristine/source/arch/um ]]; } || fail "$origin is no kernel source"
     is_new_enough "$version" || die 2 "$origin is Linux $version; the guest needs $MIN_VERSION or newer"
