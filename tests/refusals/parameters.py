@@ -126,6 +126,7 @@ REFUSALS = [
         ("zhao2019 --queue 1 --qdisc fifo,cake",
          "zhao2019: cake lets nothing through a queue of 1 packet"),
         ("dukkipati2010 --rtt 20", "draws its clients and responses: it takes --iw"),
+        ("dukkipati2010 --rtt 200", "The same flags without its name measure one response on"),
         ("dukkipati2010 --size 1", "draws its clients and responses: it takes --iw"),
         ("dukkipati2010 --repeat 2", "draws its clients and responses: it takes --iw"),
         ("zhao2019 --sample full", "--sample: it has no large sample"),
