@@ -57,6 +57,7 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
     if own is None and analysis.cells:
         own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
                               analysis.what_ifs)
+        own = replace(own, notes=(*own.notes, *_windows_that_hold_all(analysis.records)))
     return own or Answer(table=figures_table(bars), notes=(
         *why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
 
