@@ -24,6 +24,7 @@ from firstflight.runs.results import provenance
 from firstflight.runs.results.records import FAIL
 
 OWN_CAPTURES = 64  # trials of a question by flags whose packets are all kept
+MANY_RECORDS = 1000  # which take seconds to draw
 MOST_NAMES = 3  # figures of a folder that a line names; more are counted
 PICTURES = {".png", ".svg", ".pdf"}
 
@@ -54,6 +55,8 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace,
     Files come first, so that a reader who leaves early (`| head`) loses only text. source: of the
     numbers of --fail-if, the run's means without one.
     """
+    if len(run.records) >= MANY_RECORDS and not arguments.quiet:
+        say(f"{study.head.name}: measured; now its figures and its page are made")
     report = study.report(run)
     written = [run.folder / name for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)
                if name == runs.TRIALS_CSV or run.what_ifs]

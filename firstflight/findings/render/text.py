@@ -138,6 +138,7 @@ MOST_ROWS = 20
 MOST_POINTS = 6  # sentences or statements, where the report has no answer
 MOST_FAILURES = 3
 INDENT = "  "
+INTERVALS = "± x: x is half of the 95 % interval."
 
 
 def brief(report: Report, width: int = WIDTH) -> str:
@@ -160,6 +161,8 @@ def brief(report: Report, width: int = WIDTH) -> str:
         parts += [f"{INDENT * 2}{command}" for command in answer.command.splitlines()]
     for note in counted_for_readers(report.findings):
         parts += _paragraphs(note, width)
+    if any(" ± " in part for part in parts):
+        parts.append(f"{INDENT}{INTERVALS}")
     return lines_of("\n".join(parts))
 
 

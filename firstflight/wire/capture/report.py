@@ -63,7 +63,7 @@ _CONNECTIONS = (
     Column("begins", "s", digits=6), Column("takes", "s", digits=6))
 _OF_CONNECTIONS = ("number", "client", "server", "state", "retransmitted", "why", "initial window",
                    "first flight", "data")  # on the page; Wireshark shows the rest
-_SMALL = 0.01  # a connection with less of the largest one's data is only counted
+_SMALL = 0.01  # where connections are many, one with less of the largest one's data only counts
 _FLOWS = (
     Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
     Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
@@ -267,14 +267,16 @@ def _flight(direction: Direction) -> tuple[Cell, Cell]:
 
 def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
                          ) -> Iterable[Finding]:
-    """Connections that carried data, failed or lost packets; small ones are only counted."""
-    least = _SMALL * max((connection.main.bytes for connection in connections), default=0)
+    """Connections that carried data, failed or lost packets; of many, small ones are counted."""
+    least = (0.0 if len(connections) <= MOST_ROWS else
+             _SMALL * max(connection.main.bytes for connection in connections))
     kept = [number for number, connection in enumerate(connections) if connection.state in _FAILED
             or connection.retransmitted or connection.main.bytes >= least]
     kept.sort(key=lambda number: (connections[number].state not in _FAILED,
                                   -connections[number].main.bytes))
     shown = replace(_with_columns(table, lambda column: column.name in _OF_CONNECTIONS),
-                    hidden_rows=len(connections) - len(kept))
+                    hidden_rows=len(connections) - len(kept),
+                    picked="that failed, retransmitted or carried most")
     rows = tuple(shown.rows[number] for number in kept)
     if rows:
         yield Finding("connections", "TCP connections",

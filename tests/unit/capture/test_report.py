@@ -1,0 +1,19 @@
+"""Which connections the page of a capture shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from firstflight.wire.capture.report import MOST_ROWS
+from tests.builders.captures import HANDSHAKE, burst, made, of
+
+
+@pytest.mark.parametrize(("count", "shown"), [(2, 2), (MOST_ROWS, MOST_ROWS), (MOST_ROWS + 1, 1)])
+def test_a_small_connection_is_left_out_only_among_many(count: int, shown: int) -> None:
+    """A fetch of 100 bytes beside a large transfer is what somebody wanted to see."""
+    small_ones = [packet._replace(ends=(5000 + number, 80))
+                  for number in range(count - 1) for packet in (*HANDSHAKE, *burst(1, size=100))]
+    findings = of(made([*HANDSHAKE, *burst(60), *small_ones])).report.findings
+    (connections,) = [finding for finding in findings if finding.name == "connections"]
+    (table,) = connections.tables
+    assert (len(table.rows), table.hidden_rows) == (shown, count - shown)
