@@ -61,7 +61,7 @@ are only counted here. `/usr/bin/python3 docs/update.py --gallery` writes this p
 
 """
 # Further figures in the gallery, after a scenario's first; README shows the first of these.
-FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6"), "ietf78_south_america": ("photos", "maps"),
+FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6", "causes"), "ietf78_south_america": ("photos", "maps"),
            "page2026": ("mobile", "waterfall")}
 # Larger samples whose findings are kept, too: by the name of their page, scenario and sample.
 SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
@@ -136,10 +136,16 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
     path = findings / f"{name}.json"
     before = finished(data.read(path).facts) if path.exists() else ""
     for folder in whole_runs(name, results):
-        if before and finished(runs.read_facts(folder)) <= before:
+        facts = runs.read_facts(folder)
+        if before and finished(facts) <= before:
             return
+        if is_changed(facts):
+            say(f"docs/update.py: skipped: {folder}: no commit has what measured it; commit the"
+                " changes, and measure again")
+            continue
         try:
-            print(files.write(path, data.dumps(stored_report(folder))))
+            report = in_words_of_today(name, stored_report(folder))
+            print(files.write(path, data.dumps(report)))
             return
         except FirstFlightError as error:
             say(f"docs/update.py: skipped: {error}")
@@ -147,6 +153,12 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
         scenario, sample = SAMPLES.get(name, (name, ""))
         say(f"docs/update.py: {results / scenario}: there is no whole run; measure it with"
             f" ./run.sh --scenario {scenario}{f' --sample {sample}' if sample else ''}")
+
+
+def is_changed(facts: Mapping[str, object]) -> bool:
+    """Whether a run was measured by a project with changes that no commit had."""
+    project = facts.get("project")
+    return isinstance(project, dict) and bool(project.get("changed"))
 
 
 def finished(facts: Mapping[str, object]) -> str:
@@ -162,12 +174,25 @@ def kept_reports(findings: Path) -> dict[str, Report]:
     reports = {}
     for name in sorted((*scenario_file.names(), *SAMPLES)):
         if (findings / f"{name}.json").exists():
-            scenario, sample = SAMPLES.get(name, (name, ""))
-            head = scenario_file.find(scenario).head()
-            title = f"{head.title}: --sample {sample}" if sample else head.title
-            reports[name] = replace(data.read(findings / f"{name}.json"), name=name, title=title,
-                                    claim=head.claim, source=head.source, opening=head.result)
+            reports[name] = in_words_of_today(name, data.read(findings / f"{name}.json"))
     return reports
+
+
+def in_words_of_today(name: str, report: Report) -> Report:
+    """The report with the words that its scenario's file has now. Raises FirstFlightError."""
+    scenario, sample = SAMPLES.get(name, (name, ""))
+    head = scenario_file.find(scenario).head()
+    title = f"{head.title}: --sample {sample}" if sample else head.title
+    return replace(report, name=name, title=title, claim=head.claim, source=head.source,
+                   opening=head.result)
+
+
+def write_findings(reports: Mapping[str, Report], findings: Path) -> None:
+    """Write the kept findings again where their scenario has other words today, as pages have."""
+    for name, report in reports.items():
+        path, text = findings / f"{name}.json", data.dumps(report)
+        if reading.content(path).decode("utf-8") != text:
+            print(files.write(path, text))
 
 
 def template(name: str) -> str:
@@ -337,6 +362,7 @@ def main(argv: Sequence[str]) -> int:
     for name in (*scenario_file.names(), *SAMPLES):
         keep_newest(name, arguments.results, arguments.findings)
     reports = kept_reports(arguments.findings)
+    write_findings(reports, arguments.findings)
     if arguments.gallery:
         draw_gallery(reports, arguments.results)
     write_documents(reports, arguments)

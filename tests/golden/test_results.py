@@ -47,6 +47,12 @@ def test_the_pages_are_what_the_kept_findings_say(reports: dict[str, Report]) ->
         assert markdown.UNRENDERED not in text
 
 
+def test_the_kept_findings_have_the_words_of_their_scenarios(reports: dict[str, Report]) -> None:
+    for name, report in reports.items():
+        path = results.FINDINGS / f"{name}.json"
+        assert data.dumps(report) == path.read_text(encoding="utf-8"), ANEW
+
+
 def test_a_page_has_the_first_rows_of_a_long_table_and_says_so(reports: dict[str, Report]) -> None:
     whole = reports["map_of_windows"]
     assert max(len(table.rows) for found in whole.findings for table in found.tables) > 200

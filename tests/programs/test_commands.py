@@ -198,6 +198,7 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
     home = tmp_path / "zhao2019"
     for stamp, facts in (("20260101-uml", {}), ("20260102-uml", {}),
                          ("20260103-uml", {"broken": True}), ("20260104-uml", {"partial": True}),
+                         ("20260106-uml", {"project": {"commit": "c", "changed": True}}),
                          ("20260105-uml", {"state": runs.RUNNING})):
         save(home / stamp, **facts)
     output = tmp_path / "deep" / "REPRODUCE.md"
@@ -217,6 +218,7 @@ def test_the_newest_whole_run_that_can_be_read_is_told(
     assert all(line.startswith("docs/update.py: ") for line in lines)
     assert [line for line in lines if "zhao2019:" not in line and "20260103-uml" in line] == [
         f"docs/update.py: skipped: {home}/20260103-uml: a file is missing"]
+    assert any("20260106-uml: no commit has what measured it" in line for line in lines)
     assert any("there is no whole run; measure it with ./run.sh --scenario marrama2012" in line
                for line in lines)
 
