@@ -117,8 +117,8 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
         return None
     if {*lists, *single} - {"initcwnd", "client"}:
         raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
-                         " --seed, and no list of RTTs, bandwidths, sizes or repeats. The same flags"
-                         " without its name measure one response on that network")
+                         " --seed, and no list of RTTs, bandwidths, sizes or repeats. The same"
+                         " flags without its name measure one response on that network")
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
