@@ -27,6 +27,8 @@ from firstflight.runs.results.record_file import RecordFile
 from firstflight.runs.results.records import PASS, Record
 from firstflight.study import registry
 from firstflight.study.fetches import study as fetches
+from firstflight.study.fetches.record import Record as FetchRecord
+from tests.golden.rows import whole_text
 from tests.unit.core.example import changed
 from tests.unit.render.reports import report
 
@@ -321,7 +323,7 @@ def test_a_changed_table_is_told_and_on_every_rendering(
     monkeypatch.undo()
     folder = tmp_path / "zhao2019" / "20260101-uml"
     folder.mkdir(parents=True)
-    rows = GOLDEN.read_bytes().splitlines(keepends=True)
+    rows = whole_text(GOLDEN, FetchRecord).encode().splitlines(keepends=True)
     seal = {"rows": len(rows) - 1, "sha256": hashlib.sha256(b"".join(rows)).hexdigest()}
     unknown = "it is unknown whether its rows were changed since they were measured"
     for content, sealed, said in (

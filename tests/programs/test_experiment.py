@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +22,9 @@ from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
+from firstflight.study.fetches.record import Record as FetchRecord
 from tests.conftest import PROJECT
+from tests.golden.rows import whole_text
 from tests.running import HANGS_S, run_program
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
@@ -235,8 +236,8 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        shutil.copy(PROJECT / "tests" / "golden" / "zhao2019_trials.csv",
-                    tmp_path / name / "trials.csv")
+        (tmp_path / name / "trials.csv").write_text(
+            whole_text(PROJECT / "tests" / "golden" / "zhao2019_trials.csv", FetchRecord))
         (tmp_path / name / "run.json").write_text(
             json.dumps({"scenario": "zhao2019", "state": "complete", "engine": "uml"}))
     drawn: list[object] = []

@@ -65,7 +65,7 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
         share, total = axis.share_percent(value) or 1.0, sum(cell.weight for cell in in_bar)
         weighted_rows += [(cell, share * cell.weight / total) for cell in in_bar]
     if not bars:
-        raise NoBars(f"{figure.name}: no bucket was measured in all of its cells")
+        raise NoBars("no bucket was measured in all of its cells")
     return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
                      congestion_control=chosen[0].trial.congestion_control,
                      fetch_count=sum(len(cell.rows) for cell in rows_by_cell.values()),
@@ -178,7 +178,7 @@ def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
     label, change = axis.label(value), difference_of(figure, cells, windows)
     if change is None:
         excluded = sum((cell.excluded for cell in cells), Excluded())
-        raise NoBars(f"{figure.name}: no record of bucket {label} counts ({excluded}); see"
+        raise NoBars(f"no record of bucket {label} counts ({excluded}); see"
                       " verdict_reason and error in trials.csv, then measure again with --fresh")
     return Bar(label, change, known.get(label, Published()), value, axis.share_percent(value),
                of_experiment=figure.percent_of == OF_EXPERIMENT)
