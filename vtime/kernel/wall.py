@@ -202,7 +202,7 @@ class _Watch:
         """The excess of a process and all below it, in words; "" if there is none."""
         processors = os.cpu_count() or 1
         taken = watch.Taken(first)
-        most = MOST_PROCESSES + MOST_PROCESSES_OF_PROCESSOR * processors
+        most = most_processes()
         if taken.processes > most:
             return f"refused: the build had {taken.processes} processes, and needs {most} at most"
         most = watch.most_pipes(most)
@@ -234,6 +234,10 @@ class _Watch:
             return ""
         return (f"refused: the build wrote {held.bytes >> 20} MB in {held.files} files, and needs"
                 f" {MOST_DISK_MB} in {MOST_FILES} at most")
+
+
+def most_processes() -> int:
+    return MOST_PROCESSES + MOST_PROCESSES_OF_PROCESSOR * (os.cpu_count() or 1)
 
 
 class _Space(NamedTuple):
@@ -324,10 +328,14 @@ def inside(name: str, write: Sequence[str], read: Sequence[str], command: Sequen
         _mount(write)
     os.chdir(write[0] if write else "/")
     os.umask(0o022)
+    # Between two looks a process that forks for ever would fill the machine. In a namespace for
+    # users nobody else's processes count; root is spared from this limit.
+    processes = 2 * most_processes() if name == "user" else resource.RLIM_INFINITY
     for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, MOST_FILE),
-                        (resource.RLIMIT_NOFILE, MOST_OPEN)):
+                        (resource.RLIMIT_NOFILE, MOST_OPEN), (resource.RLIMIT_NPROC, processes)):
         _, hard = resource.getrlimit(limit)
-        most = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        finite = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
+        most = min(finite, default=resource.RLIM_INFINITY)
         resource.setrlimit(limit, (most, most))
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _error("no_new_privs")

@@ -247,6 +247,14 @@ def test_a_build_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch, t
     assert status == 128 + signal.SIGKILL and told in capfdbinary.readouterr().out.decode()
 
 
+def test_what_forks_for_ever_fills_no_table(walled: Walled) -> None:
+    """Before it is looked at; Linux spares root from this limit."""
+    if not walled.user and os.geteuid() == 0:
+        pytest.skip("root is spared")
+    done = walled.run(PYTHON, "-c", "import resource; print(*resource.getrlimit(6))")
+    assert done.stdout == f"{2 * wall.most_processes()} {2 * wall.most_processes()}\n"
+
+
 @pytest.mark.parametrize("printed, shown", [
     (r"\033[31mred\033[0m\ttab", "�[31mred�[0m    tab\n"), (r"no end", "no end\n"),
     (r"\302\233 \342\200\256x \377", "� �x �\n"), (r"a\rb\nc\0d", "a�b\nc�d\n")])
