@@ -90,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         study, = read(arguments)
         check_conditions(arguments, study)
+        print(f"{study.head.source}.")
         dry_run(study, arguments)
         return errors.OK
     # What boots guests, judges and renders, which a dry run does not load.

@@ -10,7 +10,7 @@ NO_HAR = "--page: page.har: is not a HAR file: it has no log.entries"
 
 REFUSALS = [
     *read("page.har", "--page",
-          (b"", NOT_WHOLE), (saved.har()[:-1], NOT_WHOLE), (saved.har()[:700], NOT_WHOLE),
+          (b"", "--page: page.har: is empty"), (saved.har()[:-1], NOT_WHOLE), (saved.har()[:700], NOT_WHOLE),
           (b"\xff{}", "page.har: is not UTF-8 text"), (b"{}", NO_HAR), (b"[1]", NO_HAR),
           (b'{"log": {"entries": {}}}', NO_HAR),
           (b'{"log": {"entries": []}}', "it has no entry that was fetched"),
@@ -31,8 +31,11 @@ REFUSALS = [
            "page.har: a page of 10,005 objects; at most 1,000 fit")),
     *read("x.toml", "--page",
           ("bytes = 3\n", "--page: x.toml: unknown key 'bytes'"),
-          ("", "a page has at least one object"), (b"\xff", "--page: x.toml: is not UTF-8 text")),
-    *read("x", "--page", ("{", "--page: x: is not whole JSON"), ("[1]", "unknown key '1'")),
+          ("", "--page: x.toml: is empty"), ("# none\n", "a page has at least one object"), (b"\xff", "--page: x.toml: is not UTF-8 text")),
+    *read("x", "--page", ("{", "--page: x: is not whole JSON"), ("[1]", "unknown key '1'"),
+          (" \n", "--page: x: is empty"),
+          ("Nov 21 10:00:00 lb haproxy[1]: 192.0.2.1:4000\n" * 40_000, "--page: x: is neither a HAR"
+           " nor a list of [[object]]s in TOML; a log of your users is for --users")),
     *(row for flag in ("--size", "--document") for row in read(
         "list.toml", f"{flag} 5 --page", ("[[object]]\nbytes = 900\n",
                                           f"{flag}: the objects of a file have their sizes")))]

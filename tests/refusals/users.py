@@ -40,6 +40,12 @@ REFUSALS = [
           (f'{LINE} "-" 73700\n', "is $tcpinfo_rtt, say which: --rtt-field N"),
           (f"{LINE.removesuffix(AGENT)[:-5]}\n", "Apache knows none"),
           (AWS, "an AWS load balancer"), (HAPROXY, "add rtt=%[fc_rtt(us)] bytes=%B"),
+          (HAPROXY.replace(" 0/0\n", ' 0/0 {a.example|Mozilla/5.0 (X11)} "GET / HTTP/1.1" 73700\n'),
+           "If one of its fields is fc_rtt, say which: --rtt-field N, N:ms for fc_rtt(ms) (the last"
+           " one, 73700, is field 20)"),
+          # A browser's record of a page
+          ('{"log": {"version": "1.2", "entries": []}}\n', "is a HAR, a browser's record of a page,"
+           " which is for --page"),
           (W3C, "CloudFront and IIS log none"),
           ('{"EdgeStartTimestamp": "x", "EdgeResponseBytes": 9000}\n',
            "Logpush has ClientTCPRTTMs"),

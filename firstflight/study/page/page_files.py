@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from firstflight.study.page.scenario import listed
 MOST_BYTES = 64 << 20  # of a HAR; one that has the contents may be that large
 MOST_LIST_BYTES = 1 << 20  # of a TOML file; a page's thousand objects have a tenth of it
 MOST_SPACE = 1000  # before a HAR's first bracket
+# How TOML begins: a remark, a table, or a key and its value.
+_TOML = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:[#[]|["\w.-]+\s*=)')
 LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
 
 
@@ -31,9 +34,14 @@ def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
     except OSError as error:
         more = "; save it without its contents" if "more than" in str(error.strerror) else ""
         raise UsageError(f"{where}: cannot be read: {error.strerror}{more}") from error
+    if not content.strip():
+        raise UsageError(f"{where}: is empty")
     kind = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
     begins = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if kind == LIST or kind != HAR and begins != b"{":
+        if kind != LIST and not _TOML.match(content):
+            raise UsageError(f"{where}: is neither a HAR nor a list of [[object]]s in TOML; a log"
+                             " of your users is for --users")
         if mine:
             raise UsageError(f"{where}: --mine: a list has no names of hosts; list the objects that"
                              " are yours")

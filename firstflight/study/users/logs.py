@@ -35,11 +35,16 @@ FEWER = "; keep its head and one line in ten: awk 'NR == 1 || NR % 10 == 0'"
 MOST_INFLATED = 1 << 30  # bytes: ten million lines of a log
 SHOWN = 100  # characters of a first line that is not understood
 
-# A field of a log: in quotes, in brackets, or up to a space.
-_FIELD = re.compile(r'"[^"]*"|\[[^][]*\]|[^\s"[]\S*')
+_HAR = re.compile(r'\{\s*"log":\s*\{')
+# A field of a log: in quotes, brackets or braces (HAProxy's captured headers), or up to a space.
+_FIELD = re.compile(r'"[^"]*"|\[[^][]*\]|\{[^{}]*\}|[^\s"[]\S*')
 _AGENT = re.compile(r' "[^"]*" "(?P<agent>[^"]*)"')  # behind what COMBINED matches
-# HAProxy: the client's address and port, and the time when the connection or request came.
-_HAPROXY = re.compile(r"(?:^|\s)(?P<client>[0-9A-Fa-f:.]{2,45}:\d{1,5}) \[\d\d/\w{3}/\d{4}:")
+# HAProxy: the client's address and port, and the time when the connection or request came; in its
+# httplog frontend, server and times, then the status and the bytes with their header.
+_HAPROXY = re.compile(r"(?:^|\s)(?P<client>[0-9A-Fa-f:.]{2,45}:\d{1,5}) \[\d\d/\w{3}/\d{4}:"
+                      r"(?:[^]\s]*\] \S+ \S+/\S+ [-+\d/]+ (?P<status>\d{3}) \+?(?P<bytes>\d+) )?")
+# A header that HAProxy captured, as a user agent begins: a product and its version.
+_CAPTURED = re.compile(r"[{|](?P<agent>[\w.+-]+/\d[^{}|]*)")
 _NUMBERED = "an RTT"  # the name of a field that has a number
 _SS_HEAD = re.compile(r"State\s+Recv-Q|(?:tcp\s+)?[A-Z0-9-]+\s+\d+\s+\d+\s")
 _SS_RTT = re.compile(r"(?:^|\s)rtt:(?P<rtt>[\d.]+)/")
@@ -91,6 +96,9 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
     rest = chain([first], stream)
     if not first.strip():
         raise UsageError(f"{where}: is empty")
+    if _HAR.match(first) or first.strip() == "{" and ".har" in Path(where).suffixes:
+        raise UsageError(f"{where}: is a HAR, a browser's record of a page, which is for --page;"
+                         " --users takes a log of users")
     if rtt_field is not None and rtt_field.number:
         return collect(content(rest), partial(_at_field, rtt_field), "a log", where,
                        rtt_from=f"field {rtt_field.number} in {rtt_field.unit}",
@@ -121,11 +129,18 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
                                        first_requests)
     if server is not None:
         raise UsageError(f"{where}: looks like {server.name}, in which no field is named as a"
-                         f" round-trip time; {server.cure}")
+                         f" round-trip time; {server.cure}{_last_number(first)}")
     if any("rtt" in name.lower() for name in pairs_of(first)):
         rtt_of(pairs_of(first), "a log", where, None)
     raise UsageError(f"{where}: is in no format that is known; its first line is"
                      f" {first.strip()[:SHOWN]!r}. Known: {KNOWN}")
+
+
+def _last_number(line: str) -> str:
+    """Which field a number at the end of a line is: where an RTT without a name often stands."""
+    fields = _FIELD.findall(line)
+    value = fields[-1].strip('"')
+    return f" (the last one, {value}, is field {len(fields)})" if value.isdecimal() else ""
 
 
 def _has_named_rtt(line: str) -> bool:
@@ -137,9 +152,16 @@ def _has_named_rtt(line: str) -> bool:
 # Fields of a log -----------------------------------------------------------------------
 
 def _of_line(line: str) -> dict[str, object]:
-    """What a line has without names: of the combined format, or the client of HAProxy's log."""
+    """What a line has without names: of the combined format, or of HAProxy's log."""
     haproxy = _HAPROXY.search(line)
-    return {"connection": haproxy["client"]} if haproxy else _of_combined(line)
+    if haproxy is None:
+        return _of_combined(line)
+    values: dict[str, object] = {"connection": haproxy["client"]}
+    if haproxy["status"]:
+        values.update(status=haproxy["status"], bytes=haproxy["bytes"])
+    if agent := _CAPTURED.search(line, haproxy.end()):
+        values["agent"] = agent["agent"]
+    return values
 
 
 def _of_combined(line: str) -> dict[str, object]:
@@ -149,7 +171,7 @@ def _of_combined(line: str) -> dict[str, object]:
         return {}
     size = match["bytes"].replace("-", "0")
     agent = _AGENT.match(line, match.end() - 1)
-    return {"remote_addr": line.partition(" ")[0], "bytes": size,
+    return {"remote_addr": line.partition(" ")[0], "status": match["status"], "bytes": size,
             "protocol": match["request"].rpartition(" ")[2],
             "agent": agent["agent"] if agent else ""}
 

@@ -50,10 +50,14 @@ NAMES: Mapping[str, tuple[str, float]] = {
                      "client_ip", "clientip", "client_addr", "src", "c-ip"), ("address", 1.0)),
     **dict.fromkeys(("remote_port", "client_port", "clientsrcport", "clientport", "src_port",
                      "c-port"), ("port", 1.0)),
+    **dict.fromkeys(("status", "sc-status", "status_code", "response_code", "resp_status",
+                     "edgeresponsestatus"), ("status", 1.0)),
     **dict.fromkeys(("user_agent", "http_user_agent", "agent", "cs(user-agent)",
                      "clientrequestuseragent"), ("agent", 1.0))}
 # In a user agent; Cubot makes telephones.
 _BOT = re.compile(r"(?<!\bcu)bot\b|crawl|spider|slurp|scanner", re.IGNORECASE)
+# No content and not modified: what a log counts of them is their header (RFC 9110, 6.4.1).
+_WITHOUT_BODY = ("204", "304")
 UNITS = {1e-3: "µs", 1.0: "ms"}
 # IPv6 without brackets may end in digits, too.
 _WITH_PORT = re.compile(r"(?:[0-9.]{7,15}|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
@@ -157,6 +161,9 @@ def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
     measured = value_of(_text(values.get(rtt.name)), rtt.name)
     if not measured and _is_quic(values, rtt, measured):
         raise Skipped(QUIC)
+    status = name_of("status", values)
+    if status and _text(values[status]) in _WITHOUT_BODY:
+        raise Skipped(EMPTY_RESPONSE)
     size = value("response_bytes")
     if size == 0 and name_of("response_bytes", values) != "response_bytes":  # of a log
         raise Skipped(EMPTY_RESPONSE)

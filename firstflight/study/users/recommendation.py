@@ -74,7 +74,7 @@ def recommended(scenario: Scenario, users: UserSample, records: Sequence[Record]
                    f"{format_number(whole.whole.fits_percent)} % of the responses fit in"
                    f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
          Statement("What was assumed?", _assumed(scenario, users, option))),
-        chart=(_chart(scenario, users, advised, measured, option) if len(users.initcwnd) > 1
+        chart=(_chart(scenario, users, choices, measured, option) if len(users.initcwnd) > 1
                else None),
         answer=Answer(whole_sentence, outcomes if len(advised) == 1 else _by_users(choices),
                       tuple(filter(None, notes)), "\n".join(commands))), choices
@@ -123,12 +123,15 @@ def choice_in_words(users: UserSample, whole: Choice) -> str:
     if whole.initcwnd is None:
         first = whole.whole.initcwnd
         does = "keep" if first == users.baseline_initcwnd else "set"
-        reason = ("what the file does not say decides" if whole.deciding else
-                  "each one harms a group")
-        return (f"No window holds for all of them, as {reason}. As measured, the rule would"
-                f" {does} {first} segments: {whole.whole.why}.")
+        return (f"No window holds for all of them, as {_why_none(whole)}. As measured, the rule"
+                f" would {does} {first} segments: {whole.whole.why}.")
     does = "keep" if whole.initcwnd == users.baseline_initcwnd else "set"
     return f"For all of them {does} {whole.initcwnd} segments: {whole.why}."
+
+
+def _why_none(whole: Choice) -> str:
+    """Why no window holds."""
+    return "what the file does not say decides" if whole.deciding else "each one harms a group"
 
 
 def _groups_apart(choices: Mapping[str, Choice]) -> list[str]:
@@ -265,10 +268,16 @@ def _by_users(choices: Mapping[str, Choice]) -> Table:
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(scenario: Scenario, users: UserSample, advised: Mapping[str, Recommendation],
+def _chart(scenario: Scenario, users: UserSample, choices: Mapping[str, Choice],
            measured: Measured, option: Option) -> LineChart:
-    """Mean saving and 99th percentile by window, a line for each group."""
-    shown = dict(list(advised.items())[:MOST_GROUPS])
+    """Mean saving and 99th percentile by window, a line for each group; above them the choice.
+
+    What is drawn alone would suggest the best window as measured, which may hold nowhere else.
+    """
+    shown = {name: choice.whole for name, choice in list(choices.items())[:MOST_GROUPS]}
+    whole = choices[ALL]
+    chosen = (f"The rule chooses {whole.initcwnd} segments." if whole.initcwnd is not None else
+              f"No window holds: {_why_none(whole)}.")
     windows = sorted(users.initcwnd)
     ticks = tuple((float(place), str(window)) for place, window in enumerate(windows))
 
@@ -283,7 +292,7 @@ def _chart(scenario: Scenario, users: UserSample, advised: Mapping[str, Recommen
     tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in advice.outcomes),
                        look=look) for look, (name, advice) in enumerate(shown.items()))
     return LineChart(
-        f"{scenario.head.title.removesuffix('?')}{_with(option)}?", (scenario.head.source,),
+        f"{scenario.head.title.removesuffix('?')}{_with(option)}?", (scenario.head.source, chosen),
         f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",
         (f"{measured.excluded} user{'' if measured.excluded == 1 else 's'} excluded: a verdict"
          " failed"

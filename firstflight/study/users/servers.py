@@ -9,7 +9,8 @@ from typing import NamedTuple
 COMBINED = re.compile(r'\S+ \S+ [^"]*\[[^]["]*\] "(?P<request>[^"]*)" (?P<status>\d{3})'
                       r' (?P<bytes>\d+|-)(?: |$)')
 _SS = "take the output of ss -tin, or CSV, from what the users connect to"
-_HAPROXY = "add rtt=%[fc_rtt(us)] bytes=%B to its log-format"
+_HAPROXY = ("add rtt=%[fc_rtt(us)] bytes=%B to its log-format. If one of its fields is fc_rtt, say"
+            " which: --rtt-field N, N:ms for fc_rtt(ms)")
 
 
 class ServerLog(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firstflight.findings.findings import Answer
+from firstflight.findings.findings import Answer, Finding
 from firstflight.runs.scenario_file import parsed
 from firstflight.study.fetches.record import Record
 from firstflight.study.fetches.scenario.trial import Trial
@@ -14,9 +14,9 @@ from firstflight.study.users.findings import users_findings
 from firstflight.study.users.varied import Choice
 from tests.unit.fetches.small import FEW_USERS
 
-def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None = None
-                  ) -> tuple[Answer, list[Choice]]:
-    """The answer on 80 users of two groups, to whom windows from `least` on save two in five.
+def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | None = None
+                   ) -> tuple[Finding, list[Choice]]:
+    """The finding on 80 users of two groups, to whom windows from `least` on save two in five.
 
     slower_in: a part in which 32 takes longer. slower_group: 32 takes longer for this one.
     """
@@ -40,8 +40,15 @@ def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None
     records = [Record(trial, True, total_ms=total_ms(trial), retransmissions=0, queue_drops=0,
                       verdict="pass") for trial in made.trials]
     (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
+    return finding, list(varied.choices(made.scenario.users, records).values())
+
+
+def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None = None
+                  ) -> tuple[Answer, list[Choice]]:
+    """The answer of that finding."""
+    finding, choices = varied_finding(slower_in, least, slower_group)
     assert finding.answer is not None
-    return finding.answer, list(varied.choices(made.scenario.users, records).values())
+    return finding.answer, choices
 
 
 def test_a_window_that_holds_whatever_the_file_does_not_say_has_its_command() -> None:
@@ -71,3 +78,12 @@ def test_a_group_without_a_route_of_its_own_forbids_what_harms_it() -> None:
     answer, choices = varied_answer(slower_group=0)
     assert [choice.initcwnd for choice in choices] == [None, 10, 32]
     assert answer.command == "" and any("far (32)" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(("slower_in", "least", "chosen"), [
+    ("", 32, "32"), ("users_queue", 20, "20"), ("users_queue", 32, "No window")])
+def test_the_figure_says_what_is_chosen_where_its_lines_suggest_the_largest(
+        slower_in: str, least: int, chosen: str) -> None:
+    finding, _ = varied_finding(slower_in, least)
+    assert finding.chart is not None
+    assert chosen in finding.chart.context[-1]
