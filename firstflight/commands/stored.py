@@ -64,7 +64,7 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
     questions. nothing: the message where no name is given, and there are no results.
     """
     def newest(name: str) -> None:
-        if not runs.newest_first(arguments.results / name):
+        if name not in _names_in(arguments.results):
             scenario_file.find(name)  # a wrong name is told, and not that it lacks results
         render_run(runs.newest_whole(name, arguments.results))
 
