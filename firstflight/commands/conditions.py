@@ -12,8 +12,8 @@ they are typed there, in quotes where they are no word or number (bw='10M'). Suc
 of it is run as Python. A condition that cannot be computed ends with status 3, as a verdict that
 failed does.
 
-Commands that answer with other numbers have names for these (Named): recommended_iw of --users, iw
-of --probe. Where only a bound of a number is known, a condition is decided if both ends agree.
+Commands that answer with other numbers have names for these: recommended_iw of --users, iw of
+--probe. Where only a bound of a number is known, a condition is decided if both ends agree.
 """
 
 from __future__ import annotations

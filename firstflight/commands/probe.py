@@ -12,11 +12,10 @@ from firstflight.base.errors import CannotError, FirstFlightError, UsageError
 from firstflight.commands import conditions, export
 from firstflight.commands.conditions import Mean, UndeterminedError
 from firstflight.findings.findings import Answer, Column, Finding, Report, Table
+from firstflight.findings.quantities import QUANTITIES
 
 if TYPE_CHECKING:
     from firstflight.probe.verdict import ProbeResult
-
-LARGEST_WINDOW = 65_535  # segments; where only a least window is known
 
 
 def probe(arguments: argparse.Namespace) -> int:
@@ -109,7 +108,8 @@ class OfProbe:
         """The least and the largest value that it may have. Raises UndeterminedError."""
         if mean.column == "iw":
             least, most = self.probed.window_ends
-            return least or 1, most or LARGEST_WINDOW
+            windows = QUANTITIES["initcwnd"]
+            return least or windows.lowest, most or windows.highest
         value = values_of(self.probed)[mean.column]
         if not isinstance(value, (int, float)):
             raise UndeterminedError("the probe did not learn it")

@@ -63,8 +63,10 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
     A name is a folder of results: a scenario's, a sample's (dukkipati2010_1in8), or one of own
     questions. nothing: the message where no name is given, and there are no results.
     """
+    there = [] if arguments.run else _names_in(arguments.results)
+
     def newest(name: str) -> None:
-        if name not in _names_in(arguments.results):
+        if name not in there:
             scenario_file.find(name)  # a wrong name is told, and not that it lacks results
         render_run(runs.newest_whole(name, arguments.results))
 
@@ -74,7 +76,7 @@ def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[
 
     if arguments.run is not None:
         return with_each(program, [arguments.run], render_run)
-    names = arguments.names or arguments.scenario or _names_in(arguments.results)
+    names = arguments.names or arguments.scenario or there
     if not names:
         say(f"{program}: {arguments.results}: {nothing}")
         return errors.FAILED

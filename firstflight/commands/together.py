@@ -21,6 +21,7 @@ from firstflight.commands.overrides import overrides_of, own_server
 from firstflight.commands.questions import PAGES, QUESTIONS
 from firstflight.runs import scenario_file
 
+
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
     """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
     units = {unit for suffixes in SUFFIXES.values() for unit in suffixes if unit}

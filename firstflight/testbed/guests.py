@@ -143,7 +143,7 @@ class UmlEngine:
         """
         waiting = deque(batches)
         guests: list[WorkerProcess] = []
-        observed: deque[ObservedTrial] = deque()
+        observed = Waiting()
         restarts = 0
         try:
             while guests or waiting:
@@ -157,7 +157,7 @@ class UmlEngine:
                     try:
                         for observation in guest.poll():
                             observed.append(observation)
-                            while are_too_many(observed):
+                            while observed.are_too_many:
                                 yield observed.popleft()
                         self._take_facts(guest)
                     except StorageError:
@@ -184,9 +184,9 @@ class UmlEngine:
                     time.sleep(POLL_S)
                 for _ in range(min(len(observed), AT_ONCE)):
                     yield observed.popleft()
-            yield from observed
+            yield from observed.queue
         except EngineError:
-            yield from observed  # what was measured before counts
+            yield from observed.queue  # what was measured before counts
             raise
         finally:
             for guest in guests:
@@ -305,11 +305,35 @@ class UmlEngine:
         return guest
 
 
-def are_too_many(observed: Collection[ObservedTrial]) -> bool:
-    """Whether these are more than may wait to be judged, in number or in bytes."""
-    return len(observed) > MOST_HELD or MOST_WAITING_BYTES < sum(
-        len(each.client_pcap) + len(each.server_pcap) + sum(map(len, each.files.values()))
-        for each in observed)
+class Waiting:
+    """Observations that wait to be judged, the oldest first; bytes: of their packets and files."""
+
+    def __init__(self) -> None:
+        self.queue: deque[ObservedTrial] = deque()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def append(self, observation: ObservedTrial) -> None:
+        self.queue.append(observation)
+        self.bytes += bytes_of(observation)
+
+    def popleft(self) -> ObservedTrial:
+        observation = self.queue.popleft()
+        self.bytes -= bytes_of(observation)
+        return observation
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether these are more than may wait, in number or in bytes."""
+        return len(self.queue) > MOST_HELD or self.bytes > MOST_WAITING_BYTES
+
+
+def bytes_of(observation: ObservedTrial) -> int:
+    """What an observation holds in memory: its packets and files."""
+    packets = len(observation.client_pcap) + len(observation.server_pcap)
+    return packets + sum(map(len, observation.files.values()))
 
 
 class GuestFor(NamedTuple):
