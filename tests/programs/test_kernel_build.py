@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,6 +243,23 @@ def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
     done = building.built()
     assert done.returncode == 0 and "continuing" not in done.stderr
     assert building.made("allnoconfig") == 2
+
+
+def test_the_version_of_a_source_is_read_however_slowly_its_makefile_comes() -> None:
+    """awk left after twenty lines, and head, which had more, ended by SIGPIPE."""
+    makefile = b"VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n" + b"# no more of it\n" * 600
+    inside = PROJECT / "vtime" / "kernel" / "inside.sh"
+    with subprocess.Popen(["bash", inside, "makefile_version"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as reading:
+        assert reading.stdin is not None and reading.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            for place in range(0, len(makefile), 500):
+                reading.stdin.write(makefile[place:place + 500])
+                reading.stdin.flush()
+                time.sleep(0.02)
+            reading.stdin.close()
+        assert reading.stdout.read() == b"7.2.1\n"
+    assert reading.returncode == 0
 
 
 def test_an_option_that_a_newer_linux_calls_otherwise_is_taken(building: Building) -> None:

@@ -186,7 +186,7 @@ tidy() {
     done
     for folder in "$root"/sources/*; do
         [[ -n $(find "$folder/wanted" -mtime -$KEPT_DAYS 2>/dev/null) ]] ||
-            cat "$root"/trees/*/digest 2>/dev/null | grep -qxF "$(cat "$folder/digest" 2>/dev/null)" ||
+            grep -qsxF "$(cat "$folder/digest" 2>/dev/null)" "$root"/trees/*/digest ||
             discard "$folder"
     done
     rmdir "$root/trees" "$root/sources" 2>/dev/null || true

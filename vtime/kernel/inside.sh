@@ -84,9 +84,11 @@ unpack() {      # SOURCE
 }
 
 makefile_version() {    # < Makefile
+    # awk reads to the end: had it left, head would end by SIGPIPE, and so would this.
     head -c 10000 | awk -F ' *= *' '
+        NR > 20 { next }
         $1 == "VERSION" { v = $2 } $1 == "PATCHLEVEL" { p = $2 } $1 == "SUBLEVEL" { s = $2 }
-        NR > 20 { exit } END { if (v) print v "." p "." s }'
+        END { if (v) print v "." p "." s }'
 }
 
 # Without unpacking it: GNU tar stops at the Makefile of the top folder.

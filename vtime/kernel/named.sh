@@ -76,7 +76,7 @@ list_kernel() {     # NAME FOLDER DIGEST
 }
 
 remove_named() {    # NAME
-    local folder=$root/named/$1 tree
+    local folder=$root/named/$1 tree series
     log=/dev/null
     [[ -d $folder || -n $(compgen -G "$root/trees/*-of-$1") ]] ||
         die 1 "there is no kernel $1; ./install.sh --list-kernels lists those that there are"
@@ -88,8 +88,8 @@ remove_named() {    # NAME
         for_commands=''
         [[ ${tree##*/} != commands-* ]] || for_commands=yes
         [[ ! -e $tree/kept ]] || continue
-        cat "$root"/named/*/"$(kind)"/version 2>/dev/null | cut -d . -f 1-2 | grep -qxF "${tree##*-}" ||
-            discard "$tree"
+        series=${tree##*-}
+        grep -qsE "^${series//./[.]}([.]|\$)" "$root"/named/*/"$(kind)"/version || discard "$tree"
     done
     tidy
     say "removed the kernel $1"

@@ -37,13 +37,17 @@ check_room_left() {     # MESSAGE
     if grep -qE 'No space left on device|Disk quota exceeded' "$log" || (( $(free_mb) == 0 )); then
         die 4 "$*: no space left for $root; free $(needed_mb) MB there, or set XDG_CACHE_HOME"
     fi
-    # Lines of the source that a compiler quotes have a bar.
-    ! grep -v '|' "$log" | grep -qE 'File size limit exceeded|SIGXFSZ|File too large' ||
+    ! log_says 'File size limit exceeded|SIGXFSZ|File too large' ||
         die 4 "$*: files may not be that large here; raise the limit (ulimit -f unlimited)"
-    ! grep -v '|' "$log" | grep -qE 'Cannot allocate memory|[Oo]ut of memory|memory exhausted|MemoryError' ||
+    ! log_says 'Cannot allocate memory|[Oo]ut of memory|memory exhausted|MemoryError' ||
         die 4 "$*: no memory left; raise the limit (ulimit -v unlimited), or free some"
-    ! grep -v '|' "$log" | grep -qE 'Resource temporarily unavailable|cannot fork' ||
+    ! log_says 'Resource temporarily unavailable|cannot fork' ||
         die 4 "$*: no more processes may be started; raise the limit (ulimit -u), or end some"
+}
+
+# Whether a line of the log has one of these; lines of the source that a compiler quotes have a bar.
+log_says() {    # PATTERN
+    LC_ALL=C grep -qE "^[^|]*($1)[^|]*\$" "$log"
 }
 
 # Why the last step failed, in the words of apt or curl.
