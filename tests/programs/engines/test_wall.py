@@ -207,8 +207,8 @@ def test_whatever_it_started_ends_with_it(walled: Walled) -> None:
 
 @pytest.mark.parametrize("words", [["--print"], [AROUND]])
 def test_ctrl_c_ends_it_without_a_word(words: list[str]) -> None:
-    with subprocess.Popen([*WALL, *words, "--", "sh", "-c", "echo begun; sleep 1000"], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen([*WALL, *words, "--", "sh", "-c", "echo begun; exec sleep 1000"],
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stderr
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
