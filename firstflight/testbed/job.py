@@ -248,6 +248,8 @@ class WorkerProcess:
             self.ending = WorkerLost(reason)
         elif line["stage"] == "failed":
             self.ending = EngineError(reason)
+        elif line["stage"] == "done":  # no error where it has measured all trials
+            self.ending = WorkerLost("the worker ended before it took its last trials")
         return None
 
     def _wrong(self, error: Exception) -> EngineError:

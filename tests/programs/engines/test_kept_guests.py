@@ -108,6 +108,15 @@ def test_trials_for_a_kept_guest_that_was_killed_go_to_another_one(tmp_path: Pat
         assert who_answered(engine, tmp_path / "b", "u") == {"guest1"}
 
 
+def test_trials_that_a_kept_guest_did_not_take_go_to_another_one(tmp_path: Path) -> None:
+    """It had ended by itself when they came: it waits only so long (worker.MOST_LOOKS)."""
+    engine = keeping(tmp_path, "[ $number = 1 ] || {"
+                     """ echo '{"stage": "done"}' >> observations.jsonl; exit 0; }""")
+    with engine.keeping_guests():
+        assert who_answered(engine, tmp_path / "a", "t") == {"guest0"}
+        assert who_answered(engine, tmp_path / "b", "u", "v") == {"guest1"}
+
+
 @pytest.mark.parametrize("planted", ["trials-aside", "trials2.jsonl"])
 def test_a_link_in_the_place_of_more_trials_is_not_followed(
         tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
