@@ -26,10 +26,10 @@ from scipy.stats import gamma
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.findings.claims import Published
 from firstflight.runs import scenario_file
-from firstflight.study.fetches.scenario import rows
-from firstflight.study.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
-                                               network_curve, size_curve)
-from firstflight.study.scenario.published import buckets, shares
+from firstflight.scenario.curves import (BANDWIDTH_ENDS_KBPS, RTT_ENDS_MS, CdfCurve, Numbers,
+                                         network_curve, size_curve)
+from firstflight.scenario.published import buckets, shares
+from firstflight.workloads.fetch.scenario import rows
 
 CELLS_PER_DECADE = 24  # of the grid: at least five cells in every bucket of Figure 5
 ROUNDS = 20_000  # of proportional fitting; Figure 5 needs a few hundred

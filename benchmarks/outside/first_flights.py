@@ -22,7 +22,7 @@ from benchmarks import command
 from firstflight.base.errors import FAILED, FirstFlightError
 from firstflight.base.parser import Parser
 from firstflight.runs.results.records import read_records
-from firstflight.study.fetches.record import Record
+from firstflight.workloads.fetch.record import Record
 
 FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
 SERVER_PORT = 80

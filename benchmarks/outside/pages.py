@@ -35,14 +35,14 @@ from firstflight.net.headers import headers
 from firstflight.net.pcap import RECORD
 from firstflight.net.segments import SERVER_PORTS
 from firstflight.runs.results.records import PASS
-from firstflight.study.page import objects
-from firstflight.study.page.objects import PageObject
-from firstflight.study.page.record import PageRecord
-from firstflight.study.scenario.seeds import netem_seed
-from firstflight.study.page.trial import BUILTIN, NGINX, PageTrial
-from firstflight.study.page.verify import judge_page
+from firstflight.setting.seeds import netem_seed
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
+from firstflight.workloads.page import objects
+from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.trial import BUILTIN, NGINX, PageTrial
+from firstflight.workloads.page.verify import judge_page
 from vtime.uml import built_kernel
 
 BATCH = 100  # pages that are measured with one start of the guests

@@ -30,12 +30,12 @@ from firstflight.base.errors import FAILED, FirstFlightError
 from firstflight.base.parser import Parser
 from firstflight.base.terminal import say
 from firstflight.runs.results.records import PASS
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.engine import HostEngine
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job, ObservedTrial
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.verify import judge_fetch
 from vtime.console import EngineError
 from vtime.uml import built_kernel
 

@@ -49,18 +49,18 @@ from firstflight.net.segments import capture_file
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.sysctls import sysctls_of
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.server import HERE
-from firstflight.study.fetches.scenario.sweep import queue_of
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.integrity import is_modelled
-from firstflight.study.fetches.verify.observed import EXACT
-from firstflight.study.fetches.verify.transfers import transfer_of
-from firstflight.study.fetches.verify.verify import every_check, judge_fetch
+from firstflight.setting.seeds import netem_seed
+from firstflight.setting.server import HERE
 from firstflight.study.questions.question import WITH_FLAGS
-from firstflight.study.scenario.seeds import netem_seed
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.sweep import queue_of
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.integrity import is_modelled
+from firstflight.workloads.fetch.verify.observed import EXACT
+from firstflight.workloads.fetch.verify.transfers import transfer_of
+from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
 from vtime.uml import built_kernel
 
 # Transfers with every parameter (--crossed) ------------------------------------------

@@ -19,8 +19,9 @@ from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.study import registry
-from firstflight.study.users.requested import (CHOSEN, LARGEST_WINDOW, QUANTITY_NAMES, TRIALS,
-                                               WINDOWS, Requested, RttField)
+from firstflight.workloads.fetch.scenario.requested_users import (CHOSEN, LARGEST_WINDOW,
+                                                                  QUANTITY_NAMES, TRIALS, WINDOWS,
+                                                                  Requested, RttField)
 
 if TYPE_CHECKING:
     from firstflight.runs.measuring import Refining
@@ -119,8 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _refining(study: Study) -> Refining:
     """How to measure users: equal trials once, in an order that gives a fair first answer."""
     from firstflight.runs.measuring import Refining
-    from firstflight.study.fetches.scenario.users import content, order
     from firstflight.study.users.recommendation import first_answer
+    from firstflight.workloads.fetch.scenario.users import content, order
     return Refining(content, order, lambda records: first_answer(study.scenario.users, records))
 
 

@@ -20,8 +20,8 @@ from firstflight.runs.kinds import Study
 from firstflight.runs.results.records import value_of
 
 if TYPE_CHECKING:
-    from firstflight.study.fetches.record import Record
-    from firstflight.study.fetches.scenario.users import UserSample
+    from firstflight.workloads.fetch.record import Record
+    from firstflight.workloads.fetch.scenario.users import UserSample
 
 RECOMMENDED = "recommended_iw"
 
@@ -56,7 +56,7 @@ class OfUsers:
         """Where several values are known, both are the same. Raises UndeterminedError."""
         from firstflight.study.users import varied
         if mean.column != RECOMMENDED:
-            from firstflight.study.fetches.scenario.users import PART
+            from firstflight.workloads.fetch.scenario.users import PART
             records = [record for record in self.records if record.trial.part == PART
                        and record.counts and mean.covers(record.trial)]
             return (weighted_mean_of(records, mean.column),) * 2

@@ -1,7 +1,7 @@
 """Difference: what an experiment changes against a base.
 
 An improvement is defined as in the paper (Dukkipati 2010, section 2): base − experiment, and the
-same as a percentage of the base. study/compare.py estimates differences; figures and tables show
+same as a percentage of the base. figures/compare.py estimates differences; figures and tables show
 them.
 """
 

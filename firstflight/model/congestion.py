@@ -1,8 +1,8 @@
 """Linux's rules for a congestion window: how it grows, and what happens to it when it is not used.
 
-The model of a fetch (model/window.py) and the rules that judge traces (study/trace/rules.py) share
-them. Each function is named with the kernel's; windows and thresholds are in segments, times in
-jiffies.
+The model of a fetch (model/window.py) and the rules that judge traces (workloads/trace/rules.py)
+share them. Each function is named with the kernel's; windows and thresholds are in segments, times
+in jiffies.
 """
 
 from __future__ import annotations

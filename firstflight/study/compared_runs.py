@@ -17,6 +17,7 @@ from typing import Any
 from firstflight.base import words
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
+from firstflight.figures.compare import Row, by_cell, difference, student_over_draws
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
@@ -27,7 +28,6 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.reporting import MOST_ROWS, mapping
 from firstflight.runs.results.cells import Cells, grouped
 from firstflight.runs.results.records import Record, quantity_of, requested_fields, varied
-from firstflight.study.compare import Row, by_cell, difference, student_over_draws
 
 DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its cell does not have
 # The hosts' own parameters: runs that have one value each are compared although it differs.

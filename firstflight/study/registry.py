@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 # The module of each `kind` of a scenario file, imported only where it is needed. Its KIND is the
 # kind. To remove a kind, remove its line and its folder: nothing else names it.
 KINDS = {
-    "fetches": "firstflight.study.fetches.study",  # one transfer at a time on the star
-    "load": "firstflight.study.load.study",  # many connections on a shared link
-    "page": "firstflight.study.page.study",  # a document and its objects over several connections
-    "trace": "firstflight.study.trace.study",  # one connection's window over time
+    "fetches": "firstflight.study.fetches",  # one transfer at a time on the star
+    "load": "firstflight.study.loads",  # many connections on a shared link
+    "page": "firstflight.study.pages",  # a document and its objects over several connections
+    "trace": "firstflight.study.traces",  # one connection's window over time
 }
 
 
@@ -70,9 +70,9 @@ def page_question(name: str, path: Path | None, made: Mapping[str, Any], request
     """The study of a page by flags. Raises UsageError.
 
     path: the page's file, None for equal objects. made: the other fields of
-    study.page.question.RequestedPage.
+    study.questions.page.RequestedPage.
     """
-    from firstflight.study.page import question
+    from firstflight.study.questions import page as question
     page = question.RequestedPage(path, **made)
     with question.errors_by_flags():
         scenario = question.scenario(name, page, requested)

@@ -17,7 +17,7 @@ FORK_SERVER, KERNEL_RANDOM = "fork_server.so", "kernel_random.so"
 
 
 class Tls(TypedDict):
-    """Settings of TLS (study.fetches.scenario.tls). apart_s: from one connection to the next."""
+    """Settings of TLS (setting.tls). apart_s: from one connection to the next."""
 
     chain_bytes: int
     signature: str
@@ -32,7 +32,7 @@ class Tls(TypedDict):
 
 
 class OwnServer(TypedDict):
-    """The user's own server (study.fetches.scenario.server.OwnServer)."""
+    """The user's own server (setting.server.OwnServer)."""
 
     command: list[str]
     ready: str

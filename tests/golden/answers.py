@@ -23,27 +23,27 @@ from firstflight.runs.results.records import FAIL, PASS
 from firstflight.runs.scenario_file import parsed
 from firstflight.study import registry
 from firstflight.study.cliff import findings as cliff_findings, search
-from firstflight.study.fetches import answer
-from firstflight.study.fetches.figures.cells import CellSetting, changes
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify import notes
-from firstflight.study.fetches.verify.transfers import computed
-from firstflight.study.load import analysis, findings as load_findings
-from firstflight.study.load.analysis import Distribution, Runs
-from firstflight.study.load.scenario import LoadClaim
-from firstflight.study.page import analysis as page_analysis, findings as page_findings
-from firstflight.study.page.record import PageRecord
+from firstflight.study.fetches import KIND
 from firstflight.study.population.ablation import Step
 from firstflight.study.population.findings import _slower
-from firstflight.study.trace import findings as trace_findings
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.scenario import TraceCurve
-from firstflight.study.trace.view import METRICS
-from firstflight.study.trace.window import INFINITE
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
+from firstflight.workloads.fetch import answer
+from firstflight.workloads.fetch.figures.cells import CellSetting, changes
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify import notes
+from firstflight.workloads.fetch.verify.transfers import computed
+from firstflight.workloads.load import analysis, findings as load_findings
+from firstflight.workloads.load.analysis import Distribution, Runs
+from firstflight.workloads.load.scenario import LoadClaim
+from firstflight.workloads.page import analysis as page_analysis, findings as page_findings
+from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.trace import findings as trace_findings
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.scenario import TraceCurve
+from firstflight.workloads.trace.view import METRICS
+from firstflight.workloads.trace.window import INFINITE
 from tests.golden import (page_files, reasons, stored, stored_fetches, stored_load, stored_page,
                           stored_trace)
 from tests.unit.fetches.small import FEW_USERS

@@ -14,15 +14,17 @@ from firstflight.model.transfer import Transfer
 from firstflight.parameters import PARAMETERS
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.schema import items_of
-from firstflight.study.fetches import record
-from firstflight.study.fetches.scenario import causes, population, scenario, server, sweep, trial
-from firstflight.study.load import (record as load_record, scenario as load_scenario,
-                                    trial as load_trial)
-from firstflight.study.page import objects, question as page_question, scenario as page_scenario
-from firstflight.study.trace import (record as trace_record, scenario as trace_scenario,
-                                     trial as trace_trial)
-from firstflight.study.trace.scenario import Request, Schedule, Write
-from firstflight.study.users import requested
+from firstflight.setting import server
+from firstflight.study.questions import page as page_question
+from firstflight.workloads.fetch import record
+from firstflight.workloads.fetch.scenario import (causes, population, requested_users, scenario,
+                                                  sweep, trial)
+from firstflight.workloads.load import (record as load_record, scenario as load_scenario,
+                                        trial as load_trial)
+from firstflight.workloads.page import objects, scenario as page_scenario
+from firstflight.workloads.trace import (record as trace_record, scenario as trace_scenario,
+                                         trial as trace_trial)
+from firstflight.workloads.trace.scenario import Request, Schedule, Write
 
 
 def text() -> str:
@@ -43,7 +45,7 @@ def text() -> str:
         page_scenario.PageFigure, page_question.RequestedPage, trace_scenario.Tcp,
         trace_scenario.TraceSweep,
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
-        Request, Schedule, Transfer, requested.Requested)
+        Request, Schedule, Transfer, requested_users.Requested)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
     return "\n".join("\n".join(_lines(each))
                      for each in (*drawn, *told, *asked_for, *measured)) + "\n"

@@ -20,19 +20,18 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import records
 from firstflight.runs.results.records import columns_of, metrics, trial_class
 from firstflight.study import registry
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario import causes
-from firstflight.study.fetches.scenario import scenario as fetches
-from firstflight.study.fetches.scenario.population import Cause, Population
-from firstflight.study.fetches.scenario.scenario import Claim, Defect, Raw
-from firstflight.study.fetches.scenario.sweep import Sweep
-from firstflight.study.load import scenario as load
-from firstflight.study.load.record import LoadRecord
-from firstflight.study.page import scenario as page
-from firstflight.study.page.record import PageRecord
-from firstflight.study.trace import scenario as trace
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.scenario import Request, Schedule, Write
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import causes, scenario as fetches
+from firstflight.workloads.fetch.scenario.population import Cause, Population
+from firstflight.workloads.fetch.scenario.scenario import Claim, Defect, Raw
+from firstflight.workloads.fetch.scenario.sweep import Sweep
+from firstflight.workloads.load import scenario as load
+from firstflight.workloads.load.record import LoadRecord
+from firstflight.workloads.page import scenario as page
+from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.trace import scenario as trace
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.scenario import Request, Schedule, Write
 from tests.golden import one_trial
 
 # Files of docs/examples, which describe keys in comments.

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from firstflight.net.headers import ACK, FIN, PUSH, RST, SYN
 from firstflight.net.segments import Segment
-from firstflight.study.trace.view import METRICS, View, stored, view_of
-from firstflight.study.trace.window import OPEN, WindowSample
 from firstflight.wire.exchange import (Exchange, bandwidth_behind, clock_phase_ns, round_trip_ns,
                                        seen_rtt_ms, server_rtt_us)
 from firstflight.wire.messages import find_messages
 from firstflight.wire.retransmissions import explain_retransmissions
+from firstflight.workloads.trace.view import METRICS, View, stored, view_of
+from firstflight.workloads.trace.window import OPEN, WindowSample
 from tests.golden import stored_trace
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation, plain
 

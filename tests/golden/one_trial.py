@@ -1,7 +1,7 @@
 """docs/ONE_TRIAL.md: a stored trial packet by packet, and what each check observed in it.
 
 All that it shows is computed by the programs that judge a trial: firstflight/wire/ reads and
-explains the packets, firstflight/study/fetches/verify gives the record. Here they are only put
+explains the packets, firstflight/workloads/fetch/verify gives the record. Here they are only put
 into sentences.
 `/usr/bin/python3 -m tests.golden.documents` writes it anew.
 """
@@ -16,13 +16,13 @@ from firstflight.base.words import format_lossless, format_number
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.net.tc import normal_distribution
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.verify.observed import EXACT, INSTANT_NS
-from firstflight.study.fetches.verify.transfers import wire_bytes
 from firstflight.wire.delivery.host import CLIENT_LATE_NS, SERVER_LATE_NS, find_uncaused
 from firstflight.wire.delivery.packet_path import TOLERANCE_NS, deliveries
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.verify.observed import EXACT, INSTANT_NS
+from firstflight.workloads.fetch.verify.transfers import wire_bytes
 from tests.golden import stored
 
 NAME = "queue_timer"  # of the trial: short, and two of its packets left by a timer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from firstflight.base.errors import UsageError
-from firstflight.study.page import har
+from firstflight.workloads.page import har
 from tests.unit.page import saved
 
 FOLDER = Path(__file__).resolve().parents[1] / "unit" / "page" / "hars"

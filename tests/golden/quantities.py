@@ -8,9 +8,9 @@ from typing import Any
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.study.fetches.record import METRICS
-from firstflight.study.fetches.scenario import users
-from firstflight.study.load import trial
+from firstflight.workloads.fetch.record import METRICS
+from firstflight.workloads.fetch.scenario import users
+from firstflight.workloads.load import trial
 
 # Beyond and at the ends of each range, and what is no number or word at all.
 ALWAYS: tuple[Any, ...] = (True, "x y", float("nan"), 2 ** 70, 0.5, [], "")

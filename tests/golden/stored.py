@@ -15,9 +15,9 @@ from typing import Any
 
 from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.net.segments import SERVER_PORTS
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.verify import judge_fetch
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.verify import judge_fetch
 
 FOLDER = Path(__file__).resolve().parent / "trials"
 NAMES = sorted(path.name for path in FOLDER.iterdir())

@@ -10,13 +10,13 @@ from firstflight.findings.findings import Report
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
-from firstflight.study.fetches import reading
-from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.limits import PACING, RECEIVE_WINDOW
+from firstflight.study.fetches import KIND
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.figures import kinds
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.verify.limits import PACING, RECEIVE_WINDOW
 from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER
 

@@ -17,10 +17,10 @@ from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL
-from firstflight.study.load import study as studies
-from firstflight.study.load.record import LoadRecord
-from firstflight.study.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
-from firstflight.study.load.trial import LoadTrial
+from firstflight.study import loads as studies
+from firstflight.workloads.load.record import LoadRecord
+from firstflight.workloads.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
+from firstflight.workloads.load.trial import LoadTrial
 from tests.golden.rows import stored_run
 
 GOLDEN = Path(__file__).resolve().parent / "load"

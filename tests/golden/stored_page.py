@@ -18,11 +18,11 @@ from typing import Any
 from firstflight.net.pcap import HEADER
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, RunData, Study
-from firstflight.study.page.record import PageRecord
-from firstflight.study.page.study import KIND
-from firstflight.study.page.trial import PageTrial
-from firstflight.study.page.verify import judge_page
+from firstflight.study.pages import KIND
 from firstflight.testbed.messages import ObservedTrial
+from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.trial import PageTrial
+from firstflight.workloads.page.verify import judge_page
 from tests.golden.rows import read_rows, stored_run
 from tests.golden.stored import Packet, read, write
 

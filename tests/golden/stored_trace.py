@@ -15,11 +15,11 @@ from typing import Any
 from firstflight.findings.findings import Report
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import NOTHING, RunData, Study
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.study import KIND
-from firstflight.study.trace.trial import TraceTrial
-from firstflight.study.trace.verify import judge_trace
-from firstflight.study.trace.window import FIELDS
+from firstflight.study.traces import KIND
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.verify import judge_trace
+from firstflight.workloads.trace.window import FIELDS
 from tests.golden.rows import read_rows, stored_run
 
 FOLDER = Path(__file__).resolve().parent / "trace"

@@ -13,8 +13,8 @@ from firstflight.findings.findings import Report
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Study
 from firstflight.runs.results.records import FAIL
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.study import KIND
+from firstflight.study.traces import KIND
+from firstflight.workloads.trace.record import TraceRecord
 from tests.golden import stored_trace
 
 # Instead of what stands in the file of the stored run: what its tables are called, and shown.

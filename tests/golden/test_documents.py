@@ -15,9 +15,9 @@ from firstflight.runs import runs, scenario_file
 from firstflight.runs.results.records import columns_of
 from firstflight.runs.schema import keys_of
 from firstflight.study import registry
-from firstflight.study.fetches.scenario.figures import FIGURES
 from firstflight.wire.delivery.host import find_uncaused
 from firstflight.wire.exchange import read_exchange
+from firstflight.workloads.fetch.scenario.figures import FIGURES
 from tests.golden import documents, one_trial, stored, stored_questions
 from tests.golden.rendering import REPORTS
 from tests.golden.test_links import DOCUMENTS, text_of

@@ -12,10 +12,10 @@ import pytest
 
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.study.trace import verify
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.replay import Restart
-from firstflight.study.trace.verify import CHECKS, judge_trace
+from firstflight.workloads.trace import verify
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.replay import Restart
+from firstflight.workloads.trace.verify import CHECKS, judge_trace
 from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
 

@@ -14,13 +14,13 @@ from firstflight.findings.charts import LineChart
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.replay import Replay
-from firstflight.study.trace.study import KIND
-from firstflight.study.trace.trial import TraceTrial
-from firstflight.study.trace.verify import judge_trace
-from firstflight.study.trace.view import stored, view_of
-from firstflight.study.trace.window import OPEN, parse
+from firstflight.study.traces import KIND
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.replay import Replay
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.verify import judge_trace
+from firstflight.workloads.trace.view import stored, view_of
+from firstflight.workloads.trace.window import OPEN, parse
 from tests.golden import exchanges, stored_trace
 from tests.golden.stored_trace import LOSSY, RUN, changed, judged, seen, trial, window_text
 from tests.unit.tcp.conversation import Conversation

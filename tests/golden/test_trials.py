@@ -12,14 +12,14 @@ import pytest
 from firstflight.model.predict import Transfer, predict
 from firstflight.model.transfer import Secure
 from firstflight.runs.results.records import PASS, Record, columns_of, trial_class
-from firstflight.study.fetches.record import Record as FetchRecord
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.load.record import LoadRecord
-from firstflight.study.load.trial import LoadTrial
-from firstflight.study.page.record import PageRecord
-from firstflight.study.page.trial import PageTrial
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.trial import TraceTrial
+from firstflight.workloads.fetch.record import Record as FetchRecord
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.load.record import LoadRecord
+from firstflight.workloads.load.trial import LoadTrial
+from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.trial import PageTrial
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.trial import TraceTrial
 from tests.golden import stored
 from tests.transfers import transfer
 

@@ -20,12 +20,12 @@ import pytest
 import experiment
 from firstflight.base.main import run_main
 from firstflight.runs import runs
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed import engine
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job, ObservedTrial
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.conftest import PROJECT
 from vtime.uml import find_kernel
 

@@ -20,8 +20,8 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.measuring import OneMachine
 from firstflight.runs.results.records import RowWriter, columns_of
 from firstflight.study import registry
-from firstflight.study.page.record import ObjectTimes, read_file
 from firstflight.testbed.guests import UmlEngine
+from firstflight.workloads.page.record import ObjectTimes, read_file
 from tests import leftovers
 from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.dask_processes import Machines, certificates

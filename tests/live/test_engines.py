@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from firstflight.runs.results.records import PASS
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import JobFolder, WorkerProcess
 from firstflight.testbed.messages import Job
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.running import HANGS_S, run_program
 from vtime.console import EngineCannot, EngineError
 from vtime.kernel.init import RESULTS

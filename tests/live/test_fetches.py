@@ -18,13 +18,13 @@ from firstflight.net import pcap
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.results.records import PASS
-from firstflight.study.fetches import reading
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
 from firstflight.testbed import fork_server
 from firstflight.testbed.guests import UmlEngine
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.live.conftest import Driver, command, measured, rows, watched
 from tests.running import run_program, wait_until
 from tests.unit.core.example import whole

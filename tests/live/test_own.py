@@ -11,10 +11,10 @@ import pytest
 from firstflight.commands import flags, overrides
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import PASS
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
 from firstflight.testbed.guests import UmlEngine
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.live.conftest import PROJECT, Driver, measured, rows, unwrapped
 from tests.running import run_program
 

@@ -14,18 +14,18 @@ import pytest
 from firstflight.model.predict import predict
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
-from firstflight.study.load.record import Connections, LoadRecord, join_rows, parse_connections
-from firstflight.study.load.trial import LoadTrial, wire_bytes
-from firstflight.study.load.verify import judge_load
-from firstflight.study.page import objects
-from firstflight.study.page.record import PageRecord, read_file
-from firstflight.study.page.trial import PageTrial
-from firstflight.study.page.verify import judge_page
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.scenario import expand, read_scenario
-from firstflight.study.trace.trial import TraceTrial
-from firstflight.study.trace.verify import judge_trace
 from firstflight.testbed.guests import UmlEngine
+from firstflight.workloads.load.record import Connections, LoadRecord, join_rows, parse_connections
+from firstflight.workloads.load.trial import LoadTrial, wire_bytes
+from firstflight.workloads.load.verify import judge_load
+from firstflight.workloads.page import objects
+from firstflight.workloads.page.record import PageRecord, read_file
+from firstflight.workloads.page.trial import PageTrial
+from firstflight.workloads.page.verify import judge_page
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.scenario import expand, read_scenario
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.verify import judge_trace
 from tests.golden import stored_trace
 from tests.live.conftest import PROJECT, Driver, rows
 from tests.running import run_program

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from firstflight.net.segments import frames_of
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.page import objects
-from firstflight.study.page.trial import PageTrial
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job
 from firstflight.wire.exchange import read_exchanges
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.page import objects
+from firstflight.workloads.page.trial import PageTrial
 
 FETCH = Trial(scenario="live", rtt_ms=50, bandwidth_kbps=3000, uplink_kbps=3000,
               queue_packets=20, loss_percent=0, initcwnd=10, initrwnd=1000,

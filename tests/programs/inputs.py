@@ -28,9 +28,9 @@ from firstflight.findings.render import markdown, page, text
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.study import registry
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.verify import judge_fetch
 from firstflight.testbed.network.commands import commands_of
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.conftest import PROJECT
 from tests.golden.rows import read_rows, whole_text
 from tests.programs import damage

@@ -22,7 +22,7 @@ from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
-from firstflight.study.fetches.record import Record as FetchRecord
+from firstflight.workloads.fetch.record import Record as FetchRecord
 from tests.conftest import PROJECT
 from tests.golden.rows import whole_text
 from tests.running import HANGS_S, run_program
@@ -123,7 +123,7 @@ def test_as_published_are_the_scenarios_that_explain_these() -> None:
 def test_no_command_waits_for_slow_libraries() -> None:
     """They are imported where they are used."""
     script = ("import sys, experiment, firstflight.commands.run\n"
-              "import firstflight.study.fetches.findings\n"
+              "import firstflight.study.fetch_findings\n"
               "slow = {'numpy', 'scipy', 'matplotlib', 'dpkt', 'jinja2'}"
               " & {*sys.modules}; sys.exit(f'{slow}' if slow else 0)")
     done = run_program([sys.executable, "-c", script], cwd=Path(experiment.__file__).parent)

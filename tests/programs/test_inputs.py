@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from firstflight.base.errors import USAGE, FirstFlightError, UsageError
 from firstflight.runs import scenario_file
-from firstflight.study.fetches.scenario import figures
+from firstflight.workloads.fetch.scenario import figures
 from tests.programs import damage
 from tests.programs.damage import Draw
 from tests.programs.inputs import KINDS, documents

@@ -18,8 +18,8 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
 # top level belongs to a room.
 ROOMS = ("base", "net", "parameters", "findings", "wire", "model", "probe", "vtime", "testbed",
-         "runs", "study",
-         "paper", "commands", "benchmarks")
+         "runs", "setting", "scenario", "figures", "workloads", "study", "paper",
+         "commands", "benchmarks")
 PACKAGE = "firstflight"  # has the rooms that do not stand at the top
 PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",
             "experiment": "commands"}
@@ -39,9 +39,9 @@ def name_of(path: Path) -> str:
 
 
 MODULES = {name_of(path): path for path in FILES if path != Path(PACKAGE) / "__init__.py"}
-STUDY = Path(PACKAGE) / "study"
-KINDS = sorted(path.name for path in (PROJECT / STUDY).iterdir()
-               if path.is_dir() and (path / "study.py").is_file())
+WORKLOADS = Path(PACKAGE) / "workloads"
+KINDS = sorted(path.name for path in (PROJECT / WORKLOADS).iterdir() if path.is_dir()
+               and any(path.rglob("trial.py")))
 # Besides the rooms: who knows nothing of whom. Rooms that only look at data know no machine; what
 # runs on hosts starts with the standard library, net and each other.
 WORLDS = (
@@ -50,8 +50,8 @@ WORLDS = (
     (("testbed.hosts", "client", "server"),
      ("base.files", "base.main", "findings", "vtime")),
     (("findings.drawing",), ("findings.render",)), (("findings.render",), ("findings.drawing",)),
-    (("study", "probe"), ("findings.drawing",)),
-    *(((f"study.{kind}",), tuple(f"study.{other}" for other in KINDS if other != kind))
+    (("figures", "workloads", "study", "probe"), ("findings.drawing",)),
+    *(((f"workloads.{kind}",), tuple(f"workloads.{other}" for other in KINDS if other != kind))
       for kind in KINDS),
 )
 # Libraries that stay in one place: who may import them.
@@ -160,11 +160,11 @@ def test_a_library_stays_in_its_place() -> None:
 # What a dry run needs nothing of: it plans, and neither boots, judges, explains, renders nor draws.
 NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.findings",
                "firstflight.findings.charts", "firstflight.findings.render",
-               "firstflight.findings.drawing", "firstflight.study.compare",
-               "firstflight.study.compared_runs", "firstflight.study.fetches.figures",
-               "firstflight.study.fetches.verify", "firstflight.study.load",
-               "firstflight.study.page", "firstflight.study.trace", "firstflight.runs.measuring",
-               "firstflight.runs.reporting", "firstflight.testbed.guests",
+               "firstflight.findings.drawing", "firstflight.figures.compare",
+               "firstflight.study.compared_runs", "firstflight.workloads.fetch.figures",
+               "firstflight.workloads.fetch.verify", "firstflight.workloads.load",
+               "firstflight.workloads.page", "firstflight.workloads.trace",
+               "firstflight.runs.measuring", "firstflight.runs.reporting", "firstflight.testbed.guests",
                "firstflight.testbed.engine", "firstflight.testbed.worker", "vtime.uml",
                "vtime.confine", "vtime.session", "numpy", "scipy", "matplotlib", "jinja2", "dpkt",
                "asyncio", "multiprocessing")
@@ -204,11 +204,11 @@ def test_no_circle_between_files() -> None:
 
 
 def test_every_kind_has_the_same_rooms() -> None:
-    stages = {"scenario", "trial", "verify", "record", "findings", "study"}
-    assert KINDS == sorted(registry.KINDS)
+    stages = {"scenario", "trial", "verify", "record"}
+    assert KINDS == sorted("fetch" if kind == "fetches" else kind for kind in registry.KINDS)
     for kind in KINDS:
-        files = {path.stem for path in (PROJECT / STUDY / kind).rglob("*.py")}
-        assert stages <= files, f"{STUDY}/{kind} lacks {', '.join(sorted(stages - files))}"
+        files = {path.stem for path in (PROJECT / WORKLOADS / kind).rglob("*.py")}
+        assert stages <= files, f"{WORKLOADS}/{kind} lacks {', '.join(sorted(stages - files))}"
 
 
 def test_files_and_their_lines_fit_a_reader() -> None:
@@ -248,9 +248,9 @@ def test_a_branch_on_the_kind_is_seen(line: str, asks: bool) -> None:
 
 
 def test_no_branch_on_the_kind_of_a_figure() -> None:
-    """What a kind does stands in its line of study.fetches.scenario.figures.FIGURES."""
+    """What a kind does stands in its line of workloads.fetch.scenario.figures.FIGURES."""
     for module, path in MODULES.items():
-        for node in nodes(path) if begins(module, "study.fetches") else ():
+        for node in nodes(path) if begins(module, "workloads.fetch") else ():
             if isinstance(node, ast.Compare):
                 names = {ast.unparse(each) for each in (node.left, *node.comparators)}
                 assert not any(name.endswith("figure.kind") for name in names), (
@@ -316,8 +316,9 @@ def defined(path: Path) -> set[str]:
 
 
 def test_a_name_that_is_not_there_is_seen() -> None:
-    assert is_there("study.fetches.verify.verify.judge_fetch") and is_there("net.path.bytes_per_s")
-    assert not is_there("study.fetches.verify.verify.evidence.Evidence")
+    assert is_there("workloads.fetch.verify.verify.judge_fetch")
+    assert is_there("net.path.bytes_per_s")
+    assert not is_there("workloads.fetch.verify.verify.evidence.Evidence")
     assert not is_there("benchmarks.paper")
 
 

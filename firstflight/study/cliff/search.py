@@ -15,11 +15,11 @@ from firstflight.base.errors import CannotError, FirstFlightError, UsageError
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.model.predict import predict
 from firstflight.runs.kinds import Overrides
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.server import BUILTIN, NGINX
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.verify.transfers import computed, is_computable
+from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.transfers import computed, is_computable
 
 CHAIN, RESPONSE, EARLY = "chain", "response", "early"
 LINUX_WINDOW = 10  # segments

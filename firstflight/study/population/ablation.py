@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
-from firstflight.study.fetches.figures.drawn_bars import (ByWindow, Paired, Responses, bars_of,
+from firstflight.scenario import published
+from firstflight.workloads.fetch.figures.drawn_bars import (ByWindow, Paired, Responses, bars_of,
                                                             pair_of, responses_of)
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
-                                                           Cause, Populations, steps)
-from firstflight.study.scenario import published
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
+                                                             Cause, Populations, steps)
 
 METRIC = "latency_ms"
 AXES = {panel: by for by, panel in published.SHARES_PANELS.items()}

@@ -19,13 +19,13 @@ from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.findings.render import data
 from firstflight.runs.scenario_file import SCENARIOS
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario import rows
-from firstflight.study.fetches.scenario.population import Populations
-from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.scenario import published
 from firstflight.study.population.ablation import AXES, Step, close, explained
-from firstflight.study.scenario import published
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import rows
+from firstflight.workloads.fetch.scenario.population import Populations
+from firstflight.workloads.fetch.scenario.scenario import Scenario
 
 # Findings on how each population was fitted, as findings.render.data writes them: what was fitted
 # to what, how far the paper fixes each parameter, each mechanism switched off in turn, and what

@@ -21,13 +21,13 @@ from firstflight.parameters import SWEPT
 from firstflight.runs import schema, sysctls
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_count, check_own_name
-from firstflight.study.fetches import writing
-from firstflight.study.fetches.scenario import figures
-from firstflight.study.fetches.scenario.scenario import Figure, Scenario
-from firstflight.study.fetches.scenario.server import OWN, OwnServer
-from firstflight.study.fetches.scenario.sweep import CLIENTS, Sweep
-from firstflight.study.fetches.scenario.tcp import BY_KERNEL
-from firstflight.study.scenario import draws
+from firstflight.setting import draws
+from firstflight.setting.server import OWN, OwnServer
+from firstflight.setting.tcp import BY_KERNEL
+from firstflight.workloads.fetch import writing
+from firstflight.workloads.fetch.scenario import figures
+from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
+from firstflight.workloads.fetch.scenario.sweep import CLIENTS, Sweep
 
 CLIENT, TLS_CLIENT = "libcurl", "curl"  # Debian's pycurl uses another TLS library than curl
 REPEAT_BY_CHANCE = 100  # fetches of each setting where chance decides

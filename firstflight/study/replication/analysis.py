@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
+from firstflight.figures.compare import Tolerance, agrees, exact
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import DIRECTION, REPRODUCED, Published
-from firstflight.study.compare import Tolerance, agrees, exact
-from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
-from firstflight.study.fetches.figures.bar_cells import of_sweep
-from firstflight.study.fetches.figures.claims import judge_bars
-from firstflight.study.fetches.figures.raw_cells import published_cells
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.causes import (GROUPS, GROUP_OF, AsPublished, ClockReading,
-                                                       Level, levels as levels_of)
-from firstflight.study.fetches.scenario.scenario import Figure, Scenario
-from firstflight.study.fetches.scenario.sweep import bucket_value
-from firstflight.study.fetches.scenario.trial import Trial
+from firstflight.workloads.fetch.figures import kinds
+from firstflight.workloads.fetch.figures.bar_cells import of_sweep
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.figures.claims import judge_bars
+from firstflight.workloads.fetch.figures.raw_cells import published_cells
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.causes import (GROUPS, GROUP_OF, AsPublished,
+                                                         ClockReading, Level, levels as levels_of)
+from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
+from firstflight.workloads.fetch.scenario.sweep import bucket_value
+from firstflight.workloads.fetch.scenario.trial import Trial
 
 
 Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and in percent

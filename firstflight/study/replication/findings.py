@@ -10,16 +10,16 @@ from firstflight.findings.findings import (Cell, Column, Finding, Report, Rounde
                                            Tile)
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
-from firstflight.study.fetches.figures import summary
-from firstflight.study.fetches.figures.bar_figure import NoBars
-from firstflight.study.fetches.figures.cell_tables import causes_table, trials_table
-from firstflight.study.fetches.figures.claims import judge_bars
-from firstflight.study.fetches.figures.raw_cells import published_cells
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.causes import AsPublished
-from firstflight.study.fetches.scenario.scenario import Figure, Scenario
 from firstflight.study.replication.analysis import (Item, Measured, bars, by_group, counts, items,
                                                     read_levels)
+from firstflight.workloads.fetch.figures import summary
+from firstflight.workloads.fetch.figures.bar_figure import NoBars
+from firstflight.workloads.fetch.figures.cell_tables import causes_table, trials_table
+from firstflight.workloads.fetch.figures.claims import judge_bars
+from firstflight.workloads.fetch.figures.raw_cells import published_cells
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.causes import AsPublished
+from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"

@@ -15,12 +15,12 @@ import numpy
 
 from firstflight.base.resampling import statistics
 from firstflight.base.words import format_interval
+from firstflight.figures.compare import Row, difference, resampled_users
 from firstflight.findings.difference import Difference
 from firstflight.net.headers import MSS
-from firstflight.study.compare import Row, difference, resampled_users
-from firstflight.study.fetches.figures.drawn_bars import responses_of
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.users import PART, UserSample
+from firstflight.workloads.fetch.figures.drawn_bars import responses_of
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.users import PART, UserSample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

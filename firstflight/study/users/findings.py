@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy
 
 from firstflight.base.words import format_interval, format_number, join_words
+from firstflight.figures.compare import Row, difference, resampled_users
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table, Tile)
-from firstflight.study.compare import Row, difference, resampled_users
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.users import PART, Option, UserSample
 from firstflight.study.users import analysis, recommendation, varied, window_commands
 from firstflight.study.users.analysis import Measured
 from firstflight.study.users.recommendation import in_words
 from firstflight.study.users.varied import ALL, Choice
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.users import PART, Option, UserSample
 
 FIRST, OTHER = "first", "other"  # the option of a row in a comparison
 

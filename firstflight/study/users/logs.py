@@ -22,8 +22,8 @@ from firstflight.base.removed import REMOVED
 from firstflight.study.users import named_fields, servers
 from firstflight.study.users.named_fields import (NamedRtt, content, is_ltsv, name_of, pairs_of,
                                                   row_of, rtt_of)
-from firstflight.study.users.requested import RttField
 from firstflight.study.users.rows import ANOTHER_EVENT, Row, Skipped, UserTable, collect, value_of
+from firstflight.workloads.fetch.scenario.requested_users import RttField
 
 KNOWN = ("CSV with a header, such as rtt_ms,response_bytes; JSON, an object a line; a log with"
          " rtt=$tcpinfo_rtt; the output of ss -tin; or --rtt-field N for a field of a log")

@@ -21,9 +21,9 @@ from itertools import zip_longest
 from firstflight.base import untrusted
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
-from firstflight.study.users.requested import RttField
 from firstflight.study.users.rows import (BOT, EMPTY_LINE, EMPTY_RESPONSE, LATER_REQUEST, QUIC,
                                           Row, Skipped, UserTable, collect, group_of, value_of)
+from firstflight.workloads.fetch.scenario.requested_users import RttField
 
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight",
            "connection_requests", "connection")

@@ -13,12 +13,12 @@ from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table)
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.users import PART, Option, UserSample
 from firstflight.study.users import analysis, varied, window_commands
 from firstflight.study.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
 from firstflight.study.users.varied import ALL, FEW_USERS, OTHERS, Choice
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.users import PART, Option, UserSample
 
 ASIDE = 0.06  # of the distance between windows: groups stand next to each other
 FEWEST_USERS = 20  # for a first answer

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_number
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.study.users.requested import QUANTITY_NAMES
+from firstflight.workloads.fetch.scenario.requested_users import QUANTITY_NAMES
 
 Numbers = NDArray[numpy.float64]
 T = TypeVar("T")

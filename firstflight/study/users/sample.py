@@ -22,12 +22,12 @@ from firstflight.net.queue_length import AUTO
 from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import Head
-from firstflight.study.fetches import writing
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.sweep import Template
-from firstflight.study.fetches.scenario.users import UNKNOWN, UserSample
-from firstflight.study.users.requested import QUANTITY_NAMES, Requested
 from firstflight.study.users.rows import UserTable, summary
+from firstflight.workloads.fetch import writing
+from firstflight.workloads.fetch.scenario.requested_users import QUANTITY_NAMES, Requested
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.sweep import Template
+from firstflight.workloads.fetch.scenario.users import UNKNOWN, UserSample
 
 LINUX_WINDOW = 10  # TCP_INIT_CWND
 DIGITS = 3  # netem's delay has whole microseconds

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.words import plain
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.users import (PART, SCALES, SHALLOW_PACKETS, UNKNOWN,
-                                                      Option, UserSample, has_option)
 from firstflight.study.users import analysis, window_commands
 from firstflight.study.users.analysis import Measured, Recommendation
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.users import (PART, SCALES, SHALLOW_PACKETS, UNKNOWN,
+                                                        Option, UserSample, has_option)
 
 ALL, OTHERS = "all", "without a group"
 FEW_USERS = 30  # with fewer users the answer has a warning, and a group cannot forbid a window

@@ -52,8 +52,8 @@ class TcpInfo(NamedTuple):
         return cls(*_LAYOUT.unpack(raw[:_LAYOUT.size].ljust(_LAYOUT.size, b"\0")))
 
 
-# The values of a sample in order; study.trace.window reads them. Times are in µs except the first;
-# windows and counts are in segments.
+# The values of a sample in order; workloads.trace.window reads them. Times are in µs except the
+# first; windows and counts are in segments.
 SAMPLE_FIELDS = ("time_ns", "state", "cwnd", "ssthresh", "unacked", "sacked", "lost",
                  "retransmitted", "rtt_us", "rto_us", "total_retransmissions", "app_limited",
                  "notsent_bytes", "mss", "send_window_bytes")

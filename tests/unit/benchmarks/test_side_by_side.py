@@ -25,9 +25,9 @@ from firstflight.commands.flags import parse
 from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import FAIL, SKIPPED
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
+from firstflight.workloads.fetch.record import Record
 from tests.golden import stored
 
 OBSERVED = json.loads((Path(__file__).parent / "side_by_side_observed.json").read_text())

@@ -20,8 +20,8 @@ from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.runs.scenario_file import parsed
 from firstflight.study import registry
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
+from firstflight.workloads.fetch.record import Record
 from tests.golden import probed
 from tests.unit.fetches.small import FEW_USERS
 

@@ -8,6 +8,8 @@ from functools import partial
 import pytest
 from hypothesis import given, settings, strategies as some
 
+from firstflight.figures import compare
+from firstflight.figures.compare import Estimator, Expected, Row, difference, judge
 from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (
     DIRECTION, NOT_REPRODUCED, OUTCOMES, REBUILT, REPRODUCED, UNDECIDED, ComparedNumber,
@@ -16,8 +18,6 @@ from firstflight.findings.claims import (
 )
 from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.runs import scenario_file
-from firstflight.study import compare
-from firstflight.study.compare import Estimator, Expected, Row, difference, judge
 
 
 BASE, EXPERIMENT = 3, 10

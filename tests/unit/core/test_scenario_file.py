@@ -14,9 +14,9 @@ from firstflight.runs import scenario_file, schema
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.runs.sysctls import KNOWN, sysctls_of
-from firstflight.study.scenario import curves, published
-from firstflight.study.scenario.curves import CdfCurve, network_curve, size_curve
-from firstflight.study.scenario.published import PAPER
+from firstflight.scenario import curves, published
+from firstflight.scenario.curves import CdfCurve, network_curve, size_curve
+from firstflight.scenario.published import PAPER
 from firstflight.testbed.network.tcp_sysctls import TCP_SYSCTLS, UNPINNED
 
 TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'

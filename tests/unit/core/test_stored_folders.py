@@ -25,8 +25,8 @@ from firstflight.commands.flags import parse
 from firstflight.commands.virtual import captured
 from firstflight.findings.drawing.style import even_ticks
 from firstflight.runs import expected, runs, scenario_file
-from firstflight.runs.kinds import Overrides
 from firstflight.runs.expected import expected_time
+from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import provenance
 from firstflight.runs.results.facts import COMMAND, RUN, read_facts_file
 from firstflight.runs.results.records import LARGEST, RecordsError

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from firstflight.base import PROJECT
-from firstflight.study.fetches.scenario.tls import TlsParameters
-from firstflight.study.page.objects import MOST_OBJECTS
+from firstflight.setting.tls import TlsParameters
 from firstflight.testbed.bench import Lacking, WorkerError
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.hosts.certificates import ChainFiles
@@ -24,11 +23,11 @@ from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.external import ExternalServers, own_command
 from firstflight.testbed.servers.program import Program, Sockets, Watch
 from firstflight.testbed.worker import worker
+from firstflight.workloads.page.objects import MOST_OBJECTS
 from tests.running import run_program, wait_until
 from vtime import confine, system
-from vtime.kernel import trees
 from vtime.console import EngineCannot
-from vtime.kernel import debian
+from vtime.kernel import debian, trees
 from vtime.memory import MEMORY_MB, guests
 from vtime.uml import confining, guest_command
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from firstflight.runs import scenario_file
-from firstflight.study.fetches import reading
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Scenario
 from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER, Stored, load
 

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from firstflight.runs import scenario_file
-from firstflight.study.fetches import study
-from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study import fetches
+from firstflight.workloads.fetch.scenario.scenario import Scenario
 
 SMALL = """\
 # A claim.
@@ -92,10 +92,10 @@ def small(folder: Path, *changes: tuple[str, str]) -> Scenario:
         text = text.replace(old, new)
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
-    return study.read_scenario(scenario_file.read(path))
+    return fetches.read_scenario(scenario_file.read(path))
 
 
 @cache
 def scenario_of(name: str) -> Scenario:
     """A scenario of the project."""
-    return study.read_scenario(scenario_file.find(name))
+    return fetches.read_scenario(scenario_file.find(name))

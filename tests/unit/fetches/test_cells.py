@@ -14,6 +14,7 @@ import pytest
 from matplotlib.text import Text
 
 from firstflight.base.stats import Estimate
+from firstflight.figures.compare import Row
 from firstflight.findings import drawing
 from firstflight.findings.charts import BarChart, GroupChart, TimeChart
 from firstflight.findings.difference import Excluded
@@ -21,24 +22,23 @@ from firstflight.findings.findings import Finding, Report, Rounded
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import Overrides, RunData, Study
 from firstflight.runs.results.records import FAIL, SKIPPED
+from firstflight.setting.server import OWN
 from firstflight.study import registry
-from firstflight.study.compare import Row
-from firstflight.study.fetches import answer, reading
-from firstflight.study.fetches.figures import bars, ccdf, cells, figure, swept_bars
-from firstflight.study.fetches.figures.bar_figure import BarFigure, Sample
-from firstflight.study.fetches.figures.bars import chart
-from firstflight.study.fetches.figures.cell_tables import cells_finding, trials_table
-from firstflight.study.fetches.figures.claims import judge_bars
-from firstflight.study.fetches.figures.raw_cells import PublishedCells, finding, published_cells
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.figures import ALSO
-from firstflight.study.fetches.scenario.population import Population, Populations
-from firstflight.study.fetches.scenario.scenario import Figure, Scenario
-from firstflight.study.fetches.scenario.server import OWN
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.scenario.varied_parameters import requested_columns, setting_words
-from firstflight.study.fetches.study import expand
+from firstflight.study.fetches import expand
 from firstflight.study.population import ablation
+from firstflight.workloads.fetch import answer, reading
+from firstflight.workloads.fetch.figures import bars, ccdf, cells, figure, swept_bars
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, Sample
+from firstflight.workloads.fetch.figures.bars import chart
+from firstflight.workloads.fetch.figures.cell_tables import cells_finding, trials_table
+from firstflight.workloads.fetch.figures.claims import judge_bars
+from firstflight.workloads.fetch.figures.raw_cells import PublishedCells, finding, published_cells
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.figures import ALSO
+from firstflight.workloads.fetch.scenario.population import Population, Populations
+from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.scenario.varied_parameters import requested_columns, setting_words
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.answers import answered, cell
 from tests.golden.stored import load

@@ -21,17 +21,17 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study import registry
-from firstflight.study.fetches.figures import kinds, reasons, steps
-from firstflight.study.fetches.figures.cells import WindowChange, changes, settings
-from firstflight.study.fetches.figures.reasons import WhatIfs, explained, what_if_trials
-from firstflight.study.fetches.figures.steps import _steep
-from firstflight.study.fetches.figures.timelines import by_effect, timelines
-from firstflight.study.fetches.findings import analyse
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.scenario import Claim
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.scenario.what_if import LIMITS, limits_of, without
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetch_findings import analyse
+from firstflight.study.fetches import KIND
+from firstflight.workloads.fetch.figures import kinds, reasons, steps
+from firstflight.workloads.fetch.figures.cells import WindowChange, changes, settings
+from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained, what_if_trials
+from firstflight.workloads.fetch.figures.steps import _steep
+from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Claim
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.scenario.what_if import LIMITS, limits_of, without
 from tests.golden import stored, stored_questions
 from tests.golden.reasons import ONE, asked, of_larger, saves
 from tests.unit.core.example import whole

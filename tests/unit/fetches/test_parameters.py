@@ -21,23 +21,23 @@ from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.scenario_file import ScenarioFile, find, parsed
 from firstflight.study import registry
-from firstflight.study.fetches.figures import kinds, steps
-from firstflight.study.fetches.figures.cells import settings
-from firstflight.study.fetches.figures.kernels import kernel_answer, kernel_changes, kernels_table
-from firstflight.study.fetches.findings import analyse
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.response import segments_at_once
-from firstflight.study.fetches.scenario.sweep import queue_of
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify.notes import run_notes
-from firstflight.study.fetches.verify.verify import every_check
+from firstflight.study.fetch_findings import analyse
+from firstflight.study.fetches import KIND
 from firstflight.testbed import engine
 from firstflight.testbed.guests import Place, UmlEngine, place_of
 from firstflight.testbed.network.commands import commands_of
 from firstflight.testbed.network.kernel import KernelLacks
 from firstflight.testbed.worker.worker import check_modules
 from firstflight.wire.delivery.packet_path import PATH
+from firstflight.workloads.fetch.figures import kinds, steps
+from firstflight.workloads.fetch.figures.cells import settings
+from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_changes, kernels_table
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.response import segments_at_once
+from firstflight.workloads.fetch.scenario.sweep import queue_of
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.notes import run_notes
+from firstflight.workloads.fetch.verify.verify import every_check
 from tests.golden import stored
 from tests.parameters import another
 from vtime import uml

@@ -19,15 +19,15 @@ from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import columns_of
-from firstflight.study.fetches.figures.bar_figure import BarFigure
-from firstflight.study.fetches.figures.claims import judge_bars
-from firstflight.study.fetches.figures.recovery import beyond_lossless, effect, sentence_of_run
-from firstflight.study.fetches.figures.summary import figure_sentence
-from firstflight.study.fetches.record import METRICS, Record
-from firstflight.study.fetches.scenario.scenario import OF_EXPERIMENT, Claim, Figure
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
 from firstflight.study.users import recommendation
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure
+from firstflight.workloads.fetch.figures.claims import judge_bars
+from firstflight.workloads.fetch.figures.recovery import beyond_lossless, effect, sentence_of_run
+from firstflight.workloads.fetch.figures.summary import figure_sentence
+from firstflight.workloads.fetch.record import METRICS, Record
+from firstflight.workloads.fetch.scenario.scenario import OF_EXPERIMENT, Claim, Figure
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 

@@ -17,17 +17,9 @@ from firstflight.net.segments import CaptureError
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import SKIPPED
 from firstflight.runs.scenario_file import find, parsed
+from firstflight.setting.server import HERE, NEWER, OWN, OwnServer, parsed as server_of
 from firstflight.study import registry
-from firstflight.study.fetches.figures.swept_bars import counting
-from firstflight.study.fetches.figures.timelines import by_effect, timelines
-from firstflight.study.fetches.scenario.server import (HERE, NEWER, OWN, OwnServer,
-                                                       parsed as server_of)
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify import zero_rtt
-from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.observed import EXACT
-from firstflight.study.fetches.verify.transfers import computed
+from firstflight.study.fetches import KIND
 from firstflight.testbed.hosts import tls_records as request
 from firstflight.testbed.hosts.certificates import ChainFiles
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
@@ -35,6 +27,13 @@ from firstflight.testbed.network.commands import commands_of, curves_of, named_o
 from firstflight.testbed.servers import nginx
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.messages import Early, Messages, find_early, find_messages, retime
+from firstflight.workloads.fetch.figures.swept_bars import counting
+from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify import zero_rtt
+from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.verify.observed import EXACT
+from firstflight.workloads.fetch.verify.transfers import computed
 from tests.golden import stored
 from tests.golden.stored import Packet, read
 from vtime import system

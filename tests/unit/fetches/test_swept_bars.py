@@ -16,17 +16,17 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.findings.difference import Excluded
 from firstflight.findings.render import text
 from firstflight.runs import scenario_file
-from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
-from firstflight.study.fetches.figures.bar_cells import by_cell, weighted_cells
-from firstflight.study.fetches.figures.grid import mean_interval, cell_difference
-from firstflight.study.fetches.figures.swept_bars import improvement, window_sweep
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario import rows
-from firstflight.study.fetches.scenario.figures import FIGURES
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
+from firstflight.workloads.fetch.figures import kinds
+from firstflight.workloads.fetch.figures.bar_cells import by_cell, weighted_cells
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.figures.grid import cell_difference, mean_interval
+from firstflight.workloads.fetch.figures.swept_bars import improvement, window_sweep
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import rows
+from firstflight.workloads.fetch.scenario.figures import FIGURES
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.golden import stored_fetches, stored_questions
 from tests.golden.stored_questions import FOLDER, took
 

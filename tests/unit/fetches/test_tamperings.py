@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from firstflight.runs.results import checks
-from firstflight.study.fetches.verify.verify import every_check, judge_fetch
+from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
 from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, cut, drops,

@@ -20,17 +20,17 @@ from firstflight.net import link
 from firstflight.parameters import SWEPT
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
+from firstflight.setting import tcp
+from firstflight.setting.seeds import netem_seed
 from firstflight.study import registry
-from firstflight.study.fetches import reading
-from firstflight.study.fetches.scenario import tcp
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.sweep import Sweep, bucket_value, cell_key
-from firstflight.study.fetches.study import KIND, apply, expand
-from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.observed import EXACT
-from firstflight.study.fetches.verify.transfers import transfer_of
-from firstflight.study.scenario.seeds import netem_seed
+from firstflight.study.fetches import KIND, apply, expand
 from firstflight.wire.exchange import read_exchange
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.sweep import Sweep, bucket_value, cell_key
+from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.verify.observed import EXACT
+from firstflight.workloads.fetch.verify.transfers import transfer_of
 from tests.golden import stored
 from tests.running import run_program
 from tests.transfers import transfer

@@ -16,15 +16,15 @@ from firstflight.base.comparison import Comparison
 from firstflight.model.predict import predict
 from firstflight.model.receiver import receive_window
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.server import NEWER
-from firstflight.study.fetches.verify import path
-from firstflight.study.fetches.verify.evidence import Evidence
-from firstflight.study.fetches.verify.integrity import INTEGRITY
-from firstflight.study.fetches.verify.observed import EXACT, REAL_TIME, Observed
-from firstflight.study.fetches.verify.verify import ON_THE_WIRE, judge_fetch
+from firstflight.setting.server import NEWER
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import read_exchange
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.verify import path
+from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.verify.integrity import INTEGRITY
+from firstflight.workloads.fetch.verify.observed import EXACT, REAL_TIME, Observed
+from firstflight.workloads.fetch.verify.verify import ON_THE_WIRE, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
 from tests.transfers import transfer

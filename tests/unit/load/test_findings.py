@@ -16,12 +16,12 @@ from firstflight.net.headers import ACK, SYN
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.runs.results.records import FAIL
-from firstflight.study.load import analysis, charts, findings, tables
-from firstflight.study.load.analysis import MissingRuns, Runs
-from firstflight.study.load.record import LoadRecord, join_rows, parse_connections, wire_flights
-from firstflight.study.load.scenario import OF_GROUPS, OF_RUNS, LoadClaim, LoadFigure
-from firstflight.study.load.study import KIND, START_S
-from firstflight.study.load.verify import judge_load
+from firstflight.study.loads import KIND, START_S
+from firstflight.workloads.load import analysis, charts, findings, tables
+from firstflight.workloads.load.analysis import MissingRuns, Runs
+from firstflight.workloads.load.record import LoadRecord, join_rows, parse_connections, wire_flights
+from firstflight.workloads.load.scenario import OF_GROUPS, OF_RUNS, LoadClaim, LoadFigure
+from firstflight.workloads.load.verify import judge_load
 from tests.golden import stored_load
 from tests.golden.answers import stated
 from tests.golden.stored_load import GOLDEN, RUN

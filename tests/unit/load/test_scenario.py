@@ -14,12 +14,13 @@ from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import ScenarioFile
-from firstflight.study.load.analysis import describe, name_of, named
-from firstflight.study.load.scenario import (LoadClaim, LoadFigure, LoadPopulation, LoadScenario,
-                                             LoadSweep, apply, expand, read_scenario, window_name)
-from firstflight.study.load.study import KIND
-from firstflight.study.load.trial import (Clients, LoadTrial, distribution, mean_bytes,
-                                          mean_wire_bytes, points_of, wire_bytes)
+from firstflight.study.loads import KIND
+from firstflight.workloads.load.analysis import describe, name_of, named
+from firstflight.workloads.load.scenario import (LoadClaim, LoadFigure, LoadPopulation,
+                                                 LoadScenario, LoadSweep, apply, expand,
+                                                 read_scenario, window_name)
+from firstflight.workloads.load.trial import (Clients, LoadTrial, distribution, mean_bytes,
+                                              mean_wire_bytes, points_of, wire_bytes)
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
          if file.raw.get("kind") == "load"]

@@ -14,13 +14,13 @@ from firstflight.base.comparison import Comparison
 from firstflight.net.headers import MSS
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
-from firstflight.study.load import record, verify
-from firstflight.study.load.record import (COLUMNS, ENDS, FILE, QUEUE_COLUMNS, QUEUE_FILE,
-                                           Bottleneck, Connections, ConnectionsError, LoadEvidence,
-                                           LoadRecord, join_rows, parse_connections,
-                                           read_bottleneck, record_of)
-from firstflight.study.load.trial import LoadTrial, wire_bytes
-from firstflight.study.load.verify import CHECKS
+from firstflight.workloads.load import record, verify
+from firstflight.workloads.load.record import (COLUMNS, ENDS, FILE, QUEUE_COLUMNS, QUEUE_FILE,
+                                               Bottleneck, Connections, ConnectionsError,
+                                               LoadEvidence, LoadRecord, join_rows,
+                                               parse_connections, read_bottleneck, record_of)
+from firstflight.workloads.load.trial import LoadTrial, wire_bytes
+from firstflight.workloads.load.verify import CHECKS
 from tests.golden import stored_load
 from tests.golden.stored_load import Seen
 from tests.unit.tcp.conversation import CLIENT, Conversation, capture

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.study.page import exporters, har
-from firstflight.study.page.exporters import Entry
+from firstflight.workloads.page import exporters, har
+from firstflight.workloads.page.exporters import Entry
 from tests.golden.page_files import FOLDER
 
 # What the server logged for its files.

@@ -13,8 +13,9 @@ from hypothesis import given, settings, strategies
 
 from firstflight.base.errors import UsageError
 from firstflight.runs.kinds import Overrides
-from firstflight.study.page import har, har_file, page_files, question
-from firstflight.study.page.objects import PageObject
+from firstflight.study.questions import page as question
+from firstflight.workloads.page import har, har_file, page_files
+from firstflight.workloads.page.objects import PageObject
 from tests.unit.page import saved
 
 OBJECTS = (

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from firstflight.runs.kinds import Overrides, RunData
-from firstflight.study.load import findings as load_findings
-from firstflight.study.load.study import KIND
-from firstflight.study.page.analysis import kernel_changes, labels, settings
-from firstflight.study.page.findings import answer, findings
-from firstflight.study.page.question import RequestedPage, scenario
-from firstflight.study.page.scenario import expand
+from firstflight.study.loads import KIND
+from firstflight.study.questions.page import RequestedPage, scenario
 from firstflight.testbed.guests import Place, place_of
+from firstflight.workloads.load import findings as load_findings
+from firstflight.workloads.page.analysis import kernel_changes, labels, settings
+from firstflight.workloads.page.findings import answer, findings
+from firstflight.workloads.page.scenario import expand
 from tests.golden import stored_load, stored_page
 
 TUNED = "tcp_cubic.hystart=0"

@@ -11,8 +11,8 @@ import pytest
 from firstflight.base.errors import UsageError
 from firstflight.commands import flags
 from firstflight.commands.page import host_names
-from firstflight.study.page import har, page_files
-from firstflight.study.page.objects import PageObject
+from firstflight.workloads.page import har, page_files
+from firstflight.workloads.page.objects import PageObject
 from tests.unit.page import saved
 
 # Of https://a.example, which names style.css and, by way of cdn.example's app.js, late.png. That

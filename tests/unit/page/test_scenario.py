@@ -20,12 +20,13 @@ from firstflight.base.words import format_toml
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides, Study
 from firstflight.study import registry
-from firstflight.study.page import objects, question, scenario
-from firstflight.study.page.har import SavedPage
-from firstflight.study.page.objects import PageObject
-from firstflight.study.page.scenario import Page, read_scenario
-from firstflight.study.page.study import KIND
+from firstflight.study.pages import KIND
+from firstflight.study.questions import page as question
 from firstflight.testbed.hosts.page_client import Browser
+from firstflight.workloads.page import objects, scenario
+from firstflight.workloads.page.har import SavedPage
+from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.scenario import Page, read_scenario
 from tests.unit.page import saved
 
 MADE = '[[page]]\nname = "p"\nobjects = 3\nbytes = 6000\n'

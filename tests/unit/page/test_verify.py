@@ -14,9 +14,9 @@ from firstflight.net.headers import ACK
 from firstflight.net.segments import frames_of
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
-from firstflight.study.page import analysis, findings, order, verify
-from firstflight.study.page.record import PageEvidence, PageRecord, read_file
 from firstflight.wire.exchange import Exchange
+from firstflight.workloads.page import analysis, findings, order, verify
+from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
 from tests.golden.stored import Packet
 from tests.golden.stored_page import StoredPage, two

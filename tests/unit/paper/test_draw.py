@@ -13,9 +13,9 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.claims import Published
-from firstflight.study.fetches.scenario import rows
-from firstflight.study.scenario import published
-from firstflight.study.scenario.curves import Numbers, network_curve
+from firstflight.scenario import published
+from firstflight.scenario.curves import Numbers, network_curve
+from firstflight.workloads.fetch.scenario import rows
 from paper import draw
 from paper.draw import Joint, Population
 from tests.running import run_program

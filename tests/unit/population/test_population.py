@@ -16,19 +16,19 @@ from firstflight.findings.findings import Report, bars
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.study.fetches import reading
-from firstflight.study.fetches.figures import kinds
-from firstflight.study.fetches.figures.bar_figure import BarFigure, NoBars
-from firstflight.study.fetches.figures.drawn_bars import bar_figure, pair_of, responses_of
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario import rows
-from firstflight.study.fetches.scenario.population import percentile_of
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
 from firstflight.study.population import ablation, findings as fit
 from firstflight.study.population.ablation import close
 from firstflight.study.population.findings import population_findings
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.figures import kinds
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.figures.drawn_bars import bar_figure, pair_of, responses_of
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import rows
+from firstflight.workloads.fetch.scenario.population import percentile_of
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.golden import stored, stored_fetches
 from tests.unit.core.example import whole
 

@@ -9,15 +9,15 @@ import pytest
 
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import PASS
-from firstflight.study.fetches import study as fetches
-from firstflight.study.fetches.answer import answer_of_cells
-from firstflight.study.fetches.figures.cells import changes, settings
-from firstflight.study.fetches.figures.reasons import WhatIfs, reasons, what_if_trials
-from firstflight.study.fetches.record import Record, is_one_draw
-from firstflight.study.page import analysis, question as pages, study as page_study
-from firstflight.study.page.record import PageRecord
-from firstflight.study.questions import question
-from firstflight.study.scenario import draws
+from firstflight.setting import draws
+from firstflight.study import fetches as fetches, pages as page_study
+from firstflight.study.questions import page as pages, question
+from firstflight.workloads.fetch.answer import answer_of_cells
+from firstflight.workloads.fetch.figures.cells import changes, settings
+from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, what_if_trials
+from firstflight.workloads.fetch.record import Record, is_one_draw
+from firstflight.workloads.page import analysis
+from firstflight.workloads.page.record import PageRecord
 
 ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,),
                          "response_bytes": (150_000,), "initcwnd": (10, 40), "queue": ("20",)}

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.figures.kernel_changes import note_on_windows
 from firstflight.findings.charts import TimeChart
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.study.fetches import study as fetches
-from firstflight.study.fetches.figures import bars
-from firstflight.study.fetches.figures.figure import heading
-from firstflight.study.fetches.figures.swept_bars import window_sweep
-from firstflight.study.fetches.record import Record
-from firstflight.study.kernel_changes import note_on_windows
+from firstflight.study import fetches as fetches
 from firstflight.study.questions import question
 from firstflight.testbed.network.links import star_routes
+from firstflight.workloads.fetch.figures import bars
+from firstflight.workloads.fetch.figures.figure import heading
+from firstflight.workloads.fetch.figures.swept_bars import window_sweep
+from firstflight.workloads.fetch.record import Record
 from tests.golden import stored
 
 ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,), "initcwnd": (10,),

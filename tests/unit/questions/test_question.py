@@ -22,14 +22,14 @@ from firstflight.runs.kinds import NOTHING, Overrides, RunData, Study
 from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study import registry
 from firstflight.study.cliff import findings, search
-from firstflight.study.fetches.figures import grid
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario import varied_parameters
-from firstflight.study.fetches.scenario.sweep import Sweep
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND, read_scenario
-from firstflight.study.fetches.verify.transfers import computed
+from firstflight.study.fetches import KIND, read_scenario
 from firstflight.study.questions import question
+from firstflight.workloads.fetch.figures import grid
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import varied_parameters
+from firstflight.workloads.fetch.scenario.sweep import Sweep
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.transfers import computed
 from tests.golden import stored, stored_fetches
 from tests.golden.answers import DEBIAN_12, GOOD, WITH_FLAGS, by_model, early, trials
 from tests.golden.requested import QUESTIONS

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.figures import compare
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import StepChart
 from firstflight.findings.claims import Published
@@ -17,13 +18,13 @@ from firstflight.findings.findings import Finding, Report
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL
-from firstflight.study import compare
-from firstflight.study.fetches import reading, study
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.causes import AsPublished, Cause, ClockReading
-from firstflight.study.fetches.scenario.scenario import Scenario
+from firstflight.study import fetches
 from firstflight.study.replication import analysis, findings
 from firstflight.testbed.network.commands import commands_of
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.causes import AsPublished, Cause, ClockReading
+from firstflight.workloads.fetch.scenario.scenario import Scenario
 from tests.golden import stored_fetches
 
 MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES
@@ -92,7 +93,7 @@ def test_a_set_up_takes_what_is_published_of_the_other_scenario() -> None:
     assert {sweep.name for sweep in found.sweeps} == {"windows", "rtts", "bandwidths", "products",
                                                      "fast"}
     assert all(figure.published for figure in found.figures)
-    trials = study.expand(found)
+    trials = fetches.expand(found)
     assert len(trials) == len({trial.id for trial in trials}) == 288
     assert len(found.levels) == 1 + len(of(MARRAMA).causes)
     clean = {trial.id for sweep in found.sweeps for trial in sweep.trials(found.name, 1)}
@@ -101,7 +102,7 @@ def test_a_set_up_takes_what_is_published_of_the_other_scenario() -> None:
 
 def test_a_single_cell_of_a_set_up_is_measured_at_every_level() -> None:
     requested = Overrides({"rtt_ms": [100], "bandwidth_kbps": [512]})
-    trials = study.KIND.study(scenario_file.find("zhao2019_as_published"), requested).trials
+    trials = fetches.KIND.study(scenario_file.find("zhao2019_as_published"), requested).trials
     assert {trial.arp_ms for trial in trials} == {0, 940} and len(trials) == 10
     assert {trial.down_kbps for trial in trials} == {512, 500_000}
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from firstflight.study.trace.replay import Mismatch, Restart, SendGroup, _Replayer
-from firstflight.study.trace.rules import (LinuxRules, ReportRules, RuleSetting, Rules,
-                                           restart_rule, rules_for)
-from firstflight.study.trace.window import FIELDS, INFINITE, WindowSample
+from firstflight.workloads.trace.replay import Mismatch, Restart, SendGroup, _Replayer
+from firstflight.workloads.trace.rules import (LinuxRules, ReportRules, RuleSetting, Rules,
+                                               restart_rule, rules_for)
+from firstflight.workloads.trace.window import FIELDS, INFINITE, WindowSample
 from tests.golden.stored_trace import trial
 from tests.unit.tcp.conversation import MS, MSS
 

@@ -16,16 +16,16 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study import registry
-from firstflight.study.trace import findings
-from firstflight.study.trace.analysis import Views, row_of
-from firstflight.study.trace.findings import _judged
-from firstflight.study.trace.record import TraceRecord
-from firstflight.study.trace.scenario import (Schedule, TraceClaim, TraceCurve, TraceScenario,
-                                              Write, apply, expand, read_scenario)
-from firstflight.study.trace.study import KIND
-from firstflight.study.trace.trial import TraceTrial, due_times_s
-from firstflight.study.trace.window import FIELDS, WindowError, parse
+from firstflight.study.traces import KIND
 from firstflight.testbed.hosts.server.http import parse_writes
+from firstflight.workloads.trace import findings
+from firstflight.workloads.trace.analysis import Views, row_of
+from firstflight.workloads.trace.findings import _judged
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.scenario import (Schedule, TraceClaim, TraceCurve, TraceScenario,
+                                                  Write, apply, expand, read_scenario)
+from firstflight.workloads.trace.trial import TraceTrial, due_times_s
+from firstflight.workloads.trace.window import FIELDS, WindowError, parse
 from tests.golden import stored_load, stored_trace
 from tests.golden.stored_trace import LOSSY, RUN
 

@@ -8,8 +8,8 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.study.users import logs
-from firstflight.study.users.requested import Requested, RttField
 from firstflight.study.users.sample import scenario
+from firstflight.workloads.fetch.scenario.requested_users import Requested, RttField
 
 LATER = "on connections that were in use"
 AGENT = '"-" "Mozilla/5.0"'

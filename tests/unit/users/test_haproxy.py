@@ -9,8 +9,8 @@ import pytest
 
 from firstflight.base import PROJECT
 from firstflight.study.users import logs
-from firstflight.study.users.requested import RttField
 from firstflight.study.users.rows import BOT, EMPTY_RESPONSE
+from firstflight.workloads.fetch.scenario.requested_users import RttField
 from tests.running import run_program
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64) Chrome/131.0"

@@ -22,9 +22,9 @@ from firstflight.base import PROJECT, inflated, reading
 from firstflight.base.errors import UsageError
 from firstflight.study.users import logs
 from firstflight.study.users.logs import read_file as read
-from firstflight.study.users.requested import Requested, RttField
 from firstflight.study.users.rows import MOST_GROUPS, QUIC, Row, Skipped, UserTable, collect, summary
 from firstflight.study.users.sample import scenario
+from firstflight.workloads.fetch.scenario.requested_users import Requested, RttField
 from tests.golden import stored
 from tests.running import run_program
 

@@ -10,14 +10,14 @@ import pytest
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.scenario_file import parsed
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import read_scenario
+from firstflight.study.fetches import read_scenario
 from firstflight.study.registry import fetches_of
 from firstflight.study.users import logs
-from firstflight.study.users.requested import Requested
 from firstflight.study.users.rows import UserTable
 from firstflight.study.users.sample import scenario
+from firstflight.workloads.fetch.scenario.requested_users import Requested
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.trial import Trial
 
 PATH = Path("My log.csv")
 

@@ -10,16 +10,16 @@ import pytest
 
 from firstflight.findings.charts import LineChart
 from firstflight.runs.scenario_file import parsed
-from firstflight.study.fetches.figures.bar_cells import published_bars
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.scenario import Scenario
-from firstflight.study.fetches.scenario.users import UserSample, content, order
-from firstflight.study.fetches.study import KIND
-from firstflight.study.fetches.verify import verify
+from firstflight.study.fetches import KIND
 from firstflight.study.users import analysis, recommendation, window_commands
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
 from firstflight.study.users.recommendation import first_answer
+from firstflight.workloads.fetch.figures.bar_cells import published_bars
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.users import UserSample, content, order
+from firstflight.workloads.fetch.verify import verify
 from tests.golden import stored, stored_fetches
 from tests.golden.answers import COUNT, found_users, spread
 from tests.unit.fetches.small import FEW_USERS

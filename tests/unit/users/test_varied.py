@@ -6,12 +6,12 @@ import pytest
 
 from firstflight.findings.findings import Answer, Finding
 from firstflight.runs.scenario_file import parsed
-from firstflight.study.fetches.record import Record
-from firstflight.study.fetches.scenario.trial import Trial
-from firstflight.study.fetches.study import KIND
+from firstflight.study.fetches import KIND
 from firstflight.study.users import varied
 from firstflight.study.users.findings import users_findings
 from firstflight.study.users.varied import Choice
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.unit.fetches.small import FEW_USERS
 
 def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | None = None

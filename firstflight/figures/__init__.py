@@ -1,0 +1,1 @@
+"""What figures of all workloads share: how two measurements are compared."""

@@ -1,0 +1,1 @@
+"""What a trial runs over: the network, TCP, TLS, the server and the kernel."""

@@ -1,0 +1,121 @@
+"""The report of a run of fetches: its figures with published values, and all of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from firstflight.base.words import format_range
+from firstflight.findings.findings import Finding, Report, Tile
+from firstflight.runs import reporting
+from firstflight.runs.kinds import RunData, Study
+from firstflight.workloads.fetch import answer
+from firstflight.workloads.fetch.figures import kinds, raw_cells, summary, timelines
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.figures.cell_tables import (causes_table, cells_finding,
+                                                             repeats_cells, trials_table)
+from firstflight.workloads.fetch.figures.cells import changes, settings
+from firstflight.workloads.fetch.figures.claims import judge_bars
+from firstflight.workloads.fetch.figures.figure import Analysis
+from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained
+from firstflight.workloads.fetch.scenario.scenario import Claim, Scenario
+from firstflight.workloads.fetch.scenario.varied_parameters import order, words_of
+from firstflight.workloads.fetch.verify import notes
+
+
+def report(study: Study, run: RunData) -> Report:
+    """All findings of a run of a whole scenario (study.whole) or of a part of it.
+
+    A part shows its cells first, and in each figure the buckets that were measured. Raises
+    FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    scenario: Scenario = study.scenario
+    if study.whole and scenario.as_published is not None:
+        from firstflight.study.replication import findings as replication
+        return replication.report(study, scenario, scenario.as_published, run)
+    return rendered(study, analyse(scenario, run, study.whole))
+
+
+def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
+    """Analyse a run of a whole scenario or of a part.
+
+    Raises FirstFlightError where a file of paper/ is missing or wrong.
+    """
+    scenario = kinds.under_measured_windows(scenario, run.records, is_whole)
+    unjudged, missing = kinds.bar_figures(scenario, run.records, is_whole)
+    bar_figures = {name: judge_bars(
+        bar_figure, _testable(scenario.claims, bar_figure, is_whole), run.exact)
+        for name, bar_figure in unjudged.items()}
+    is_covered = scenario.drawn is not None and bool(bar_figures) or (
+        is_whole and not scenario.cells and (
+            any(kinds.shows_all(figure, bar_figures) for figure in scenario.figures)
+            or scenario.users is not None))
+    words = words_of(scenario.sweeps)
+    all_cells = [] if is_covered and not scenario.is_grid else settings(sorted(
+        run.records, key=lambda record: order(record.trial, words)))
+    compared = changes(all_cells)
+    cells, changed = ([], []) if is_covered else (all_cells, compared)
+    return Analysis(scenario, run, is_whole, bar_figures, missing, cells, changed, compared,
+                    WhatIfs(run.what_ifs), timelines.run_timelines(run))
+
+
+def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) -> list[Claim]:
+    """The claims that can be tested: in a part of a scenario, those on two bars that it has."""
+    labels = {bar.label for bar in bar_figure.bars}
+    return [claim for claim in claims if is_whole or not claim.is_of_all_bars
+            and labels.issuperset((*claim.larger, *claim.equal))]
+
+
+def rendered(study: Study, analysis: Analysis) -> Report:
+    """The report of an analysed run."""
+    scenario, run = analysis.scenario, analysis.run
+    figures = kinds.figures(analysis)
+    judged = [analysis.bar_figures[figure.name] for figure, _ in figures
+              if figure.name in analysis.bar_figures]
+    try:
+        published = raw_cells.published_cells(scenario, run.records)
+    except NoBars:
+        published = None
+    findings = [*([cells_finding(analysis.cells, analysis.changes, analysis.what_ifs, published)]
+                  if analysis.cells else []),
+                *(finding for _, made in figures for finding in made)]
+    tiles = _tiles(judged)
+    further, more_tiles = _further_findings(study.scenario, analysis, findings, judged)
+    findings += further
+    tiles += more_tiles
+    why = explained(analysis.changes, analysis.what_ifs) if scenario.cells else []
+    return reporting.report_of(
+        study, run, findings, tiles=tiles, timelines=analysis.timelines,
+        answer=answer.answer_of_run(analysis, figures, judged, findings),
+        summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
+        sentences=(*why, *summary.run_sentences(run, judged)),
+        trials=None if repeats_cells(analysis.cells, run.records) else trials_table(
+            run.records, published), causes=causes_table(run.records))
+
+
+def _further_findings(scenario: Scenario, analysis: Analysis, before: Sequence[Finding],
+                      judged: Sequence[BarFigure]) -> tuple[list[Finding], Sequence[Tile]]:
+    """Findings on users, populations and published cells, which come after the figures.
+
+    scenario: with its own windows, not those that were measured.
+    """
+    records = analysis.records
+    further: list[Finding] = []
+    tiles: Sequence[Tile] = ()
+    if scenario.users is not None:
+        from firstflight.study.users.findings import users_findings
+        further, tiles = users_findings(scenario, scenario.users, records)
+    if scenario.drawn is not None and analysis.is_whole:
+        from firstflight.study.population.findings import population_findings
+        further += population_findings(scenario, scenario.drawn, records, [*before, *further], [
+            bar_figure for bar_figure in judged if not bar_figure.figure.other_windows])
+    if scenario.raw is not None and analysis.is_whole:
+        further.append(raw_cells.finding(scenario, scenario.raw, records))
+    return further, tiles
+
+
+def _tiles(bar_figures: Iterable[BarFigure]) -> list[Tile]:
+    percents = [bar.difference.percent.value
+                for bar_figure in bar_figures if bar_figure.metric.unit == "ms"
+                for bar in bar_figure.bars if not bar_figure.is_baseline(bar)]
+    return ([Tile(format_range(percents, "%"), "of the time saved by a larger window")]
+            if percents else [])

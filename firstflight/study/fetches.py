@@ -1,0 +1,183 @@
+"""The kind "fetches" (runs.kinds): one transfer at a time on the star."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from firstflight.base.errors import UsageError
+from firstflight.runs import schema
+from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
+from firstflight.runs.scenario_file import ScenarioFile, check_count
+from firstflight.scenario import grammar
+from firstflight.setting import draws
+from firstflight.setting.server import OWN, OwnServer
+from firstflight.setting.tcp import BY_KERNEL
+from firstflight.testbed.messages import ObservedTrial
+from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.record import Record, is_one_draw
+from firstflight.workloads.fetch.scenario import figures
+from firstflight.workloads.fetch.scenario.population import Populations
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.sweep import CLIENTS, cell_key
+from firstflight.workloads.fetch.scenario.trial import Trial
+
+if TYPE_CHECKING:
+    from firstflight.findings.findings import Report
+    from firstflight.runs.results.checks import Check
+
+# Seconds that a fetch takes in a guest, on two cores.
+GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
+
+
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
+    """The scenario of a file, its figures checked. Raises UsageError."""
+    scenario = reading.read_scenario(file)
+    figures.check(scenario, file.where)
+    return in_full(scenario) if overrides.sample else scenario
+
+
+def in_full(scenario: Scenario) -> Scenario:
+    """The scenario with the large sample of its populations. Raises UsageError without one."""
+    if scenario.drawn is None:
+        raise UsageError(f"{scenario.name}: --sample: it has no large sample")
+    return replace(scenario, drawn=replace(scenario.drawn, in_full=True))
+
+
+# Trials ------------------------------------------------------------------------------
+
+# cake's queue is limited by the memory of so many full packets. The kernel's bookkeeping counts as
+# well (skb->truesize), so that a full packet does not fit into the memory of one. A length in ms or
+# BDP may be that short in one cell of a grid: its trials fail.
+LEAST_CAKE_PACKETS = 2
+
+
+def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
+    """All trials of the scenario, without duplicates, in the order to measure them.
+
+    overrides: values that replace the sweeps' lists. seed: of the run's random numbers. Trials on
+    one network stand together, since setting up a network costs time; otherwise the order is that
+    of the file. Raises UsageError.
+    """
+    requested = apply(scenario, overrides)
+    check_count(requested.count, many=overrides.many)
+    by_network: dict[tuple[float, ...], list[Trial]] = {}
+    for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
+        if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
+                and not trial.queue_from):
+            raise UsageError(
+                f"{scenario.name}: cake lets nothing through a queue of {trial.queue_packets}"
+                " packet (--queue, --qdisc), since it counts the memory that one takes: write"
+                f" {LEAST_CAKE_PACKETS} or more")
+        by_network.setdefault(trial.network, []).append(trial)
+    expanded = [trial for trials in by_network.values() for trial in trials]
+    if requested.users:
+        expanded += requested.users.trials(scenario.name, seed)
+    if requested.drawn:
+        expanded += requested.drawn.trials(seed)
+    return expanded
+
+
+def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
+    """The scenario with the overrides in its sweeps. Raises UsageError."""
+    given = overrides.checked()
+    if "load" in given:
+        raise UsageError(f"{scenario.name}: --load: it has one transfer at a time; only scenarios"
+                         " of kind load take this flag (--list)")
+    if overrides.sysctls:
+        raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
+                         " [sysctls]")
+    single: dict[str, Any] = {}  # fields that are not lists
+    if overrides.own_window:
+        given["window_by"] = (BY_KERNEL,)
+    if overrides.own_server:
+        own = schema.read(OwnServer, overrides.own_server, "--server-command")
+        given.setdefault("server", (OWN,))
+        single["own_server"] = own.text
+    if overrides.client is not None:
+        single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
+    if overrides.repeat is not None:
+        single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
+        single["repeat_with_loss"] = single["repeat_with_drops"] = None
+    if scenario.users and (given or single):
+        raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
+    changed = replace(
+        scenario, drawn=_drawn(scenario, given, single),
+        sweeps=tuple(replace(sweep.overridden(given), **single) for sweep in scenario.sweeps))
+    for sweep in changed.sweeps:
+        sweep.check_together(scenario.name)
+    return changed
+
+
+def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
+           single: Mapping[str, object]) -> Populations | None:
+    """The populations under the requested windows. Raises UsageError."""
+    if scenario.drawn is None:
+        return None
+    if {*lists, *single} - {"initcwnd", "client"}:
+        raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
+                         " --seed, and no list of RTTs, bandwidths, sizes or repeats. The same"
+                         " flags without its name measure one response on that network")
+    return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
+
+
+class FetchKind(Kind):
+    """The kind "fetches". Methods import what judges and draws, so that a dry run loads none of it.
+    """
+
+    @property
+    def record(self) -> type[Record]:
+        return Record
+
+    def read(self, file: ScenarioFile, overrides: Overrides) -> Scenario:
+        return read_scenario(file, overrides)
+
+    def expand(self, scenario: Scenario, overrides: Overrides, seed: int) -> list[Trial]:
+        return expand(scenario, overrides, seed)
+
+    def judge(self, trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+        from firstflight.workloads.fetch.verify.verify import judge_fetch
+        return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                           exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
+
+    def report(self, study: Study, run: RunData) -> Report:
+        from firstflight.study import fetch_findings
+        return fetch_findings.report(study, run)
+
+    def guest_s(self, trial: Trial) -> float:
+        return GUEST_FETCH_S[trial.client]
+
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        from firstflight.workloads.fetch.verify.verify import every_check
+        return every_check()
+
+    def has_all_cells(self, trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
+        """Whether every cell and window was measured."""
+        def settings_of(trials: Sequence[Trial]) -> set[tuple[object, ...]]:
+            return {(cell_key(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+
+        return settings_of(trials) <= settings_of(measured)
+
+    def repeats_with_drops(self, scenario: Scenario) -> int:
+        return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
+
+    def with_draws(self, study: Study, measured: Sequence[Record], seed: int) -> Sequence[Trial]:
+        sensitive = {cell_key(record.trial) for record in measured if is_one_draw(record)}
+        return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
+
+    def what_if_trials(self, study: Study, records: Sequence[Record], what_ifs: Sequence[Record]
+                       ) -> Sequence[Trial]:
+        """What-if trials for the reasons of the answer; a drawn population and users have none."""
+        scenario = study.scenario
+        if not scenario.is_grid:
+            return ()
+        from firstflight.workloads.fetch.figures import cells, reasons
+        compared = reasons.changes_to_explain(
+            cells.changes(cells.settings(records)), scenario.cells)
+        return reasons.what_if_trials(compared, reasons.WhatIfs(what_ifs))
+
+
+KIND = FetchKind()

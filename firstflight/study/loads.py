@@ -1,0 +1,55 @@
+"""The kind "load" (runs.kinds): many connections on a shared link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from firstflight.findings.findings import Report
+from firstflight.net.headers import MSS
+from firstflight.runs.kinds import Kind, Overrides, RunData, Study
+from firstflight.runs.reporting import report_of
+from firstflight.runs.results.checks import Check
+from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.testbed.messages import ObservedTrial
+from firstflight.workloads.load import verify
+from firstflight.workloads.load.record import LoadRecord
+from firstflight.workloads.load.scenario import LoadScenario, expand, read_scenario
+from firstflight.workloads.load.trial import LoadTrial
+
+# In a guest, roughly: starting it, then each connection by its segments.
+START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
+
+
+
+class LoadKind(Kind):
+    record = LoadRecord
+
+    def read(self, file: ScenarioFile, overrides: Overrides) -> LoadScenario:
+        return read_scenario(file, overrides)
+
+    def expand(self, scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
+        return expand(scenario, overrides, seed)
+
+    def judge(self, trial: LoadTrial, observed: ObservedTrial, exact: bool,
+              sysctls: Mapping[str, str], known_kernel: bool = True
+              ) -> tuple[LoadRecord, Mapping[str, bytes]]:
+        """exact: of no matter here: nothing that is judged depends on computing time."""
+        return verify.judge_load(trial, observed)
+
+    def report(self, study: Study, run: RunData) -> Report:
+        """The report: a whole run's figures, or a partial one's runs."""
+        from firstflight.workloads.load import findings
+        return report_of(study, run, findings.findings(study.scenario, run) if study.whole else
+                         (findings.partial(run.records),
+                          *findings.kernel_findings(run.records)))
+
+    def guest_s(self, trial: LoadTrial) -> float:
+        connections: float = trial.responses_per_s * trial.duration_s
+        return START_S + connections * (CONNECTION_S + trial.response_bytes / MSS * SEGMENT_S)
+
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        return verify.CHECKS
+
+
+KIND = LoadKind()

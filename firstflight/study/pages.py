@@ -1,0 +1,62 @@
+"""The kind "page" (runs.kinds): a document and its objects over several connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from firstflight.findings.findings import Report
+from firstflight.net.headers import MSS
+from firstflight.runs.kinds import Kind, Overrides, RunData, Study
+from firstflight.runs.reporting import report_of
+from firstflight.runs.results.checks import Check
+from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.setting import draws
+from firstflight.testbed.messages import ObservedTrial
+from firstflight.workloads.page import verify
+from firstflight.workloads.page.analysis import setting_of
+from firstflight.workloads.page.record import PageRecord, is_one_draw
+from firstflight.workloads.page.scenario import PageScenario, expand, read_scenario
+from firstflight.workloads.page.trial import PageTrial
+
+# Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
+GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
+
+
+class PageKind(Kind):
+    record = PageRecord
+
+    def read(self, file: ScenarioFile, overrides: Overrides) -> PageScenario:
+        return read_scenario(file, overrides)
+
+    def expand(self, scenario: PageScenario, overrides: Overrides, seed: int) -> list[PageTrial]:
+        return expand(scenario, overrides, seed)
+
+    def judge(self, trial: PageTrial, observed: ObservedTrial, exact: bool,
+              sysctls: Mapping[str, str], known_kernel: bool = True
+              ) -> tuple[PageRecord, Mapping[str, bytes]]:
+        return verify.judge_page(trial, observed, exact, known_kernel)
+
+    def report(self, study: Study, run: RunData) -> Report:
+        from firstflight.workloads.page import findings
+        return report_of(study, run, findings.findings(study.scenario, run),
+                         summary=findings.summary(run.records),
+                         answer=findings.answer(study.scenario, run))
+
+    def repeats_with_drops(self, scenario: PageScenario) -> int:
+        return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
+
+    def with_draws(self, study: Study, measured: Sequence[PageRecord], seed: int
+                   ) -> Sequence[PageTrial]:
+        sensitive = {setting_of(record.trial) for record in measured if is_one_draw(record)}
+        return draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
+
+    def guest_s(self, trial: PageTrial) -> float:
+        return (GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
+                + GUEST_SEGMENT_S * trial.size_bytes / MSS)
+
+    def checks(self) -> Sequence[Check[Any, Any]]:
+        return verify.CHECKS
+
+
+KIND = PageKind()

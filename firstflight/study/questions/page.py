@@ -1,0 +1,181 @@
+"""Builds a scenario of a user's page, given by flags or as a file.
+
+The run keeps the scenario as a file. Of a HAR that file has sizes, counts and times only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from firstflight import parameters
+from firstflight.base.errors import UsageError
+from firstflight.base.words import join_words, plain, visible_line
+from firstflight.findings.quantities import FLAGS, QUANTITIES
+from firstflight.runs import schema, sysctls
+from firstflight.runs.kinds import Overrides
+from firstflight.runs.scenario_file import Head, check_own_name
+from firstflight.scenario import writing
+from firstflight.setting import draws
+from firstflight.setting.kernels import KERNEL
+from firstflight.workloads.page import page_files
+from firstflight.workloads.page.har import SavedPage
+from firstflight.workloads.page.scenario import (ONLY_HTTP_1, ListedObject, Page, PageFigure,
+                                                 PageScenario, PageSweep)
+from firstflight.workloads.page.trial import BUILTIN, HTTP_1, HTTP_2, NGINX
+
+_WHERE = "the page"  # in messages, in place of a file's name
+_LISTS = ("queue", "loss_percent", "http", "initcwnd", "congestion_control", *KERNEL)
+_SINGLE = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "initrwnd", "server", "response_bytes")
+CONNECTIONS = (6,)  # as many as browsers open to a host over HTTP/1.1
+REPEAT_BY_CHANCE = 100  # pages of each setting where losses are drawn
+OBJECT_BYTES = 15_000
+# Comments behind the keys of the sweep.
+_COMMENTS = {
+    **{known: FLAGS[known].flag_help for known in (
+        "rtt_ms", "bandwidth_kbps", "initrwnd", *_LISTS)},
+    "connections": "to a host, over HTTP/1.1", "repeat": "where losses are drawn",
+    "repeat_lossless": "elsewhere", "repeat_with_drops": "where a queue drops"}
+
+
+@dataclass(frozen=True)
+class RequestedPage:
+    """The page that --page or --objects requests.
+
+    file: None for a page of `objects` equal objects. document_bytes: the size of its document, None
+    for that of its objects. connections: at once to a host. mine: of a HAR only the objects of
+    these hosts; () for all.
+    """
+
+    file: Path | None
+    objects: int | None
+    document_bytes: int | None = None
+    connections: tuple[int, ...] = CONNECTIONS
+    mine: tuple[str, ...] = ()
+
+
+def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenario:
+    """Build the scenario of a page. Raises UsageError that names the flag."""
+    check_own_name(name)
+    given = requested.checked()
+    _check(page, given, requested)
+    content, what, about, note = _page(page, given)
+    content.check(_WHERE)
+    values: dict[str, Any] = {known: given.get(known) or FLAGS[known].defaults
+                              for known in _LISTS}
+    values |= {known: (given.get(known) or FLAGS[known].defaults)[0]
+               for known in ("rtt_ms", "bandwidth_kbps", "initrwnd")}
+    values |= {known: given[known][0] for known in ("uplink_kbps", "server") if known in given}
+    sweep = PageSweep(
+        name="own", page_names=(content.name,), connections=page.connections,
+        repeat=requested.repeat or REPEAT_BY_CHANCE, repeat_lossless=requested.repeat or 1,
+        repeat_with_drops=requested.repeat or draws.REPEATS, **values)
+    windows = sweep.initcwnd
+    verb = "do" if len(windows) > 1 else "does"
+    title = f"A page of {what}: {_windows(windows)}"
+    head = Head(title, "a page of your own", name,
+                f"What {verb} {_windows(windows)} change of a page of {what}?", "",
+                sysctls.of_flags(requested.sysctls, _WHERE), note, about, kind="page")
+    made = PageScenario(head, (sweep.linked({content.name: content}, _WHERE),), (
+        PageFigure(name="times", kind="times", title=title, sweep=sweep.name),
+        PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
+                   title=f"Each object of the page, {_windows(windows)}")))
+    return replace(made, head=replace(head, text=text(made, content)))
+
+
+@contextmanager
+def errors_by_flags() -> Iterator[None]:
+    """Let messages name no place in a scenario file, since the user wrote flags."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix(f"{_WHERE}: ")) from None
+
+
+def text(made: PageScenario, page: Page) -> str:
+    """The TOML of a scenario with one page; workloads.page.scenario reads an equal one of it."""
+    values = schema.values_of(page)
+    values.pop("object", None)
+    lines = [*writing.head(made.head, {}), *writing.table("[[page]]", values)]
+    for each in page.listed:
+        size_bytes, named_by, at_byte, *others = astuple(each)
+        item = ListedObject(size_bytes, named_by or None, at_byte if named_by else None, *others)
+        lines += writing.table("[[page.object]]", schema.values_of(item))
+    for sweep in made.sweeps:
+        lines += writing.table("[[sweep]]", schema.values_of(sweep, with_defaults=True), _COMMENTS)
+    for figure in made.figures:
+        lines += writing.table("[[figure]]", schema.values_of(figure))
+    return "\n".join(lines)
+
+
+def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: Overrides
+           ) -> None:
+    """Raises UsageError for flags that do not go with a page, or with this kind of page."""
+    flag = "--page" if page.file is not None else "--objects"
+    known_flags = join_words([FLAGS[known].flag for known in _LISTS + _SINGLE[:-1]])
+    of_tls = {row.name for row in parameters.of_subject(parameters.TLS)}
+    for other, words in requested.given.items():
+        if other in of_tls:
+            raise UsageError(f"{words}: a page comes without TLS; leave the flag out, or measure"
+                             " the handshake of one response, such as --size 60kB --chain 4000")
+        if other not in (*_LISTS, *_SINGLE, "repeat", "sysctl"):
+            raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
+    for known in _SINGLE:
+        if len(given.get(known, ())) > 1:
+            raise UsageError(f"{FLAGS[known].flag}: {flag} takes one value of this flag")
+    for server in given.get("server", ()):
+        if server not in (BUILTIN, NGINX):
+            raise UsageError(f"--server: a page comes from {BUILTIN} or {NGINX}, not from {server}")
+    if HTTP_2 in given.get("http", ()):
+        raise UsageError(f"--http: {ONLY_HTTP_1}: --http 1.1")
+    for value in page.connections:
+        QUANTITIES["connections"].check(value, "--connections")
+    if page.file is not None and (page.document_bytes or "response_bytes" in given):
+        raise UsageError(f"{'--document' if page.document_bytes else '--size'}: the objects of a"
+                         " file have their sizes; it goes with --objects N")
+
+
+def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
+          ) -> tuple[Page, str, str, str]:
+    """The page, its description, what was read of its file, and a note. Raises UsageError."""
+    if page.file is not None:
+        saved = page_files.read(page.file, page.mine)
+        total = sum(each.size_bytes for each in saved.objects)
+        about = _about(page.file, saved, "http" in given)
+        return (Page("own", listed=saved.objects),
+                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", about,
+                saved.note)
+    count = QUANTITIES["objects"].check(page.objects, "--objects")
+    size = given.get("response_bytes", (OBJECT_BYTES,))[0]
+    document = QUANTITIES["document_bytes"].check(
+        size if page.document_bytes is None else page.document_bytes, "--document")
+    return (Page("own", count, size, document),
+            f"a document of {plain(document / 1000)} kB and {count} objects of"
+            f" {plain(size / 1000)} kB", "", "")
+
+
+def _about(file: Path, saved: SavedPage, is_chosen: bool) -> str:
+    """What was read of a page's file, in a sentence; "" for a list of objects.
+
+    is_chosen: whether --http names the version. Raises UsageError where the file's own version is
+    not 1.1 and nobody chose that.
+    """
+    if not saved.source:
+        return ""
+    if saved.http == HTTP_1:
+        return f"{visible_line(file.name)}: {saved.source}; {saved.http_from}."
+    if is_chosen:
+        return (f"{visible_line(file.name)}: {saved.source}; {saved.http_from}, measured over"
+                " HTTP/1.1 as --http says.")
+    why = (f"its objects came over HTTP/2 or 3 ({saved.http_from}); {ONLY_HTTP_1}" if saved.http
+           else saved.http_from)
+    raise UsageError(f"--page: {file}: {why}; to measure it over HTTP/1.1, add --http 1.1")
+
+
+def _windows(windows: tuple[int, ...]) -> str:
+    first, *others = map(str, windows)
+    return (f"{', '.join(others)} instead of {first} segments" if others else
+            f"an initial window of {first} segments")

@@ -1,0 +1,254 @@
+"""The answer of a run: one sentence, a short table, and the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from firstflight.base.stats import Estimate, estimate
+from firstflight.base.words import (format_brief, format_interval, format_number, format_range,
+                                    join_words)
+from firstflight.figures.compare import VARIES_MS
+from firstflight.figures.kernel_changes import note_on_windows
+from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
+from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
+from firstflight.setting.draws import note_on_draws
+from firstflight.setting.tcp import BY_KERNEL
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure
+from firstflight.workloads.fetch.figures.cell_tables import changes_table
+from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, change_between,
+                                                       where)
+from firstflight.workloads.fetch.figures.figure import Analysis
+from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_changes, kernels_table
+from firstflight.workloads.fetch.figures.queue_hints import queue_hints
+from firstflight.workloads.fetch.figures.reasons import (WhatIfs, changes_to_explain, explained,
+                                                         reasons)
+from firstflight.workloads.fetch.record import Record, is_one_draw
+from firstflight.workloads.fetch.scenario.figures import FIGURES
+from firstflight.workloads.fetch.scenario.scenario import Figure
+from firstflight.workloads.fetch.scenario.varied_parameters import REQUESTED, requested_columns
+
+MOST_ROWS = 20  # in the table of comparisons
+MOST_FIGURES = 3
+MOST_WINDOWS = 4  # in one sentence
+MOST_REASONS = 3
+
+
+def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[Finding]]],
+                  bars: Sequence[BarFigure], findings: Sequence[Finding]) -> Answer:
+    """What is read first: the answer of a finding, of single cells, or of figures of bars.
+
+    figures: with their findings. bars: the figures of bars. findings: all of the run.
+    """
+    own = next((made.answer for made in findings if made.answer is not None), None)
+    why = tuple(explained(changes_to_explain(analysis.compared, analysis.scenario.cells),
+                          analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
+    answers = [made[0].sentence for figure, made in figures
+               if FIGURES[figure.kind].is_answer and not made[0].missing]
+    if own is None and answers:
+        own = Answer(" ".join(answers), notes=why)
+    if own is None and analysis.cells and not analysis.scenario.cells and any(
+            bar_figure.n + bar_figure.excluded.total == sum(
+                record.trial.initcwnd in bar_figure.windows for record in analysis.records)
+            for bar_figure in bars):  # one figure shows all records of a part of a scenario
+        own = Answer(table=figures_table(bars),
+                     notes=(*why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
+    if own is None and analysis.cells:
+        own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
+                              analysis.what_ifs)
+        own = replace(own, notes=(*own.notes, *_windows_that_hold_all(analysis.records)))
+    return own or Answer(table=figures_table(bars), notes=(
+        *why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
+
+
+def _windows_that_hold_all(records: Sequence[Record]) -> tuple[str, ...]:
+    """A note where several windows hold the whole response, whose bars are equal for that."""
+    trials = [record.trial for record in records]
+    first = next((record for record in records if record.counts and record.header_bytes), None)
+    if first is None or len({(trial.response_bytes, trial.mss) for trial in trials}) > 1 or any(
+            trial.before or trial.is_secure or trial.gap_ms for trial in trials):
+        return ()
+    segments = -(-(first.trial.response_bytes + (first.header_bytes or 0)) // first.trial.mss)
+    windows = sorted({trial.initcwnd for trial in trials if trial.initcwnd >= segments})
+    if len(windows) < 2:
+        return ()
+    names = join_words([str(window) for window in windows])
+    return (f"The response is {segments} segments long: windows of {names} send it in one"
+            " flight.",)
+
+
+def _tolerance(bar_figures: Sequence[BarFigure]) -> tuple[str, ...]:
+    """A note on bars and their tolerance; () where nothing was published."""
+    if not any(sum(bar_figure.counts.values()) for bar_figure in bar_figures):
+        return ()
+    return (f"A bar is one bucket of a figure. Its tolerance is {WITHIN_PERCENT:g} % of the"
+            f" published value and {WITHIN_POINTS:g} points of the published percentage.",)
+
+
+# Of single cells ---------------------------------------------------------------------
+
+def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
+                    is_question: bool, what_ifs: WhatIfs = WhatIfs()) -> Answer:
+    """What larger windows change, the largest effect first, and why.
+
+    is_question: asked by flags; then it gets hints on its queues, which a scenario has chosen.
+    """
+    if all(cell.total_ms is None for cell in cells):
+        return Answer("No transfer counts, so there is no answer.")
+    records = [record for cell in cells for record in cell.records]
+    hints = queue_hints([cell.requested for cell in cells], records) if is_question else []
+    is_one = is_question and any(len(cell.records) == 1 and is_one_draw(cell.records[0])
+                                 for cell in cells)
+    notes = (*hints, *note_on_draws([record.trial for record in records], is_one))
+    of_kernels = kernel_changes(cells)
+    notes += tuple(note_on_windows([cell.requested for cell in cells],
+                                   "--iw default leaves it to each"))
+    if not changes and of_kernels:
+        return Answer(kernel_answer(of_kernels), kernels_table(of_kernels, MOST_ROWS), notes)
+    if not changes:
+        return Answer(_single(cells), _times(cells), notes)
+    networks = {change.base.requested for change in changes}
+    sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
+    if of_kernels:
+        sentence = f"{kernel_answer(of_kernels)} {sentence}"
+    why = explained(changes_to_explain(changes, is_question), what_ifs, known=sentence)
+    return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
+                  (*why[:MOST_REASONS], *notes))
+
+
+def _single(cells: Sequence[CellSetting]) -> str:
+    """The answer of a run with a single window, where nothing is compared."""
+    times = [cell.total_ms for cell in cells if cell.total_ms is not None]
+    windows = sorted({cell.requested.initcwnd for cell in cells if cell.total_ms is not None})
+    failed = sorted({cell.requested.initcwnd for cell in cells} - {*windows})
+    first = next((record for cell in cells for record in cell.counting), None)
+    sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
+            if len(cells) == 1 and first is not None and first.response_flights else "")
+    drawn_ms = [record.total_ms for record in cells[0].counting if record.total_ms is not None]
+    taken = format_range(times, "ms")
+    if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:
+        taken = f"{format_brief(times[0])}{_half(estimate(drawn_ms))} ms"
+    if cells[0].requested.window_by == BY_KERNEL:
+        return f"With the kernel's own initial window a transfer takes {taken}{sent}."
+    text = (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
+            f" {taken}{sent}.")
+    if failed:
+        return (f"{text} No transfer with {', '.join(map(str, failed))} counts, so nothing is"
+                " compared.")
+    return (f"{text} Only one window was measured: compare with others by"
+            f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
+
+
+def _times(cells: Sequence[CellSetting]) -> Table | None:
+    if len(cells) < 2:
+        return None
+    requested = requested_columns([cell.requested for cell in cells])
+    return Table("", (*(column for column, _ in requested), Column("total time", "ms")), tuple(
+        (*(show(cell.requested) for _, show in requested), cell.total_ms) for cell in cells)).first(
+            MOST_ROWS)
+
+
+def _one_network(changes: Sequence[WindowChange]) -> str:
+    """Such as "IW 10 → 20 saves 34.6 ms (20 %), from 168 to 133 ms; → 40 saves 46.7 ms (28 %)."."""
+    shown = (list(changes) if len(changes) <= MOST_WINDOWS else
+             sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS])
+    first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
+    base = first.base.requested.initcwnd
+    text = (f"IW {base} → {first.experiment.requested.initcwnd} {_effect(first)}, from"
+            f" {format_brief(first.saved.base.value)} to"
+            f" {format_brief(first.saved.experiment.value)} ms")
+    text += "".join(f"; → {other.experiment.requested.initcwnd} {_effect(other)}"
+                    for other in others)
+    best = min(changes, key=lambda change: change.saved.experiment.value)
+    if len(changes) > 1 and best.effect > 0 and best is not max(
+            changes, key=lambda change: change.experiment.requested.initcwnd) and all(
+                change_between(best.experiment, other.experiment).effect < 0
+                for other in changes if other is not best):
+        text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
+    return f"{text}."
+
+
+def _without_equal(table: Table) -> Table:
+    """The table without the requested columns whose value is the same in all rows."""
+    shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
+            or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
+    return replace(table, columns=tuple(table.columns[place] for place in shown),
+                   rows=tuple(tuple(row[place] for place in shown) for row in table.rows))
+
+
+def _effect(change: WindowChange) -> str:
+    saved = change.saved.absolute
+    if not change.effect:
+        interval = (f" (95 % interval of the saving {format_interval(saved.interval)} ms)"
+                    if saved.interval is not None else "")
+        return f"changes nothing{interval}" if not interval else f"has no sure effect{interval}"
+    size = _size(change)
+    return f"saves {size}" if change.effect > 0 else f"takes {size} longer"
+
+
+def _size(change: WindowChange) -> str:
+    """The saving or loss without its sign, such as "34.6 ± 3.2 ms (20 %)"."""
+    return (f"{format_brief(abs(change.saved_ms))}{_half(change.saved.absolute)} ms"
+            f" ({format_number(abs(change.saved.percent.value), 0)} %)")
+
+
+def _half(saved: Estimate) -> str:
+    """Half of the interval, such as " ± 3.2"; "" without one."""
+    if saved.interval is None:
+        return ""
+    return f" ± {format_brief((saved.interval[1] - saved.interval[0]) / 2)}"
+
+
+def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
+    """The largest saving and the largest loss, the greater first, and how many have neither."""
+    ordered = sorted(changes, key=lambda change: change.saved_ms)
+    worst, best = ordered[0], ordered[-1]
+    ends = [change for change in (best, worst) if change.effect]
+    ends.sort(key=lambda change: -abs(change.saved_ms))
+    gains, losses = (sum(change.effect == sign for change in changes) for sign in (1, -1))
+    unchanged = len(changes) - gains - losses
+    if not ends:
+        return f"A larger window changes nothing in any of {len(changes)} comparisons."
+    if len({change.effect for change in ends}) == 1:  # only gains, or only losses
+        ends = ends[:1]
+    parts = []
+    for change in ends:
+        why = ("" if change.effect > 0 else
+               next((f": {reason.text}" for reason in reasons(change, what_ifs)), ""))
+        verb = "saves" if change.effect > 0 else "takes"
+        longer = "" if change.effect > 0 else " longer"
+        parts.append(f"{verb} up to {_size(change)}{longer}, at {where(change, changes)}{why}")
+    counted = [f"{count} {what}" for count, what in (
+        (gains, "faster"), (losses, "slower"), (unchanged, "unchanged")) if count]
+    return (f"A larger window {', and '.join(parts)}. Of {len(changes)} comparisons:"
+            f" {', '.join(counted)}.")
+
+
+# Of figures --------------------------------------------------------------------------
+
+def figures_table(bar_figures: Sequence[BarFigure]) -> Table | None:
+    """A row for each figure of bars: what the larger window saves, measured and published."""
+    if not bar_figures:
+        return None
+    columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in (
+        ("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
+        ("published, %", 1)))
+    return Table("", columns, tuple(map(_figure, bar_figures))).without_empty().first(MOST_FIGURES)
+
+
+def _figure(bar_figure: BarFigure) -> tuple[Cell, ...]:
+    bars = [bar for bar in bar_figure.bars if not bar_figure.is_baseline(bar)]
+    windows = (f"{bar_figure.bars[0].label} … {bar_figure.bars[-1].label}"
+               if bar_figure.is_sweep else
+               f"{bar_figure.figure.baseline_initcwnd} → {bar_figure.figure.experiment_initcwnd}")
+    # Sources of window sweeps publish the time under each window, not the saving.
+    known = [] if bar_figure.is_sweep else [bar.published for bar in bars]
+    return (bar_figure.figure.name, windows,
+            _span([bar.difference.absolute.value for bar in bars], bar_figure.metric.unit),
+            _span([bar.difference.percent.value for bar in bars], "%"),
+            _span([published.absolute for published in known], bar_figure.metric.unit),
+            _span([published.percent for published in known], "%"))
+
+
+def _span(values: Sequence[float | None], unit: str) -> str:
+    return format_range(values, unit) if any(value is not None for value in values) else ""

@@ -1,0 +1,151 @@
+"""The cells of each bar of a figure, with their weights; and the published bars.
+
+Some sources print base / experiment − 1. Their percentages are converted when they are read, which
+is exact (findings.difference.of_baseline).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from firstflight.base.words import plain
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
+from firstflight.findings.difference import of_baseline, percent_of
+from firstflight.runs.results.cells import grouped
+from firstflight.scenario import published
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.record import Record, quantity
+from firstflight.workloads.fetch.scenario.figures import check_joint_labels
+from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_EXPERIMENT, Axis, Figure,
+                                                           Scenario)
+from firstflight.workloads.fetch.scenario.sweep import CellKey, Sweep, bucket_value, cell_key
+
+JOINT_SHARES = "joint_shares.csv"  # in paper/, computed by paper.draw.bucket_shares
+
+
+def sign_of(metric: str) -> int:
+    """1 where less of the metric is better, -1 where more is."""
+    return -1 if quantity(metric).more_is_better else 1
+
+
+def published_bars(figure: Figure) -> dict[str, Published]:
+    """The figure's published bars by label, with percentages of the baseline.
+
+    Where the figure has other windows than the published ones, its bars have no values.
+    """
+    if not figure.published:
+        return {}
+    printed = published.buckets(figure.published, figure.panel)
+    if figure.other_windows:
+        return dict.fromkeys(printed, Published())
+    if figure.percent_of != OF_EXPERIMENT:
+        return printed
+    return {label: bar if bar.percent is None else replace(
+        bar, percent=of_baseline(bar.percent, sign_of(figure.metric)))
+        for label, bar in printed.items()}
+
+
+def beside_baseline(bar_figure: BarFigure) -> tuple[Bar, ...]:
+    """The bars; in a window sweep with published levels as improvements on the baseline's level."""
+    base = next((bar.published for bar in bar_figure.bars if bar_figure.is_baseline(bar)),
+                Published())
+    bars = []
+    for bar in bar_figure.bars:
+        own, sign = bar.published, bar.difference.sign
+        if base.level is not None and own.level is not None and own is not base:
+            bar = replace(bar, published=replace(
+                own, absolute=sign * (base.level - own.level),
+                percent=percent_of(base.level, own.level, sign), error=base.error + own.error))
+        bars.append(bar)
+    return tuple(bars)
+
+
+ByCell = dict[tuple[CellKey, int], list[Record]]
+
+
+def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
+            records: Sequence[Record], is_whole: bool = True) -> tuple[list[Record], ByCell]:
+    """The records of the figure's sweep, and the same by cell and window.
+
+    is_whole: whether the whole scenario was measured. Raises NoBars where a cell was not measured;
+    in a part of a scenario only where no cell was.
+    """
+    sweep = scenario.sweep(figure.sweep)
+    chosen, cells = of_sweep(sweep, records), sweep.cells
+    by_cell_and_window = grouped(
+        chosen, lambda record: (cell_key(record.trial), record.trial.initcwnd))
+    missing = [cell for cell in cells
+               if any((cell, initcwnd) not in by_cell_and_window for initcwnd in windows)]
+    if missing and (is_whole or len(missing) == len(cells)):
+        named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
+                          for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise NoBars(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"
+                      f" {figure.name} were not measured; measure with"
+                      f" {_command(scenario, missing)}")
+    return chosen, by_cell_and_window
+
+
+def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
+    """The records of a sweep's trials.
+
+    A run may have another client than the sweep names, but only one. Raises NoBars.
+    """
+    cells = set(sweep.cells)
+    by_client = grouped([record for record in records if not (trial := record.trial).part
+                    and trial.initcwnd in sweep.initcwnd and cell_key(trial) in cells],
+                   lambda record: record.trial.client)
+    if sweep.client in by_client or not by_client:
+        return by_client.get(sweep.client, [])
+    if len(by_client) > 1:
+        raise NoBars(f"the records mix {' and '.join(sorted(by_client))} in sweep {sweep.name!r};"
+                     " measure again with --fresh")
+    return next(iter(by_client.values()))
+
+
+def _command(scenario: Scenario, cells: Sequence[CellKey]) -> str:
+    """The command line that measures the cells."""
+    line = f"./run.sh --scenario {scenario.name}"
+    if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
+        return line
+    rtts, bandwidths = (",".join(map(plain, dict.fromkeys(values))) for values in
+                        zip(*((cell.rtt_ms, cell.bandwidth_kbps) for cell in cells)))
+    return f"{line} --rtt {rtts} --bw {bandwidths}"
+
+
+WeightedCells = list[list[tuple[CellKey, float]]]  # of each bucket
+
+
+def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
+    """The cells of each bucket of the axis, with their weights: shares in percent, or 1."""
+    if figure.weights == JOINT:
+        return _joint_cells(scenario, figure, axis)
+    cells = scenario.sweep(figure.sweep).cells
+    members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
+               for value in axis.values]
+    if not figure.weights:
+        return [[(cell, 1.0) for cell in bucket] for bucket in members]
+    weights = scenario.axis(figure.weights)
+    assert weights is not None  # the reader of the scenario has looked
+    return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
+             for cell in bucket] for bucket in members]
+
+
+def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
+    """The cells of each BDP bucket, weighted by the joint distribution of RTT and bandwidth.
+
+    A cell stands for the responses of its RTT bucket and its bandwidth bucket. Their BDPs can lie
+    in several BDP buckets, and then the cell is in each of them. Raises UsageError where the axes
+    are not the paper's.
+    """
+    check_joint_labels(scenario, scenario.name)
+    columns = ("RTT", "BW", "BDP", "share")
+    shares = {(row["RTT"], row["BW"], row["BDP"]): published.number(row, "share", JOINT_SHARES)
+              for row in published.rows(published.path_of(JOINT_SHARES), columns)}
+    rtts, bandwidths = (known for by in ("rtt_ms", "bandwidth_kbps")
+                        if (known := scenario.axis(by)) is not None)  # both: the check has looked
+    return [[(cell, 100 * share) for cell in scenario.sweep(figure.sweep).cells
+             if (share := shares.get((rtts.label(cell.rtt_ms),
+                                      bandwidths.label(cell.bandwidth_kbps), label)))]
+            for label in axis.labels]

@@ -1,0 +1,115 @@
+"""A figure of bars, from the estimates to the judged bars that are drawn and described."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.quantity import Quantity
+from firstflight.findings import claims
+from firstflight.findings.bar import Bar
+from firstflight.findings.difference import Excluded
+from firstflight.findings.findings import Statement
+from firstflight.workloads.fetch.record import quantity
+from firstflight.workloads.fetch.scenario.scenario import Figure
+
+
+class NoBars(FirstFlightError):
+    """The records do not give the bars of a figure; the message has the reason."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values under one window of a figure, of which a distribution can be drawn.
+
+    values: in the unit of the figure's metric; weights: one for each value.
+    """
+
+    initcwnd: int
+    values: Any
+    weights: Any
+
+    @property
+    def name(self) -> str:
+        return f"IW {self.initcwnd}"
+
+
+@dataclass(frozen=True)
+class BarFigure:
+    """The bars of one figure, with the client and the congestion control that measured them.
+
+    fetch_count, fetches_excluded: of the whole figure, where one fetch can be in several bars; None
+    where it is in one at most. samples: the values, one Sample for each window. remarks: what else
+    than the windows limited the transfers. is_of_loss: whether each bar is also shown beyond the
+    lossless one (workloads.fetch.figures.recovery). own_window: how to name the window that no
+    route sets (workloads.fetch.record.own_window). statements: the published claims on this
+    figure, once it is judged.
+    """
+
+    figure: Figure
+    bars: tuple[Bar, ...]
+    client: str
+    congestion_control: str
+    fetch_count: int | None = None
+    fetches_excluded: Excluded | None = None
+    samples: tuple[Sample, ...] = field(default=(), compare=False)
+    remarks: tuple[str, ...] = ()
+    is_of_loss: bool = False
+    own_window: str = ""
+    statements: tuple[Statement, ...] = ()
+
+    @property
+    def n(self) -> int:
+        if self.fetch_count is not None:
+            return self.fetch_count
+        return sum(bar.difference.n for bar in self.bars)
+
+    @property
+    def excluded(self) -> Excluded:
+        if self.fetches_excluded is not None:
+            return self.fetches_excluded
+        return sum((bar.difference.excluded for bar in self.bars), Excluded())
+
+    @property
+    def metric(self) -> Quantity:
+        return quantity(self.figure.metric)
+
+    @property
+    def by(self) -> Quantity:
+        """The quantity that distinguishes the bars."""
+        return quantity(self.figure.by)
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether each bar is a window."""
+        return self.figure.is_of_windows
+
+    @property
+    def windows(self) -> set[int]:
+        """The initial windows that it compares."""
+        return ({int(bar.label) for bar in self.bars} if self.is_sweep else
+                {self.figure.baseline_initcwnd, self.figure.experiment_initcwnd})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many bars have each outcome."""
+        return claims.counts(bar.result.outcome for bar in self.bars if bar.result.outcome)
+
+    def is_baseline(self, bar: Bar) -> bool:
+        """Whether a bar is the window that the others are compared with."""
+        return self.is_sweep and bar.value == self.figure.baseline_initcwnd
+
+    def named(self, bar: Bar) -> str:
+        """A bar's label with its unit, such as "20 ms"; or the word for zero, such as "not set"."""
+        label = self.label_of(bar)
+        return f"{label} {self.by.unit}".strip() if label == bar.label else label
+
+    def label_of(self, bar: Bar) -> str:
+        """A bar's label; the word for zero where the quantity has one, such as "not set".
+
+        A window that no route sets is the kernel's default.
+        """
+        if self.is_sweep and self.own_window:
+            return self.own_window
+        return self.by.zero if bar.label == "0" else bar.label

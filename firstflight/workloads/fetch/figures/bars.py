@@ -1,0 +1,314 @@
+"""Figures of bars: a table with all numbers of each bar, and a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from firstflight.base.stats import Estimate
+from firstflight.base.words import format_lossless, join_words
+from firstflight.findings.bar import Bar
+from firstflight.findings.charts import BarChart, Chart, LineChart, TimeChart
+from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
+from firstflight.findings.difference import Difference
+from firstflight.findings.findings import Cell, Column, Finding, Table
+from firstflight.findings.quantities import quantity
+from firstflight.net.headers import MSS
+from firstflight.scenario import published
+from firstflight.workloads.fetch.figures import summary
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
+from firstflight.workloads.fetch.figures.figure import Analysis, fixed, interval
+from firstflight.workloads.fetch.figures.recovery import (ABOVE_LOSS, beyond_lossless, effect,
+                                                          lines_above)
+from firstflight.workloads.fetch.scenario.scenario import JOINT, OF_EXPERIMENT, Figure, Scenario
+
+TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with the responses of its"
+             " own week. The baseline's week has more far and slow responses. The window alone:"
+             " the same responses under both windows. This is what the window does.")
+IN_SEGMENTS = "send_buffer_bytes"  # a quantity that sources give in segments
+EXACT = ("rtt_ms", "bandwidth_kbps")  # quantities of which a bar of a grid has one value
+MEDIANS_DIFFER = 0.1  # medians get a column where one differs from its mean by more
+
+ColumnGetter = tuple[Column, Callable[[Bar], Cell]]
+_AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
+             "response_bytes": "response sizes by the paper's shares",
+             "bdp_bytes": "bandwidth-delay products by the paper's shares"}
+
+
+def bars(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """A bar for each bucket, with what a larger window improves there; or a bar for each window.
+
+    Raises NoBars where there are no bars.
+    """
+    if figure.name in analysis.missing:
+        raise NoBars(analysis.missing[figure.name])
+    scenario, bar_figure = analysis.scenario, analysis.bar_figures[figure.name]
+    drawn = chart(scenario, bar_figure)
+    return [Finding(
+        figure.name, figure.title, tables=(figure_table(scenario, bar_figure),),
+        statements=bar_figure.statements, sentence=summary.figure_sentence(bar_figure),
+        bars=bar_figure.counts, chart=drawn, held_out=figure.held_out,
+        published=f"{published.source(figure.published)} (paper/{figure.published})"
+        if figure.is_published else ""),
+        *(Finding(f"{figure.name}_{name}", further.title, chart=further)
+          for name in figure.also for further in [also(name)(bar_figure, drawn)])]
+
+
+def also(name: str) -> Callable[[BarFigure, Chart], LineChart]:
+    """The function that draws another chart of the samples (workloads.fetch.scenario.figures.ALSO).
+    """
+    chart: Callable[[BarFigure, Chart], LineChart] = import_module(
+        f"{__package__}.{name}").chart
+    return chart
+
+
+def figure_table(scenario: Scenario, bar_figure: BarFigure) -> Table:
+    """The numbers of one figure, without empty columns."""
+    figure, unit = bar_figure.figure, bar_figure.metric.unit
+    means: list[ColumnGetter] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
+                                  lambda bar: bar.difference.base.value),
+                                 (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
+                                  lambda bar: bar.difference.experiment.value)]
+    if bar_figure.is_sweep:
+        means = _window_columns(bar_figure)
+    columns = [*_first_columns(bar_figure), *means, *_improved_columns(bar_figure),
+               *_further_columns(bar_figure), *_published_columns(bar_figure)]
+    return Table(figure.title, tuple(column for column, _ in columns),
+                 tuple(tuple(cell(bar) for _, cell in columns) for bar in bar_figure.bars),
+                 tuple(_notes(scenario, bar_figure))).without_empty()
+
+
+def averaged(figure: Figure) -> str:
+    """What each bar is a mean over, in words; "" where a bar is one network."""
+    if not figure.weights or figure.weights in _AVERAGED:
+        return _AVERAGED.get(figure.weights, "")
+    name = quantity(figure.weights).label or quantity(figure.weights).head
+    whose = "the paper's" if published.is_of_the_paper(figure.published) else "its"
+    return f"{name} by {whose} shares"
+
+
+def _window_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    unit = bar_figure.metric.unit
+    medians = any(abs(bar.difference.experiment_median - bar.difference.experiment.value)
+                  > MEDIANS_DIFFER for bar in bar_figure.bars)
+    return [(Column("mean", unit, "under this window"),
+             lambda bar: bar.difference.experiment.value),
+            (Column("median", unit, "under this window", rank=1),
+             lambda bar: bar.difference.experiment_median if medians else ""),
+            (Column("published", unit, "under this window"), lambda bar: bar.published.level),
+            (Column("off", "%", "under this window", signed=True, rank=0),
+             lambda bar: (bar.difference.experiment.value / level - 1) * 100
+             if (level := bar.published.level) else None)]
+
+
+def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    """The bars' labels and shares, and how many fetches each has and excludes."""
+    any_excluded = bar_figure.excluded.total > 0
+    return [(Column(bar_figure.by.head, bar_figure.by.unit),
+             lambda bar: bar_figure.own_window or bar.label),
+            (Column("share", "%", digits=2, rank=2), lambda bar: bar.share_percent),
+            (Column("n"), lambda bar: bar.difference.n),
+            (Column("excluded"), lambda bar: bar.difference.excluded.total if any_excluded else "")]
+
+
+def _improved_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    unit, group = bar_figure.metric.unit, "improved"
+    printed = bar_figure.figure.percent_of == OF_EXPERIMENT
+    medians = not bar_figure.is_sweep and bar_figure.figure.by != "percentile" and any(
+        abs(bar.difference.median_absolute - bar.difference.absolute.value) > MEDIANS_DIFFER
+        for bar in bar_figure.bars)
+    return [(Column("", unit, group), lambda bar: bar.difference.absolute.value),
+            (Column("95 % interval", unit, group),
+             lambda bar: _interval_cell(bar, bar.difference.absolute)),
+            (Column("", "%", group), lambda bar: bar.difference.percent.value),
+            (Column("95 % interval", "%", group, rank=0),
+             lambda bar: _interval_cell(bar, bar.percent)),
+            (Column("as printed", "%", group), lambda bar: bar.percent.value if printed else ""),
+            (Column("of medians", unit, group, rank=1),
+             lambda bar: bar.difference.median_absolute if medians else "")]
+
+
+def _interval_cell(bar: Bar, estimate: Estimate) -> Cell:
+    return "exact" if bar.difference.exact else interval(estimate.interval)
+
+
+def _further_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    """Columns for the gain beyond the lossless bar, and for the paired comparison."""
+    unit, recovered, alone = bar_figure.metric.unit, "recovery", "the window alone"
+
+    def recovery(bar: Bar, show: Callable[[Estimate], Cell]) -> Cell:
+        known = beyond_lossless(bar_figure, bar)
+        return "" if known is None else show(known)
+
+    def same(bar: Bar, show: Callable[[Difference], Cell]) -> Cell:
+        return "" if bar.difference.same is None else show(bar.difference.same)
+
+    return [(Column("beyond lossless", unit, recovered),
+             lambda bar: recovery(bar, lambda known: known.value)),
+            (Column("95 % interval", unit, recovered),
+             lambda bar: recovery(bar, lambda known: interval(known.interval))),
+            (Column("word", "", recovered, is_text=True), lambda bar: effect(bar_figure, bar)),
+            (Column("", unit, alone), lambda bar: same(bar, lambda alike: alike.absolute.value)),
+            (Column("95 % interval", unit, alone, rank=0),
+             lambda bar: same(bar, lambda alike: interval(alike.absolute.interval))),
+            (Column("", "%", alone), lambda bar: same(bar, lambda alike: alike.percent.value))]
+
+
+def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    unit, off = bar_figure.metric.unit, "ours less published"
+    return [(Column("", unit, "published"), lambda bar: bar.published.absolute),
+            (Column("", "%", "published"), lambda bar: bar.published_percent),
+            (Column("off", "%", off, digits=0, signed=True, rank=0),
+             lambda bar: bar.deviation_percent),
+            (Column("off", "points", off, signed=True, rank=0), lambda bar: bar.deviation_points),
+            (Column("result", is_text=True, is_outcome=True), lambda bar: bar.result.outcome),
+            (Column("test", is_text=True, rank=0), lambda bar: bar.result.test)]
+
+
+# Notes -------------------------------------------------------------------------------
+
+def _notes(scenario: Scenario, bar_figure: BarFigure) -> list[str]:
+    figure, over = bar_figure.figure, averaged(bar_figure.figure)
+    mean_of = ("weighted mean over a population of clients and responses"
+               if scenario.population(figure.sweep) is not None else
+               f"averaged over {over}" if over else "one network a bar")
+    notes = [f"{bar_figure.metric.what}; {bar_figure.client}, {bar_figure.congestion_control};"
+             f" {mean_of}"]
+    if figure.percent_of == OF_EXPERIMENT:
+        notes.append("As printed: the source's own percentage, base / experiment − 1, which the"
+                     " comparison uses. The other percentages are of the baseline.")
+    notes += [TWO_WEEKS] if any(bar.difference.same for bar in bar_figure.bars) else []
+    few = [bar.label for bar in bar_figure.bars if bar.result.outcome == UNDECIDED
+           and not bar.difference.exact and bar.difference.draws < LEAST_DRAWS]
+    if few:
+        notes.append(f"Too few for an interval (fewer than {LEAST_DRAWS} independent values):"
+                     f" {', '.join(few)}.")
+    return [*notes, *bar_figure.remarks, *_exclusions(bar_figure)]
+
+
+def _exclusions(bar_figure: BarFigure) -> list[str]:
+    """What the bars exclude; bars that exclude the same share a line."""
+    labels_of: dict[str, list[str]] = {}
+    for bar in bar_figure.bars:
+        change = bar.difference
+        if change.excluded.total:
+            cells = (f"{change.cells} of {change.cells_requested} cells count; "
+                     if change.cells < change.cells_requested else "")
+            labels_of.setdefault(f"{cells}excluded: {change.excluded}", []).append(bar.label)
+    return [f"{', '.join(labels)}: {what}." for what, labels in labels_of.items()]
+
+
+# The chart ---------------------------------------------------------------------------
+
+def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
+    """Improvements like the paper's Figure 5, or a bar for each window like its Figure 2."""
+    figure = bar_figure.figure
+    # Whether the responses are drawn from the paper's population.
+    like_the_papers = scenario.population(figure.sweep) is not None
+    averages = averaged(figure)
+    metric = bar_figure.metric.what.replace("the client's", f"{bar_figure.client}'s")
+    common = "" if like_the_papers else fixed(scenario.sweep(figure.sweep).cells)
+    around: dict[str, Any] = {
+        "context": (f"real Linux TCP, {bar_figure.congestion_control}; {metric}"
+                    f"{f', averaged over {averages}' if averages else ''}",
+                    *([_choice(figure)] if like_the_papers else [common] if common else [])),
+        "compared": _weeks(bar_figure) if like_the_papers else "",
+        "foot": " ".join(filter(None, (_exact_values(scenario, bar_figure),
+                                       _in_several(bar_figure), _percentages(bar_figure)))),
+        "alarm": f"excluded: {bar_figure.excluded}" if bar_figure.excluded.total else "",
+        "axis": bar_figure.by.axis, "unit": bar_figure.metric.unit,
+        "over": "clients" if like_the_papers else "repeats",
+        "publisher": "" if not figure.is_published else
+                     "by them" if not published.is_of_the_paper(figure.published) else
+                     "in the paper" if like_the_papers else "in the paper, of its own users"}
+    if bar_figure.is_sweep:
+        of_time = bar_figure.metric.unit == "ms"
+        named = tuple(replace(bar, label=bar_figure.label_of(bar)) for bar in bar_figure.bars)
+        baseline = bar_figure.own_window or str(figure.baseline_initcwnd)
+        return TimeChart(figure.title, **around, baseline=baseline,
+                         measured="time" if of_time else
+                         bar_figure.metric.label or bar_figure.metric.head,
+                         improved=bar_figure.metric.improved, bars=named)
+    # Where the last bucket is open (">5000"), the others are named by their upper ends, as in the
+    # paper.
+    upper = ("≤ " if any(bar.label.startswith(">") for bar in bar_figure.bars)
+             and not _is_exact(scenario, bar_figure) else "")
+    windows = figure.baseline_initcwnd, figure.experiment_initcwnd
+    title = figure.title if all(f"IW {window} " in figure.title for window in windows) else (
+        f"{figure.title}: {windows[0]} → {windows[1]} segments")
+    return BarChart(
+        title, **around, bars=tuple(_labelled(bar_figure, bar, upper) for bar in bar_figure.bars),
+        above=ABOVE_LOSS if bar_figure.is_of_loss else
+        f"in segments of {MSS} bytes" if figure.by == IN_SEGMENTS else
+        _of_shares(scenario) if any(bar.share_percent is not None
+                                    for bar in bar_figure.bars) else "",
+        is_like_the_papers=like_the_papers)
+
+
+def _of_shares(scenario: Scenario) -> str:
+    """What the shares above the bars are of: in one in so many clients they are not the paper's."""
+    one_in = scenario.drawn.one_in if scenario.drawn else 1
+    return ("share of the paper's responses" if one_in == 1 else
+            f"share of the responses of one client in {one_in}")
+
+
+def _is_exact(scenario: Scenario, bar_figure: BarFigure) -> bool:
+    """Whether each bar was measured at one value, where the paper has a bucket."""
+    figure = bar_figure.figure
+    return scenario.population(figure.sweep) is None and figure.by in EXACT
+
+
+def _exact_values(scenario: Scenario, bar_figure: BarFigure) -> str:
+    """At which values the bars of the paper's buckets were measured; "" elsewhere."""
+    opened = [bar for bar in bar_figure.bars if bar.label.startswith(">")]
+    if not (opened and _is_exact(scenario, bar_figure)):
+        return ""
+    values = join_words([f"{bar.label} at {format_lossless(float(bar.value))}" for bar in opened])
+    theirs = "; the paper's are buckets that end there" if bar_figure.figure.is_published else ""
+    return f"Measured at exactly these values, {values} {bar_figure.by.unit}{theirs}."
+
+
+def _in_several(bar_figure: BarFigure) -> str:
+    """A note where a trial counts in more than one bucket; "" where none does."""
+    if bar_figure.is_sweep or bar_figure.figure.by == "percentile":
+        return ""  # whose bars are all of the same trials
+    counted = sum(bar.difference.n for bar in bar_figure.bars)
+    return "A trial may be in several bars." if counted > bar_figure.n else ""
+
+
+def _choice(figure: Figure) -> str:
+    """How the population's parameters were chosen, which a reader has to know before the bars."""
+    return ("Held out: no parameter of this population was chosen by these published values"
+            if figure.held_out else
+            "Fitted: the population's parameters were chosen to match the paper")
+
+
+def _weeks(bar_figure: BarFigure) -> str:
+    return ("two different weeks, as in the paper"
+            if any(bar.difference.same for bar in bar_figure.bars) else
+            "the window alone, the same responses; in the paper: two different weeks")
+
+
+def _percentages(bar_figure: BarFigure) -> str:
+    """A note where published percentages were converted; "" where none was."""
+    return "Published percentages are converted to parts of the baseline" if (
+        bar_figure.figure.percent_of == OF_EXPERIMENT and not bar_figure.is_sweep
+        and any(bar.published_percent is not None for bar in bar_figure.bars)) else ""
+
+
+def _labelled(bar_figure: BarFigure, bar: Bar, upper: str) -> Bar:
+    """The bar with its label in the chart; upper: a prefix for closed buckets, such as "≤ "."""
+    label = bar_figure.label_of(bar)
+    if label == bar.label and not label.startswith(">"):
+        label = f"{upper}{label}"
+    above = (_segments(bar) if bar_figure.figure.by == IN_SEGMENTS
+             else lines_above(bar_figure, bar))
+    return replace(bar, label=label, above=above)
+
+
+def _segments(bar: Bar) -> tuple[str, str]:
+    """Two lines above a bar: nothing, and its size in segments where that is a whole number."""
+    whole, rest = divmod(int(bar.value), MSS)
+    return "", str(whole) if whole and not rest else ""

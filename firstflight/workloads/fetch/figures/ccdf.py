@@ -1,0 +1,47 @@
+"""The share of responses that take longer than a time, for each window (complementary CDF).
+
+Both axes are logarithmic, so that the slowest responses, which a mean hides, have as much room as
+the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from firstflight.findings.charts import Chart, Line, LineChart, Plot
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, Sample
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
+
+
+def chart(bar_figure: BarFigure, bars: Chart) -> LineChart:
+    """One curve for each sample; bars: the chart of the figure's bars."""
+    counts = ", ".join(f"n = {len(sample.values)} with {sample.name}"
+                       for sample in bar_figure.samples)
+    curves = [curve(sample) for sample in bar_figure.samples]
+    ends = (min(float(values[0]) for values, _ in curves) * 0.9,
+            max(float(values[percent > LEAST_PERCENT].max(initial=values[0]))
+                for values, percent in curves) * 1.1)
+    plot = Plot(bar_figure.metric.axis, "responses that take longer (%)", tuple(
+        Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look, style="curve",
+             window=sample.initcwnd)
+        for look, (sample, (values, percent)) in enumerate(zip(bar_figure.samples, curves))),
+        x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100))
+    return LineChart(
+        f"{bar_figure.figure.title}: how many take longer",
+        (*bars.context, *([f"Curves: {bars.compared}"] if bars.compared else [])),
+        f"{counts}; weighted by what each stands for", columns=((plot,),), plot_inches=4.4,
+        legend=True)
+
+
+def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """The sorted values, and the percentage of the weight above each."""
+    import numpy
+    order = numpy.argsort(sample.values, kind="stable")
+    values, weights = numpy.asarray(sample.values)[order], numpy.asarray(sample.weights)[order]
+    above = numpy.maximum(weights.sum() - numpy.cumsum(weights), 0.0)
+    return values, above / weights.sum() * 100

@@ -1,0 +1,270 @@
+"""Tables of single cells, of all trials of a run, and of the causes of retransmissions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from firstflight.findings.findings import Cell, Column, Finding, Table
+from firstflight.runs.reporting import MOST_ROWS
+from firstflight.runs.results.cells import grouped
+from firstflight.scenario import published
+from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, mean,
+                                                       without_repeat)
+from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_table
+from firstflight.workloads.fetch.figures.raw_cells import PublishedCell, PublishedCells
+from firstflight.workloads.fetch.figures.reasons import WhatIfs, most_frequent, reasons, why_equal
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.varied_parameters import (REQUESTED, order,
+                                                                    requested_columns)
+from firstflight.workloads.fetch.verify import notes
+
+Group = tuple[tuple[Cell, ...], Sequence[Record]]
+
+_OBSERVED = (Column("RTT", "ms", "observed"), Column("BW", "kbit/s", "observed"),
+         Column("IW", "", "observed"), Column("first flight", "", "observed", rank=2),
+         Column("retrans.", "", "observed"),
+         Column("dropped by queue", "", "observed"), Column("lost at random", "", "observed"),
+         Column("dropped by uplink's queue", "", "observed"))
+_OF_CELL = (*_OBSERVED, Column("total", "ms"), Column("model", "ms", rank=1),
+            Column("diff.", "ms", signed=True), Column("latency", "ms", rank=3),
+            Column("total", "ms", "published", digits=0),
+            Column("mark", "", "published", is_text=True),
+            Column("verdict", "pass/n", is_text=True))
+_OF_TRIAL = (Column("n", "", "observed"), *_OBSERVED, Column("total", "ms", "measured"),
+             Column("latency", "ms", "measured"), Column("total", "ms", "model"),
+             Column("diff.", "ms", "model", signed=True),
+             Column("total", "ms", "published", digits=0),
+             Column("mark", "", "published", is_text=True),
+             Column("first flight limited by", is_text=True, is_filter=True),
+             Column("verdict", is_text=True, is_filter=True))
+
+
+def _observed(records: Sequence[Record]) -> tuple[Cell, ...]:
+    """The cells under _OBSERVED; failed verdicts are included."""
+    return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"),
+            *(_count(mean(records, column)) for column in
+              ("seen_initcwnd", "seen_first_flight", "retransmissions")),
+            *(_count(mean(records, column)) or "" for column in
+              ("queue_drops", "random_drops", "uplink_queue_drops")))
+
+
+def _count(value: float | None) -> float | int | None:
+    """A mean of counts, as an integer where it is whole."""
+    return int(value) if value is not None and value == int(value) else value
+
+
+def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
+    """Means in ms: total, latency, the model's total, and the total less the model's."""
+    total_ms, latency_ms, model_ms = (mean(records, column) for column in
+                                      ("total_ms", "latency_ms", "model_ms"))
+    deviation_ms = None if total_ms is None or model_ms is None else total_ms - model_ms
+    return total_ms, latency_ms, model_ms, deviation_ms
+
+
+# Cells -------------------------------------------------------------------------------
+
+def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChange],
+                  what_ifs: WhatIfs = WhatIfs(), published: PublishedCells | None = None
+                  ) -> Finding:
+    """The tables of what larger windows changed, and of every cell as requested and observed.
+
+    published: values of single cells (raw_cells.published_cells).
+    """
+    of_kernels = kernel_changes(settings)
+    tables = [*([changes_table(changes, MOST_ROWS, what_ifs)] if changes else []),
+              *([kernels_table(of_kernels, MOST_ROWS)] if of_kernels else []),
+              _settings(settings, published)]
+    return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
+
+
+def _settings(settings: Sequence[CellSetting], published: PublishedCells | None) -> Table:
+    """A row for each cell, with footnotes: why data was retransmitted, limits, exclusions."""
+    published_rows: list[PublishedCell | None] = [
+        published.of_trial.get(row.records[0].trial) if published else None
+        for row in settings[:MOST_ROWS]]
+    requested = requested_columns([row.requested for row in settings])
+    footnotes: dict[str, int] = {}
+    rows: list[tuple[Cell, ...]] = []
+    for row, theirs in zip(settings, published_rows):
+        causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
+                               *map(notes.limit_note, row.records), *(
+            record.error or record.verdict_reason for record in row.records
+            if not record.counts)))
+        marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
+                        for note in causes if note)
+        total_ms, latency_ms, model_ms, deviation_ms = _times(row.counting)
+        rows.append((*(cell(row.requested) for _, cell in requested), *_observed(row.records),
+                     total_ms, model_ms, deviation_ms, latency_ms,
+                     theirs.published_ms if theirs else "", theirs.mark if theirs else "",
+                     f"{len(row.counting)}/{len(row.records)}{marks}"))
+    return Table("Every cell", (*(column for column, _ in requested), *_OF_CELL), tuple(rows),
+                 (*(f"[{place}] {note}" for note, place in footnotes.items()),
+                  *([] if published is None else
+                    published.explain_marks(filter(None, published_rows)))),
+                 len(settings) - len(rows)).without_empty(unknown=False)
+
+
+def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs) -> Table:
+    """A row for each comparison; where there are more than `most`, those with the largest effect.
+    """
+    shown = changes
+    if len(changes) > most:
+        largest = {id(change) for change in sorted(
+            changes, key=lambda change: -abs(change.saved_ms))[:most]}
+        shown = [change for change in changes if id(change) in largest]
+    requested = requested_columns([change.base.requested for change in changes],
+                                  without=("initcwnd",))
+    columns = (*(column for column, _ in requested), Column("window", "segments", REQUESTED),
+               Column("from", "ms", "total time", rank=4),
+               Column("to", "ms", "total time", rank=5), Column("improved", "ms"),
+               Column("improved", "%"),
+               Column("n", rank=1), Column("from", "", "flights", is_text=True, rank=2),
+               Column("to", "", "flights", is_text=True, rank=2),
+               Column("reason", is_text=True, is_filter=True, rank=3))
+    table = Table("What the larger window changed", columns, tuple(
+        (*(show(change.base.requested) for _, show in requested),
+         f"{change.base.requested.initcwnd} → {change.experiment.requested.initcwnd}",
+         change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
+         change.saved.percent.value,
+         f"{len(change.base.counting)}, {len(change.experiment.counting)}",
+         _flights(change.base), _flights(change.experiment),
+         ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
+                                 if reason.label)) or why_equal(change))
+        for change in shown)).without_empty()
+    return replace(table, hidden_rows=len(changes) - len(shown), picked="with the largest change")
+
+
+def _flights(cell: CellSetting) -> str:
+    """The flights that most of the cell's transfers have."""
+    return most_frequent(cell, "response_flights") or ""
+
+
+# Every trial -------------------------------------------------------------------------
+
+def repeats_cells(cells: Sequence[CellSetting], records: Sequence[Record]) -> bool:
+    """Whether the table of all trials would repeat the table of these cells."""
+    return bool(cells) and (len(records) > MOST_ROWS or len(records) == len(cells))
+
+
+def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
+    """A row for each trial; if there are many, for each cell, or each bucket of a population.
+
+    published: values of single cells (raw_cells.published_cells).
+    """
+    ordered = sorted(records, key=lambda record: order(record.trial))
+    is_long = len(ordered) > MOST_ROWS
+    if is_long and any(record.trial.part for record in ordered):
+        return _drawn_table(ordered)
+    settings = grouped(ordered, lambda record: without_repeat(record.trial) if is_long
+                       else record.trial)
+    requested = requested_columns(list(settings))
+    groups = [(tuple(cell(trial) for _, cell in requested), group)
+              for trial, group in settings.items()]
+    return rows_table("Every cell" if is_long else "Every trial",
+                      tuple(column for column, _ in requested), groups, published)
+
+
+def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group],
+               published: PublishedCells | None = None, notes_before: Iterable[str] = ()) -> Table:
+    """A row for each group; its first cells are under the columns `requested`.
+
+    published: as in trials_table.
+    """
+    of_trial = {} if published is None else published.of_trial
+    rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
+                 for cells, group in groups[:MOST_ROWS])
+    marks = () if published is None else published.explain_marks(of_trial.values())
+    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit_note, group)
+                           if note)
+    return Table(title, (*requested, *_OF_TRIAL), rows, (*notes_before, *marks, *limits),
+                 len(groups) - len(rows)).without_empty()
+
+
+def _of_trial(group: Sequence[Record], published: Any) -> tuple[Cell, ...]:
+    """The cells under _OF_TRIAL: of one trial, or the means over a cell's trials that count."""
+    alone = len(group) == 1
+    counting = [record for record in group if record.counts]
+    return ("" if alone else len(group), *_observed(group), *_times(group if alone else counting),
+            *(("", "") if published is None else (published.published_ms, published.mark)),
+            ", ".join(dict.fromkeys(word for record in group for word in notes.limits(record))),
+            group[0].outcome if alone else f"{len(counting)}/{len(group)} pass")
+
+
+# Retransmissions ----------------------------------------------------------------------
+
+def causes_table(records: Sequence[Record]) -> Table | None:
+    """The causes of retransmissions and how many transfers had each; None where none had any."""
+    counts: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
+    if not counts:
+        return None
+    rows: Any = tuple(sorted(counts.items(), key=lambda counted: (-counted[1], counted[0])))
+    return Table("Causes of retransmissions", (Column("cause", is_text=True),
+                                               Column("transfers")), rows)
+
+
+def _causes_of(record: Record) -> list[str]:
+    if not (record.retransmissions or record.handshake_retransmissions):
+        return []
+    if record.retransmission_cause:
+        return record.retransmission_cause.split("; ")
+    if not record.lost_segments:
+        return ["packets of the handshake or acknowledgements were lost"]
+    drops = ((record.queue_drops, "the queue dropped packets"),
+             (record.random_drops, "packets were lost at random"))
+    return [cause for count, cause in drops if count] or ["packets were lost"]
+
+
+# Responses drawn from a population ---------------------------------------------------
+
+_FILED = (Column("part", is_text=True, is_filter=True),
+          Column("RTT", "ms", "filed under", is_filter=True),
+          Column("BW", "kbit/s", "filed under", is_filter=True),
+          Column("IW", "", "requested", is_filter=True), Column("RTT", "ms", "requested"),
+          Column("BW", "kbit/s", "requested"), Column("size", "bytes", "requested"))
+
+
+def _drawn_table(records: Sequence[Record]) -> Table:
+    """A row for each bucket of the paper's Figure 5, for responses drawn from a population.
+
+    Buckets of RTT and bandwidth, or of RTT alone where those are too many.
+    """
+    groups = _by_bucket(records, by_bandwidth=True)
+    if len(groups) > MOST_ROWS:
+        groups = _by_bucket(records, by_bandwidth=False)
+    return rows_table("Every cell", _FILED, groups, notes_before=(
+        "Filed under: the bucket of the paper's Figure 5 that the client belongs to. Requested: the"
+        " mean over the networks that were emulated for it. All means are weighted by the shares"
+        " that the responses stand for.",))
+
+
+def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
+    """The records grouped by population, bucket of RTT, of bandwidth if wanted, and window."""
+    rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
+    rtt_ends, bandwidth_ends = map(_ends, (rtts, bandwidths))
+
+    def bucket(record: Record) -> tuple[str, int, int, int]:
+        trial = record.trial
+        rtt_ms = trial.rtt_ms if trial.key_rtt_ms is None else trial.key_rtt_ms
+        bandwidth_kbps = (trial.bandwidth_kbps if trial.key_bandwidth_kbps is None
+                          else trial.key_bandwidth_kbps)
+        return (trial.part, bisect_left(rtt_ends, rtt_ms),
+                bisect_left(bandwidth_ends, bandwidth_kbps) if by_bandwidth else 0, trial.initcwnd)
+
+    return [((part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "",
+              initcwnd, *(mean(group, column) for column in
+                          ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
+            for (part, rtt, bandwidth, initcwnd), group in sorted(
+                grouped(records, bucket).items(), key=lambda item: item[0])]
+
+
+def _ends(labels: Sequence[str]) -> list[float]:
+    """The upper ends of buckets, but for the last one, which is open (">…")."""
+    return [float(label) for label in labels[:-1]]
+
+
+def _upper(label: str) -> str:
+    return label if label.startswith(">") else f"≤ {label}"

@@ -1,0 +1,232 @@
+"""The bars of a drawn population's figures: the paper's bars, percentiles and window means.
+
+Every response was measured under each initial window, so two windows differ by the window only:
+the comparison is paired. Where the baseline had a week of its own (rows.Row.baseline_weight), its
+responses have other weights there. Then the bar is the unpaired comparison, as in the paper, and
+holds the paired one as well. Means have the weights of the draw (paper/draw.py). Intervals come
+from resampling clients, not responses, since the responses of one client share its network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import numpy
+
+from firstflight.figures.compare import Row, Rows, resampled_clients, resampled_quantiles
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
+from firstflight.findings.difference import Difference, Excluded
+from firstflight.workloads.fetch.figures.bar_cells import published_bars, sign_of
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars, Sample
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.population import Populations, percentile_of
+from firstflight.workloads.fetch.scenario.scenario import Figure
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify import notes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from firstflight.scenario.curves import Numbers
+
+ByWindow = dict[int, Record]  # the records of one response
+Responses = dict[int, ByWindow]  # the responses of one population, by their number
+Windows = tuple[int, int]  # baseline and experiment
+PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Responses of one population, measured under two windows.
+
+    rows: for each window one row per response, in the same order. A row's unit is the number of
+    its client, its weight that of the response under this window, its value the figure's metric.
+    trials: one of each response, under the baseline. sign: see Difference. unpaired: one trial of
+    each response without a record that counts under both windows.
+    """
+
+    rows: Mapping[int, Rows]
+    trials: tuple[Trial, ...]
+    sign: int
+    unpaired: tuple[Trial, ...]
+
+    @cached_property
+    def clients(self) -> int:
+        """How many clients resampling draws from: up to the last one in these rows."""
+        return 1 + max(int(row.unit) for side in self.rows.values() for row in side)
+
+    def only(self, inside: NDArray[numpy.bool_]) -> Paired:
+        """The responses where `inside`, of shape (n,), is true; none of the unpaired ones."""
+        return Paired({window: list(compress(side, inside)) for window, side in self.rows.items()},
+                      tuple(compress(self.trials, inside)), self.sign, ())
+
+    def difference(self, windows: Windows, clients: int) -> Difference:
+        """What the second window changes in the mean; clients: how many to draw from."""
+        base, experiment = (self.rows[window] for window in windows)
+        return replace(resampled_clients(base, experiment, self.sign, clients),
+                       excluded=Excluded(unpaired=len(self.unpaired)))
+
+    def mean(self, window: int) -> float:
+        """The weighted mean under a window."""
+        return float(numpy.average([row.value for row in self.rows[window]],
+                                   weights=[row.weight for row in self.rows[window]]))
+
+    def share_percent(self, inside: NDArray[numpy.bool_], window: int) -> float:
+        """The share of the weight under a window that the responses `inside` have."""
+        weight = numpy.array([row.weight for row in self.rows[window]])
+        return 100 * float(weight[inside].sum() / weight.sum())
+
+    def sample(self, window: int) -> Sample:
+        rows = self.rows[window]
+        return Sample(window, [row.value for row in rows], [row.weight for row in rows])
+
+
+def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
+    """The quantity of each trial by which an axis of the paper has buckets, shape (n,)."""
+    rtt_ms, bandwidth_kbps, size_bytes = (
+        numpy.array([float(getattr(trial, name) or 0) for trial in trials])
+        for name in ("key_rtt_ms", "key_bandwidth_kbps", "response_bytes"))
+    known: dict[str, Numbers] = {
+        "rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
+        "bdp_bytes": rtt_ms * bandwidth_kbps / 8,
+        "response_segments": numpy.ceil(size_bytes / PAPER_SEGMENT_BYTES)}
+    return known[by]
+
+
+def responses_of(part: str, records: Iterable[Record]) -> Responses:
+    """The records of a population, by response and window."""
+    responses: Responses = {}
+    for record in records:
+        if record.trial.part == part:
+            responses.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
+    return responses
+
+
+def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> Paired:
+    """The responses of a population that count under both windows.
+
+    Raises NoBars where none was measured or none counts.
+    """
+    base, experiment = windows
+    chosen = {sample: rows for sample, rows in sorted(responses.items())
+              if base in rows or experiment in rows}
+    if not chosen:
+        raise NoBars(f"nothing of population '{part}' was measured; measure with"
+                      " ./run.sh --scenario with this scenario's name")
+    both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
+            if all(window in rows and rows[window].counts
+                   and getattr(rows[window], metric) is not None for window in windows)}
+    if not both:
+        raise NoBars(f"no response of '{part}' counts under both windows, {base} and"
+                      f" {experiment}")
+    trials = [first.trial for first, _ in both.values()]
+    clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
+    numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
+    return Paired(
+        {window: [Row(None, window, numbers[client], pair[place].trial.weight,
+                      getattr(pair[place], metric)) for client, pair in zip(clients, both.values())]
+         for place, window in enumerate(windows)}, tuple(trials), sign_of(metric),
+        tuple((rows.get(base) or rows[experiment]).trial
+              for sample, rows in chosen.items() if sample not in both))
+
+
+# Figures -----------------------------------------------------------------------------
+
+def bar_figures(drawn: Populations, figures: Iterable[Figure],
+           records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
+    """Figures of bars by name, and for the names without bars the reason."""
+    made, missing = {}, {}
+    of_part: dict[str, Responses] = {}
+    for figure in figures:
+        if figure.sweep not in of_part:
+            of_part[figure.sweep] = responses_of(figure.sweep, records)
+        try:
+            made[figure.name] = bar_figure(drawn, figure, of_part[figure.sweep])
+        except NoBars as error:
+            missing[figure.name] = str(error)
+    return made, missing
+
+
+def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarFigure:
+    """The bars of a population's figure, of whatever kind.
+
+    Raises NoBars where a bar has no response that counts.
+    """
+    measured_with = drawn.template.client, drawn.template.lists["congestion_control"][0]
+    windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
+    if figure.is_of_windows:
+        windows = tuple(dict.fromkeys(initcwnd for rows in responses.values() for initcwnd in rows)
+                        ) or (figure.baseline_initcwnd,)
+    remarks = notes.limiting_notes([record for rows in responses.values() for initcwnd, record
+                                    in rows.items() if initcwnd in windows and record.counts])
+    if figure.is_of_windows:
+        bars, samples = window_bars(responses, figure, windows)
+        return BarFigure(figure, tuple(bars), *measured_with, samples=samples, remarks=remarks)
+    base, experiment = windows
+    paired = pair_of(figure.sweep, responses, (base, experiment), figure.metric)
+    if figure.by != "percentile":
+        return BarFigure(figure, tuple(bars_of(
+            paired, (base, experiment), figure.by, published_bars(figure))),
+            *measured_with, samples=tuple(map(paired.sample, windows)), remarks=remarks)
+    if figure.bandwidth_at_most_kbps:
+        paired = paired.only(
+            quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
+    bars = percentile_bars(paired, (base, experiment), published_bars(figure))
+    # All percentiles are of the same records, which count once.
+    return BarFigure(figure, tuple(bars), *measured_with, fetch_count=bars[0].difference.n,
+                     fetches_excluded=bars[0].difference.excluded,
+                     samples=tuple(map(paired.sample, windows)), remarks=remarks)
+
+
+def bars_of(paired: Paired, windows: Windows, by: str,
+            published: Mapping[str, Published]) -> list[Bar]:
+    """One bar for each published one, labelled by its upper end; the last may be open (">5000").
+
+    Raises NoBars where a bar has no response.
+    """
+    ends = [float(label) for label in published if not label.startswith(">")]
+    number, of_unpaired = (numpy.searchsorted(ends, quantity_of(by, trials), side="left")
+                           for trials in (paired.trials, paired.unpaired))
+    bars = []
+    for place, (label, bar) in enumerate(published.items()):
+        inside = number == place
+        if not inside.any():
+            raise NoBars(f"no response fell into the bucket '{label}'")
+        value = ends[place] if place < len(ends) else ends[-1] * 2
+        change = paired.only(inside).difference(windows, paired.clients)
+        bars.append(Bar(label, replace(change, excluded=Excluded(
+            unpaired=int((of_unpaired == place).sum()))), bar, value,
+            paired.share_percent(inside, windows[1])))
+    return bars
+
+
+def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Published]
+                    ) -> list[Bar]:
+    """A bar for the mean and for each percentile of the paper's table, "mean", "p50", …"""
+    shares = [percentile_of(label) for label in published]
+    base, experiment = (paired.rows[window] for window in windows)
+    changes = resampled_quantiles(base, experiment, paired.sign, paired.clients, shares)
+    return [Bar(label, replace(change, excluded=Excluded(unpaired=len(paired.unpaired))), bar,
+                100 * (share or 0.0))
+            for (label, bar), share, change in zip(published.items(), shares, changes)]
+
+
+def window_bars(responses: Responses, figure: Figure,
+                windows: Sequence[int]) -> tuple[list[Bar], tuple[Sample, ...]]:
+    """A bar for each window: the mean over the responses that count under it and the baseline."""
+    known = published_bars(figure)
+    bars, samples = [], []
+    for window in windows:
+        against = figure.baseline_initcwnd, window
+        paired = pair_of(figure.sweep, responses, against, figure.metric)
+        change = paired.difference(against, paired.clients)
+        # A bar's n has its own window's fetches only; those of the baseline are in its own bar.
+        bars.append(Bar(str(window), replace(change, n=change.n // 2),
+                        known.get(str(window), Published()), float(window)))
+        samples.append(paired.sample(window))
+    return bars, tuple(samples)

@@ -1,0 +1,88 @@
+"""The analysis of a run of fetches, and what a kind of figure consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from firstflight.base.quantity import in_words
+from firstflight.findings.charts import Timeline
+from firstflight.findings.claims import Ends
+from firstflight.findings.findings import Interval
+from firstflight.runs.kinds import RunData
+from firstflight.setting.server import BUILTIN, HTTP_1, OWN
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure
+from firstflight.workloads.fetch.figures.cells import CellSetting, WindowChange
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
+from firstflight.workloads.fetch.record import Record, own_window, quantity
+from firstflight.workloads.fetch.scenario.scenario import Scenario
+from firstflight.workloads.fetch.scenario.sweep import CellKey
+
+# What a reader needs to know of a figure where it does not vary.
+FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_bytes")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A run, analysed by study.fetch_findings before anything is rendered.
+
+    is_whole: whether the whole scenario was measured, not a part of it. bar_figures, missing: the
+    judged figures of bars by name, and why the others have none. cells, changes: the cells,
+    ordered by what they vary, and what each larger window changes in them; empty where the figures
+    show all of it. compared: the changes, also where the figures show them. what_ifs: trials
+    measured to find reasons. timelines: of kept captures.
+    """
+
+    scenario: Scenario
+    run: RunData
+    is_whole: bool
+    bar_figures: Mapping[str, BarFigure]
+    missing: Mapping[str, str]
+    cells: Sequence[CellSetting] = ()
+    changes: Sequence[WindowChange] = ()
+    compared: Sequence[WindowChange] = ()
+    what_ifs: WhatIfs = WhatIfs()
+    timelines: tuple[Timeline, ...] = ()
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.run.records
+
+
+def interval(ends: Ends | None) -> Interval | None:
+    return None if ends is None else Interval(*ends)
+
+
+def named(name: str, value: object) -> str:
+    """A value with the name and unit of its quantity, such as "RTT 20 ms"."""
+    known = quantity(name)
+    return f"{known.head} {in_words(value, known.unit)}"
+
+
+def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
+    """The parameters that all cells share, in words with units; "" where they share none."""
+    values_of = {name: {getattr(cell, name) for cell in cells} for name in FIXED}
+    values_of["initcwnd"] = {*windows}
+    return ", ".join(named(name, value) for name, values in values_of.items()
+                     if len(values) == 1 for value in values if value)
+
+
+def heading(records: Sequence[Record]) -> tuple[str, ...]:
+    """A figure's context: which server answered, and which parameters all trials share."""
+    trials = [record.trial for record in records]
+    own = own_window(records)
+    common = fixed(trials, () if own else [trial.initcwnd for trial in trials])
+    if own:
+        common = ", ".join(filter(None, (common, f"IW {own}")))
+    return (": ".join(filter(None, (f"real Linux TCP{_servers(records)}", common))),)
+
+
+def _servers(records: Sequence[Record]) -> str:
+    """The servers, in words; "" where server.py was the only one."""
+    servers = dict.fromkeys((record.trial.server, record.trial.http) for record in records)
+    if {server for server, _ in servers} <= {BUILTIN}:
+        return ""
+    names = {BUILTIN: "server.py", OWN: "one's own"}
+    return f"; server{'s' if len(servers) > 1 else ''}: " + ", ".join(
+        names.get(server, server) + ("" if http == HTTP_1 else f" (HTTP/{http})")
+        for server, http in servers)

@@ -1,0 +1,341 @@
+"""Figures of single cells: groups of bars by one quantity, and maps of squares by two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, TypeVar
+
+from firstflight.base import stats
+from firstflight.base.quantity import Quantity
+from firstflight.base.stats import Estimate
+from firstflight.base.words import format_brief, format_number, plain
+from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
+from firstflight.findings.claims import Ends
+from firstflight.findings.difference import Difference, percent_of
+from firstflight.findings.findings import Cell, Column, Finding, Table
+from firstflight.parameters import SWEPT
+from firstflight.workloads.fetch.figures.bar_cells import ByCell, by_cell, sign_of
+from firstflight.workloads.fetch.figures.figure import Analysis, heading, interval, named
+from firstflight.workloads.fetch.figures.swept_bars import counting, difference_of, rows_of
+from firstflight.workloads.fetch.record import Record, own_window, quantity
+from firstflight.workloads.fetch.scenario.scenario import Figure
+from firstflight.workloads.fetch.scenario.sweep import CellKey, Sweep
+
+MOST_MAPS = 12  # in one figure: nobody compares more of them
+NOTHING_COUNTS = "Nothing that was measured counts"
+WITHIN_PERCENT = 2.0  # of the best mean: saving less is not worth a larger window
+MOST_ROWS = 24  # of the table of all cells, in a terminal and a document
+
+T = TypeVar("T")
+Place = tuple[Any, Any]  # a value of `by` and one of `down`
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a figure's sweep: a column for each value of `by`, a row for each of `down`.
+
+    A figure without `down` has one row, "". records: of the sweep; by_cell: the same by cell and
+    window.
+    """
+
+    figure: Figure
+    sweep: Sweep
+    records: Sequence[Record]
+    by_cell: ByCell
+
+    @classmethod
+    def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
+        """Raises NoBars where a cell was not measured."""
+        sweep = analysis.scenario.sweep(figure.sweep)
+        return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
+                                           analysis.records))
+
+    def values(self, name: str) -> list[Any]:
+        """The sweep's values of a quantity, in its order; "" alone for no quantity."""
+        return list(dict.fromkeys(getattr(cell, name) for cell in self.cells)
+                    ) if name else [""]
+
+    @cached_property
+    def cells(self) -> list[CellKey]:
+        """The cells of the sweep; in a map of the Internet a thousand."""
+        return self.sweep.cells
+
+    @cached_property
+    def varied(self) -> list[str]:
+        """The other quantities that the sweep varies; each combination of them has a map."""
+        return [name for name in SWEPT
+                if name not in (self.figure.by, self.figure.down, "uplink_kbps")
+                and len(self.values(name)) > 1]
+
+    def combinations(self) -> Iterator[tuple[list[str], dict[Place, CellKey]]]:
+        """Each combination of the varied quantities, in words, and its cells by place."""
+        for values in product(*map(self.values, self.varied)):
+            yield ([named(name, value) for name, value in zip(self.varied, values)],
+                   {(getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")): cell
+                    for cell in self.cells
+                    if tuple(getattr(cell, name) for name in self.varied) == values})
+
+    def map(self, title: str, values: Mapping[Place, T | None],
+            square: Callable[[T], Square]) -> SquareMap:
+        """A map with a square for each place that has a value."""
+        known = {place: square(value) for place, value in values.items() if value is not None}
+        columns = self.values(self.figure.by)
+        return SquareMap(title, tuple(quantity(self.figure.by).ticks(columns)[0]), tuple(
+            tuple(known.get((column, row)) for column in columns)
+            for row in self.values(self.figure.down)))
+
+    def table(self, title: str, values: Mapping[Place, T | None],
+              text: Callable[[T], str]) -> Table:
+        """A table of a map's values, the first row at the top."""
+        across = quantity(self.figure.by)
+        down = [quantity(self.figure.down)] if self.figure.down else []
+        known = {place: text(value) for place, value in values.items() if value is not None}
+        columns = self.values(self.figure.by)
+        return Table(f"{title}; {across.head} across", (
+            *(Column(value.head, value.unit) for value in down),
+            *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
+                (*(plain(row) for _ in down), *(known.get((column, row)) for column in columns))
+                for row in self.values(self.figure.down)))
+
+    def chart(self, maps: Sequence[SquareMap], foot: str, **more: Any) -> SquareChart:
+        figure = self.figure
+        rows, y_label = ([""], "") if not figure.down else quantity(figure.down).ticks(
+            self.values(figure.down))
+        return SquareChart(
+            figure.title, heading(self.records), foot, maps=tuple(maps), rows=tuple(rows),
+            x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
+
+
+def cell_difference(figure: Figure, cells: ByCell, cell: CellKey,
+              windows: tuple[int, int]) -> Difference | None:
+    """What the second window changes in one cell; None where no record counts under both."""
+    return difference_of(figure, [rows_of(figure, cells, cell, 1.0, windows)], windows)
+
+
+def mean_interval(values: Sequence[float]) -> Ends | None:
+    """95 % interval of the mean of one cell's values; None for a single value."""
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return stats.percentile_interval(
+        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+
+
+# What a larger window changes --------------------------------------------------------
+
+def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """A map for each larger window and each combination of what else the sweep varies.
+
+    [] where the sweep has no larger window.
+    """
+    grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
+    metric = quantity(figure.metric)
+    all_maps = list(product([window for window in grid.sweep.initcwnd if window != base],
+                            grid.combinations()))
+    if not all_maps:
+        return []
+    maps, tables = [], []
+    for window, (words, cells) in all_maps[:MOST_MAPS]:
+        title = ", ".join([f"{window} instead of {base} segments", *words])
+        changes = {place: cell_difference(figure, grid.by_cell, cell, (base, window))
+                   for place, cell in cells.items()}
+        maps.append(grid.map(title, changes, lambda change: Square(
+            change.absolute.value, change.percent.value, change.is_unsure, change.n,
+            change.excluded.total)))
+        tables.append(grid.table(
+            f"{metric.improved.capitalize()}, {title}", changes, lambda change: (
+                f"{metric.with_unit(format_brief(change.absolute.value))}"
+                f" {format_number(change.percent.value, 0)} %")))
+    if len(maps) == 1:
+        maps = [replace(maps[0], title="")]
+    omitted, sentence = _omitted_maps(len(all_maps), grid.varied), _range_of(metric, maps)
+    foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
+            f" the 95 % interval holds zero.{omitted}")
+    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=sentence + omitted,
+                    chart=grid.chart(maps, foot, unit=metric.unit))]
+
+
+def _omitted_maps(count: int, varied: list[str]) -> str:
+    """A sentence on the maps for which there is no room; "" where there is room for all."""
+    if count <= MOST_MAPS:
+        return ""
+    names = " and ".join(["window", *(quantity(name).head for name in varied)])
+    return (f" The first {MOST_MAPS} of {count} maps are shown, one for each {names}; the table of"
+            " cells has all of them, and so has trials.csv.")
+
+
+def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
+    """The smallest and the largest improvement of each map, in words."""
+    ranges = []
+    for shown in maps:
+        known = [square for row in shown.rows for square in row if square is not None]
+        if known:
+            low, high = (choose(known, key=lambda square: square.value) for choose in (min, max))
+            ranges.append(f"{shown.title}{': ' if shown.title else ''}{format_brief(low.value)} to"
+                        f" {metric.with_unit(format_brief(high.value))} {metric.improved},"
+                        f" {format_brief(min(square.percent for square in known))} to"
+                        f" {format_brief(max(square.percent for square in known))} %")
+    return f"{'. '.join(ranges) or NOTHING_COUNTS}."
+
+
+# The smallest sufficient window ------------------------------------------------------
+
+@dataclass(frozen=True)
+class SufficientWindow:
+    """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best.
+
+    means: of the metric, by window; excluded: records that do not count; sign: −1 where more is
+    better.
+    """
+
+    window: int
+    means: Mapping[int, float]
+    excluded: int
+    sign: int = 1
+
+    def improved_percent(self, baseline: int) -> float | None:
+        """The improvement against the baseline; None where the baseline has no mean."""
+        if baseline not in self.means:
+            return None
+        return percent_of(self.means[baseline], self.means[self.window], self.sign)
+
+
+def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """A map of sufficient windows for each combination of what else the sweep varies."""
+    grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
+    windows = sorted(grid.sweep.initcwnd)
+    sufficient = {cell: sufficient_window(figure, grid.by_cell, cell, windows)
+                  for cell in grid.cells}
+
+    def square(cell: SufficientWindow) -> Square:
+        return Square(cell.window, cell.improved_percent(figure.baseline_initcwnd) or 0.0,
+                      excluded=cell.excluded)
+
+    maps, tables = [], []
+    for words, cells in grid.combinations():
+        title = ", ".join(words)
+        by_place = {place: sufficient[cell] for place, cell in cells.items()}
+        maps.append(grid.map(title, by_place, square))
+        tables.append(grid.table(f"Smallest sufficient window, segments: {title or figure.title}",
+                                 by_place, lambda cell: str(cell.window)))
+    foot = (f"The smallest window whose mean {metric.label or metric.head} is within"
+            f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
+            f" {', '.join(map(str, windows))} segments.")
+    sentence = _needed(figure, [cell for cell in sufficient.values() if cell is not None])
+    return [Finding(
+        figure.name, figure.title, sentence=sentence,
+        chart=grid.chart(maps, foot, scale="window", windows=tuple(windows)),
+        tables=(*tables, _all_cells(figure, grid.varied, sufficient).first(MOST_ROWS)))]
+
+
+def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
+                      windows: Sequence[int]) -> SufficientWindow | None:
+    """The sufficient window of a cell; None where no record of it counts."""
+    means, excluded = {}, 0
+    for window in windows:
+        records = cells[cell, window]
+        values = [value for _, value in counting(records, figure.metric)[0]]
+        excluded += len(records) - len(values)
+        if values:
+            means[window] = sum(values) / len(values)
+    if not means:
+        return None
+    sign = sign_of(figure.metric)
+    best = min(sign * mean for mean in means.values())
+    bound = best + WITHIN_PERCENT / 100 * abs(best)
+    return SufficientWindow(min(window for window, mean in means.items() if sign * mean <= bound),
+                            means, excluded, sign)
+
+
+def _all_cells(figure: Figure, varied: Sequence[str],
+               sufficient: Mapping[CellKey, SufficientWindow | None]) -> Table:
+    """A row for every cell, for those who export the numbers."""
+    names = (*varied, figure.by, figure.down)
+    base, metric = figure.baseline_initcwnd, quantity(figure.metric)
+    columns = (*(Column(quantity(name).head, quantity(name).unit, is_filter=True)
+                 for name in names),
+               Column("window", "segments"), Column("mean", metric.unit, "with it"),
+               Column("mean", metric.unit, f"with {base}"),
+               Column(metric.improved, "%", f"of {base}'s"))
+    return Table("Every network and response", columns, tuple(
+        (*(plain(getattr(cell, name)) for name in names), found.window,
+         found.means[found.window], found.means.get(base), found.improved_percent(base))
+        for cell, found in sufficient.items() if found is not None))
+
+
+def _needed(figure: Figure, sufficient: Sequence[SufficientWindow]) -> str:
+    """In how many cells the baseline is enough, and how many need the largest window."""
+    if not sufficient:
+        return f"{NOTHING_COUNTS}."
+    base, largest = figure.baseline_initcwnd, max(max(cell.means) for cell in sufficient)
+    enough = sum(cell.window <= base for cell in sufficient)
+    needed = sum(cell.window == largest for cell in sufficient)
+    return (f"A window of {base} segments is enough in {enough} of {len(sufficient)} cells"
+            f" ({100 * enough / len(sufficient):.0f} %); {needed} need{'s' if needed == 1 else ''}"
+            f" the largest, {largest}.")
+
+
+# The metric under each window, by one quantity ---------------------------------------
+
+def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """A group of bars for each value of `by`, a bar for each window, with 95 % intervals."""
+    grid = Grid.gather(analysis, figure)
+    by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
+    saved, unit = metric.improved, metric.unit
+    windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]
+    own = own_window(grid.records)
+    columns = [Column(by.head, by.unit)]
+    for window in windows:
+        head = f"IW {own}" if own else f"IW{window}"
+        columns += [Column(head, unit, "mean"),
+                    Column("95 % interval", f"{head}{f', {unit}' if unit else ''}", rank=2),
+                    Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
+                    Column("95 % interval", unit, f"with {window}", rank=3)]
+    bars, rows = [], []
+    for cell in grid.cells:
+        label = plain(getattr(cell, figure.by))
+        group = tuple(_bar(figure, grid.by_cell, cell, (base, window)) for window in windows)
+        bars.append((label, group))
+        rows.append((label, *(value for window, change in zip(windows, group)
+                              for value in _row(change, window == base))))
+    table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
+    sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
+        f"{metric.with_unit(format_brief(change.experiment.value))} with {own or window}"
+        for window, change in zip(windows, group) if change) or "nothing counts")
+        for label, group in bars)
+    foot = ("Below the bars: the mean and what percentage of the first window's is"
+            f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
+                change and change.is_unsure for _, group in bars
+                for change in group) else "") + ".")
+    return [Finding(
+        figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
+        chart=GroupChart(figure.title, heading(grid.records), foot, axis=by.axis, unit=unit,
+                         windows=tuple(windows), own_window=own, groups=tuple(bars),
+                         measured=f"{metric.axis[0].lower()}{metric.axis[1:]}"))]
+
+
+def _bar(figure: Figure, cells: ByCell, cell: CellKey,
+         windows: tuple[int, int]) -> Difference | None:
+    """The second window against the first; the experiment also has the interval of its mean."""
+    change = cell_difference(figure, cells, cell, windows)
+    if change is None:
+        return None
+    own, excluded = counting(cells[cell, windows[1]], figure.metric)
+    values = [value for _, value in own]
+    return replace(change, n=len(values), excluded=excluded, experiment=Estimate(
+        change.experiment.value, mean_interval(values), len(values)))
+
+
+def _row(change: Difference | None, is_base: bool) -> tuple[Cell, ...]:
+    if change is None:
+        return (None, "", "", "", "")
+    own, ends = change.experiment, change.absolute.interval
+    mean = (own.value, interval(own.interval) if is_wide(own.interval) else "")
+    if is_base:
+        return (*mean, "", "", "")
+    return (*mean, change.absolute.value, change.percent.value,
+            interval(ends) if is_wide(ends) else "")

@@ -1,0 +1,141 @@
+"""Figures of kernels: a bar for each kernel and what is set in its modules, with published values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from firstflight.base.words import format_brief, plain
+from firstflight.findings.charts import Line, LineChart, Plot
+from firstflight.findings.findings import Column, Finding, Table
+from firstflight.parameters import default
+from firstflight.scenario import published
+from firstflight.setting.kernels import kernel_words
+from firstflight.workloads.fetch.figures.bar_cells import by_cell
+from firstflight.workloads.fetch.figures.bar_figure import NoBars
+from firstflight.workloads.fetch.figures.cells import mean
+from firstflight.workloads.fetch.figures.figure import Analysis, heading, named
+from firstflight.workloads.fetch.record import Record, quantity
+from firstflight.workloads.fetch.scenario.figures import LOST, panel_of
+from firstflight.workloads.fetch.scenario.scenario import Figure
+from firstflight.workloads.fetch.scenario.sweep import CellKey, Value
+
+LOST_HEAD = "lost segments"
+ASIDE = 0.6  # of the distance between bars, before the first and behind the last
+_COLOUR = 2  # of the bars
+
+
+@dataclass(frozen=True)
+class KernelBar:
+    """One cell: its kernel, and the means of the figure's metric and of the segments lost.
+
+    value, lost: None where no record counts. published, published_lost: None for none. skipped:
+    whether its trials were skipped, as without their kernel.
+    """
+
+    cell: CellKey
+    value: float | None
+    lost: float | None
+    published: float | None
+    published_lost: float | None
+    skipped: bool
+
+    @property
+    def label(self) -> str:
+        """The kernel, and what is set in its modules, without the names of these."""
+        words = self.cell.module_parameter
+        parameters = [] if words == default("module_parameter") else [
+            word.partition(".")[2] for word in words.split("+")]
+        return ", ".join([self.cell.kernel, *parameters, *(["skipped"] if self.skipped else [])])
+
+
+Bars = dict[Value, list[KernelBar]]  # by the value of `by`
+
+
+def kernels(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """Two plots for each value of `by`: the metric, and the segments that were lost.
+
+    Raises NoBars where cells are missing, or all trials were skipped.
+    """
+    sweep, window = analysis.scenario.sweep(figure.sweep), figure.baseline_initcwnd
+    records, cells = by_cell(analysis.scenario, figure, [window], analysis.records)
+    chosen = [record for record in records if record.trial.initcwnd == window]
+    if all(record.was_skipped for record in chosen):
+        raise NoBars(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
+    levels = published.levels(figure.published) if figure.published else {}
+    bars: Bars = {}
+    for cell in sweep.cells:
+        by = getattr(cell, figure.by)
+        bars.setdefault(by, []).append(_bar(figure, cell, cells[cell, window], levels))
+    return [Finding(figure.name, figure.title, tables=(_table(figure, bars),),
+                    sentence=_sentence(figure, bars), chart=_chart(figure, bars, chosen))]
+
+
+def _bar(figure: Figure, cell: CellKey, records: Sequence[Record],
+         levels: Mapping[tuple[str, str], float]) -> KernelBar:
+    counting = [record for record in records if record.counts]
+    by = getattr(cell, figure.by)
+    of_metric, of_lost = (levels.get((panel_of(metric, by), kernel_words(cell)))
+                          for metric in (figure.metric, LOST))
+    return KernelBar(cell, mean(counting, figure.metric), mean(counting, LOST), of_metric, of_lost,
+                     all(record.was_skipped for record in records))
+
+
+def _table(figure: Figure, bars: Bars) -> Table:
+    """A row for each value of `by` and kernel."""
+    by, metric = quantity(figure.by), quantity(figure.metric)
+    columns = (Column(by.head, by.unit, is_filter=True), Column("kernel", is_text=True),
+               Column(metric.head, metric.unit), Column(metric.head, metric.unit, "published"),
+               Column(LOST_HEAD), Column(LOST_HEAD, "", "published"))
+    return Table(figure.title, columns, tuple(
+        (value, kernel_words(bar.cell), bar.value, bar.published, bar.lost, bar.published_lost)
+        for value, of_value in bars.items() for bar in of_value)).without_empty()
+
+
+def _sentence(figure: Figure, bars: Bars) -> str:
+    """The metric and the losses of each kernel, with what was published of it."""
+    metric, sentences = quantity(figure.metric), []
+    for value, of_value in bars.items():
+        parts = [f"{kernel_words(bar.cell)} {metric.with_unit(format_brief(bar.value))}"
+                 f"{_beside(bar.published)}" + ("" if bar.lost is None else
+                 f", {plain(bar.lost)} lost{_beside(bar.published_lost)}")
+                 for bar in of_value if bar.value is not None]
+        sentences.append(f"{metric.axis}, {named(figure.by, value)}:"
+                         f" {'; '.join(parts) or 'nothing that was measured counts'}.")
+    return " ".join(sentences)
+
+
+def _beside(known: float | None) -> str:
+    return "" if known is None else f" (published {plain(known)})"
+
+
+def _chart(figure: Figure, bars: Bars,
+           records: Sequence[Record]) -> LineChart:
+    metric, plots = quantity(figure.metric), []
+    for value, of_value in bars.items():
+        ticks = tuple((float(place), bar.label) for place, bar in enumerate(of_value))
+        ends = -ASIDE, len(ticks) - 1 + ASIDE
+        plots += [
+            Plot("", metric.axis, _lines([bar.value for bar in of_value],
+                                         [bar.published for bar in of_value]),
+                 named(figure.by, value), ticks=ticks, x_ends=ends),
+            Plot("", "segments lost", _lines([bar.lost for bar in of_value],
+                                             [bar.published_lost for bar in of_value]),
+                 ticks=ticks, x_ends=ends)]
+    return LineChart(figure.title, heading(records), "Below each bar: the guest's kernel, and what"
+                     " is set in its modules.", columns=(tuple(plots),), plot_inches=1.75,
+                     legend=True)
+
+
+def _lines(measured: Sequence[float | None], known: Sequence[float | None]) -> tuple[Line, ...]:
+    """The bars, and the diamonds of what was published."""
+    bars = Line("measured", *_points(measured), look=_COLOUR, style="bars")
+    diamonds = Line("published", *_points(known), style="published")
+    return (bars, diamonds) if diamonds.x else (bars,)
+
+
+def _points(values: Sequence[float | None]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The places and the values of those that are known."""
+    places = [place for place, value in enumerate(values) if value is not None]
+    return tuple(map(float, places)), tuple(value for value in values if value is not None)

@@ -1,0 +1,46 @@
+"""Hints on queues far from one BDP: what their trials show, and which flag to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firstflight.base.words import format_number
+from firstflight.net.headers import HEADER_BYTES
+from firstflight.net.queue_length import AUTO
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+
+SHORT_BDP, LONG_BDP = 0.5, 5.0
+
+
+def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]:
+    """Sentences on the shortest queue, if it dropped packets, and on the longest one."""
+    by_ratio = {}
+    for trial in trials:
+        bdp = trial.rtt_ms * trial.bandwidth_kbps / 8 / (trial.mss + HEADER_BYTES)
+        if trial.qdisc == "fifo" and trial.queue_from != AUTO:
+            by_ratio[trial.queue_packets / bdp] = (trial, bdp)
+    if not by_ratio:
+        return []
+    lines = []
+    trial, bdp = by_ratio[min(by_ratio)]
+    drops = [record.queue_drops for record in records
+             if record.queue_drops and _path(record.trial) == _path(trial)]
+    if min(by_ratio) < SHORT_BDP and drops:
+        lines.append(f"The queue of {trial.queue_packets} packets is"
+                     f" {100 * min(by_ratio):.2g} % of the path's bandwidth-delay product"
+                     f" ({format_number(bdp, 0)} packets), and dropped packets of {len(drops)}"
+                     f" transfer{'' if len(drops) == 1 else 's'}: compare with --queue 1bdp.")
+    if max(by_ratio) > LONG_BDP:
+        trial, bdp = by_ratio[max(by_ratio)]
+        response = trial.response_bytes / trial.mss / bdp
+        if response > LONG_BDP:
+            lines.append(f"The queue of {trial.queue_packets} packets is"
+                         f" {format_number(max(by_ratio), 0)} times the path's"
+                         " bandwidth-delay product, the response"
+                         f" {format_number(response, 0)} times: compare with --queue 1bdp.")
+    return lines
+
+
+def _path(trial: Trial) -> tuple[str, float, float, float, int]:
+    return (trial.qdisc, trial.queue_packets, trial.rtt_ms, trial.bandwidth_kbps, trial.mss)

@@ -1,0 +1,126 @@
+"""Published raw values of single cells, next to ours (the [raw] of a scenario)."""
+
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from firstflight.base import stats
+from firstflight.base.words import format_number, plain
+from firstflight.findings.findings import Column, Finding, Table
+from firstflight.runs.results.cells import Cells
+from firstflight.scenario import published
+from firstflight.workloads.fetch.figures.bar_cells import of_sweep
+from firstflight.workloads.fetch.figures.bar_figure import NoBars
+from firstflight.workloads.fetch.figures.swept_bars import counting
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.scenario import Raw, Scenario
+from firstflight.workloads.fetch.scenario.sweep import bucket_value
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.scenario.varied_parameters import shown
+
+
+@dataclass(frozen=True)
+class PublishedCell:
+    """One published raw value and the measured one.
+
+    n: records that count; measured_ms: their mean, None where none counts. comparable_ms: the
+    published value less the extra round trips that it includes; None where it has a defect, which
+    mark then names.
+    """
+
+    initcwnd: int
+    rtt_ms: float
+    bandwidth_kbps: float
+    n: int
+    measured_ms: float | None
+    published_ms: float
+    comparable_ms: float | None
+    mark: str
+
+
+@dataclass(frozen=True)
+class PublishedCells:
+    """All published raw values, in the order of their file; of_trial: the row of each trial."""
+
+    raw: Raw
+    rows: Sequence[PublishedCell]
+    of_trial: Mapping[Trial, PublishedCell]
+
+    def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
+        """Notes on the marks of these rows, and on the round trips that published times include."""
+        used = {row.mark for row in rows}
+        lines = [f"{defect.mark}: {defect.why}" for defect in self.raw.defects
+                 if defect.mark in used]
+        if used and self.raw.extra_rtts:
+            lines.append(f"The published times include {plain(self.raw.extra_rtts)} RTT more:"
+                         f" {self.raw.extra_why}.")
+        return lines
+
+
+def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedCells | None:
+    """The scenario's published raw values next to the records; None where it has no [raw].
+
+    Raises NoBars where the records mix clients.
+    """
+    return _compared(scenario, scenario.raw, records) if scenario.raw else None
+
+
+def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
+    by_cell = Cells(of_sweep(scenario.sweep(raw.sweep), records)).by(
+        "initcwnd", "rtt_ms", "bandwidth_kbps")
+    rows, of_trial = [], {}
+    for fetch in published.fetches(raw.file):
+        cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
+        own = cell.records if cell else ()
+        values = [value for _, value in counting(own, raw.metric)[0]]
+        mark = next((defect.mark for defect in reversed(raw.defects)
+                     if bucket_value(defect.by, fetch) in defect.values), "")
+        rows.append(PublishedCell(
+            fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, len(values),
+            sum(values) / len(values) if values else None, fetch.total_ms,
+            None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms, mark))
+        of_trial.update({record.trial: rows[-1] for record in own})
+    return PublishedCells(raw, rows, of_trial)
+
+
+def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
+    """Tables of measured / published ms, one for each window: RTT down, bandwidth across."""
+    try:
+        cells = _compared(scenario, raw, records)
+    except NoBars as error:
+        return Finding("raw", f"paper/{raw.file}", missing=str(error))
+    rows = cells.rows
+    counts = sorted({row.n for row in rows})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
+              for initcwnd in sorted({row.initcwnd for row in rows})]
+    notes = (*cells.explain_marks(rows), *_differences(cells))
+    return Finding("raw", f"every cell, measured / published (paper/{cells.raw.file}), ms;"
+                   f" n = {n} here, 1 there",
+                   tables=(*tables[:-1], replace(tables[-1], notes=notes)))
+
+
+def _grid(initcwnd: int, rows: Sequence[PublishedCell]) -> Table:
+    texts = {(row.rtt_ms, row.bandwidth_kbps):
+             f"{format_number(row.measured_ms, 0)}/{format_number(row.published_ms, 0)}"
+             f"{row.mark or ' '}" for row in rows}
+    bandwidths = list(dict.fromkeys(bandwidth for _, bandwidth in texts))
+    return Table(f"IW{initcwnd}", (Column("RTT", "ms"), *(
+        Column(plain(bandwidth), "kbit/s") for bandwidth in bandwidths)), tuple(
+            (shown(rtt), *(texts[rtt, bandwidth] for bandwidth in bandwidths))
+            for rtt in dict.fromkeys(rtt for rtt, _ in texts)))
+
+
+def _differences(cells: PublishedCells) -> list[str]:
+    """A sentence on the median and the largest deviation from comparable published values."""
+    deviations_ms = [abs(row.measured_ms - row.comparable_ms) for row in cells.rows
+                     if row.measured_ms is not None and row.comparable_ms is not None]
+    if not deviations_ms:
+        return []
+    without = "Without it the" if cells.raw.extra_rtts else "The"
+    median_ms = stats.weighted_quantile(deviations_ms, [1.0] * len(deviations_ms), 0.5)
+    return [f"{without} {len(deviations_ms)} comparable cells differ by"
+            f" {format_number(median_ms)} ms (median) and by"
+            f" {format_number(max(deviations_ms))} ms at most."]

@@ -1,0 +1,210 @@
+"""What the records show, in sentences with numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from firstflight.base.words import format_brief, format_range
+from firstflight.findings import claims
+from firstflight.findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
+                                         WITHIN_POINTS)
+from firstflight.findings.difference import Excluded
+from firstflight.findings.findings import listed
+from firstflight.runs.kinds import RunData
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure
+from firstflight.workloads.fetch.figures.recovery import sentence_of_figure, sentence_of_run
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.verify import notes
+from firstflight.workloads.fetch.verify.integrity import is_modelled
+
+WHAT_RESULTS_MEAN = (
+    f"Reproduced means that our whole 95 % interval is within {WITHIN_PERCENT:g} % of the published"
+    f" milliseconds and {WITHIN_POINTS:g} points of the published percentage. Undecided means that"
+    " only a part of the interval is: more data would decide.")
+
+
+# Of a run ----------------------------------------------------------------------------
+
+def summary(records: Sequence[Record]) -> str:
+    """How many of the trials count, and why the others do not."""
+    counting, excluded = _counted(records)
+    line = f"{counting} of {len(records)} trials verified on the wire"
+    if expected := _expected(records):
+        line += f", {expected} failed as expected"
+    return f"{line}; excluded: {excluded}" if excluded.total else line
+
+
+def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
+    counting = sum(record.counts for record in records)
+    failed = sum(not record.ok and not record.failed_as_expected for record in records)
+    skipped = sum(record.was_skipped for record in records)
+    wrong = len(records) - counting - failed - skipped - _expected(records)
+    return counting, Excluded(failed, wrong, skipped=skipped)
+
+
+def _expected(records: Sequence[Record]) -> int:
+    """How many fetches failed as expected."""
+    return sum(record.failed_as_expected for record in records)
+
+
+def run_sentences(run: RunData, judged: Sequence[BarFigure]) -> list[str]:
+    """Sentences on a run, the most important first; judged: its figures of bars."""
+    return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
+            *_statements(judged), *sentence_of_run(judged), *_largest_deviations(judged),
+            *_against_model(run), *_retransmissions(run.records)]
+
+
+def _verified(records: Sequence[Record]) -> str:
+    counting, excluded = _counted(records)
+    if not excluded.total:
+        window = ("the initial window or what else limited the first flight"
+                  if any(map(notes.is_limited, records)) else "the initial window")
+        expected = _expected(records)
+        failed = (f" {expected} more failed as expected: none of their packets left the client."
+                  if expected else "")
+        return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
+                f" show {window}, the RTT and the bandwidth that were requested.{failed}")
+    return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
+            f" every number here: {excluded}.")
+
+
+def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
+    """How many published bars have each outcome, and which figures have none reproduced.
+
+    Figures held out (no parameter was chosen by them) are counted apart.
+    """
+    sentences: list[str] = []
+    for held_out, which in ((False, ""), (True, " held out (no parameter was chosen by them)")):
+        bar_figures = [bar_figure for bar_figure in judged
+                       if bar_figure.figure.held_out == held_out]
+        total = sum((Counter(bar_figure.counts) for bar_figure in bar_figures), Counter[str]())
+        none = [bar_figure.figure.title for bar_figure in bar_figures
+                if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
+        text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
+        if text and none and len(none) < len(bar_figures):
+            text += f"; none is reproduced in: {'; '.join(none)}"
+        sentences += [f"{text}."] if text else []
+    return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
+
+
+def _statements(judged: Sequence[BarFigure]) -> list[str]:
+    """How many published statements have each outcome, and which were not reproduced."""
+    statements = [statement for bar_figure in judged for statement in bar_figure.statements]
+    if not statements:
+        return []
+    text = (f"Of {len(statements)} published statements:"
+            f" {listed(Counter(statement.outcome for statement in statements))}")
+    for outcome, words in ((NOT_REPRODUCED, "not reproduced"),
+                           (UNDECIDED, "too few data to decide")):
+        these = [f"“{statement.text}” ({statement.measured})" for statement in statements
+                 if statement.outcome == outcome]
+        text += f"; {words}: {'; '.join(these)}" if these else ""
+    return [f"{text}."]
+
+
+def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
+    """The bars farthest above and below the published values, by ratio."""
+    ratios = [(ours / published,
+               f"{bar_figure.by.head} {bar_figure.named(bar)}: {format_brief(ours)}"
+               f" {bar_figure.metric.unit} here,"
+               f" {format_brief(published)} {bar_figure.metric.unit} published")
+              for bar_figure in bar_figures if not bar_figure.is_sweep for bar in bar_figure.bars
+              if (published := bar.published.absolute or 0) > 0
+              and (ours := bar.difference.absolute.value) > 0]
+    if not ratios:
+        return []
+    (highest, above), (lowest, below) = (choose(ratios, key=lambda ratio: ratio[0])
+                                         for choose in (max, min))
+    parts = []
+    if highest > 1:
+        parts.append(f"Farthest above the published value is {above} ({highest:.1f} times as"
+                     " much).")
+    if lowest < 1:
+        parts.append(f"Farthest below is {below} ({lowest * 100:.0f} % of it).")
+    return [" ".join(parts)] if parts else []
+
+
+def _against_model(run: RunData) -> list[str]:
+    """How near the model's times are, in the transfers that it covers and chance does not affect.
+    """
+    counting = sum(record.counts for record in run.records)
+    deviations_ms = [abs(record.total_ms - record.model_ms) for record in run.records
+               if record.counts and is_modelled(record) and not record.trial.is_random
+               and record.total_ms is not None and record.model_ms is not None]
+    if not deviations_ms or not run.exact:
+        return []
+    near = sum(deviation_ms <= 1 for deviation_ms in deviations_ms)
+    largest_ms = max(0.01, math.ceil(max(deviations_ms) * 100 - 1e-6) / 100)
+    which = (f"to within {largest_ms:g} ms" if near == len(deviations_ms) else
+             f"{near} of them to within 1 ms and all to within {largest_ms:.0f} ms")
+    return [f"{len(deviations_ms)} of {counting} verified transfers lost nothing, with nothing left"
+            f" to chance: they took as long as the model of TCP computes, {which}."]
+
+
+def _retransmissions(records: Sequence[Record]) -> list[str]:
+    """How many transfers retransmitted data, and how many of them lost data."""
+    retransmitting = [record for record in records if record.retransmissions]
+    if not retransmitting:
+        return ["No data was retransmitted."]
+    lost = [record for record in retransmitting if record.lost_segments]
+    counted = {0: "none of them lost data", len(retransmitting): "all of them lost data"}.get(
+        len(lost), f"{len(lost)} of them lost data")
+    by_queue = sum(bool(record.queue_drops) for record in lost)
+    counted += f" (the queue dropped packets in {by_queue})" if by_queue else ""
+    return [f"{len(retransmitting)} of {len(records)} transfers retransmitted data, {counted}; the"
+            " causes are with the verdicts."]
+
+
+# Of a figure -------------------------------------------------------------------------
+
+def figure_sentence(bar_figure: BarFigure) -> str:
+    """A sentence on one figure: the range of the improvements, measured and published."""
+    if bar_figure.is_sweep:
+        return " ".join([_best_window(bar_figure), *bar_figure.remarks])
+    figure, bars, unit = bar_figure.figure, bar_figure.bars, bar_figure.metric.unit
+    low, high = (choose(bars, key=lambda bar: bar.difference.absolute.value)
+                 for choose in (min, max))
+    ends = dict.fromkeys(f"{format_brief(end.difference.absolute.value)} {unit}"
+                         f" (at {bar_figure.named(end)})" for end in (low, high))
+    saved = "gain" if bar_figure.metric.more_is_better else "save"
+    windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
+    text = (f"{windows} {saved}"
+            f" {' to '.join(ends)},"
+            f" {format_range([bar.difference.percent.value for bar in bars], '%')}"
+            f"{' (a minus is a loss)' if low.difference.absolute.value < 0 else ''}")
+    known = [format_range(values, its_unit) for values, its_unit in (
+        ([bar.published.absolute for bar in bars], unit),
+        ([bar.published.percent for bar in bars], "%"))
+        if any(value is not None for value in values)]
+    if not any(bar.difference.absolute.value for bar in bars):
+        text = f"{windows} change nothing{f' in any of {len(bars)} bars' if len(bars) > 1 else ''}"
+    text += f"; published: {', '.join(known)}." if known else "."
+    return " ".join([text, *sentence_of_figure(bar_figure), *bar_figure.remarks])
+
+
+def _best_window(bar_figure: BarFigure) -> str:
+    """A sentence on a window sweep: which window was the best, measured and published."""
+    unit, sign = bar_figure.metric.unit, bar_figure.bars[0].difference.sign
+    took = ("took the least time" if unit == "ms" else
+            f"had the {'least' if sign > 0 else 'most'} {bar_figure.metric.head}")
+    best = min(bar_figure.bars, key=lambda bar: sign * bar.difference.experiment.value)
+    change = best.difference
+    mean = f"{format_brief(change.experiment.value)} {unit} on average"
+    *windows, last = (bar.label for bar in bar_figure.bars)
+    listed = f"{', '.join(windows)} and {last}" if windows else last
+    text = f"Of the windows {listed}, a window of {best.label} {took}: {mean}"
+    if len({format_brief(bar.difference.experiment.value) for bar in bar_figure.bars}) == 1:
+        text = f"The windows {listed} give the same: {mean}"
+    elif not bar_figure.is_baseline(best):
+        text += (f", {format_brief(change.absolute.value)} {unit} or"
+                 f" {format_brief(change.percent.value)} %"
+                 f" {'less' if sign > 0 else 'more'} than {bar_figure.figure.baseline_initcwnd}")
+    known = [(sign * level, bar.label) for bar in bar_figure.bars
+             if (level := bar.published.level) is not None]
+    if known:
+        level, label = min(known)
+        text += (f"; published: {label} {took.removesuffix(' time')},"
+                 f" {format_brief(sign * level)} {unit}")
+    return text + "."

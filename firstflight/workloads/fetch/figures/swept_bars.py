@@ -1,0 +1,184 @@
+"""The bars of a sweep's figures, computed from its records.
+
+Only a record that counts (its transfer succeeded and its verdict is pass) enters a number. All
+others are counted as excluded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from firstflight.figures.compare import Row, Rows, difference, resampled_in_cells
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import Published
+from firstflight.findings.difference import Difference, Excluded
+from firstflight.net.link import MANAGED
+from firstflight.runs.results.records import PASS
+from firstflight.workloads.fetch.figures.bar_cells import (ByCell, by_cell, published_bars, sign_of,
+                                                           weighted_cells)
+from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars, Sample
+from firstflight.workloads.fetch.record import Record, own_window
+from firstflight.workloads.fetch.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
+from firstflight.workloads.fetch.scenario.sweep import CellKey, Value
+from firstflight.workloads.fetch.verify import notes
+
+
+@dataclass(frozen=True)
+class CellRows:
+    """The values of one cell that count, under two windows, and what was excluded.
+
+    rows: empty unless both windows have values; a row's unit is its repeat with its seed.
+    """
+
+    weight: float
+    rows: Rows
+    excluded: Excluded
+    lossless: bool
+
+    def under(self, initcwnd: int) -> list[float]:
+        return [row.value for row in self.rows if row.window == initcwnd]
+
+
+def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
+                is_whole: bool = True) -> BarFigure:
+    """The bars of one improvement figure.
+
+    A bar is the mean over its cells, weighted by the shares of the other axis. A cell without a
+    record that counts loses its weight to the others; `cells` and `excluded` show it. Raises NoBars
+    where a cell was not measured at all, or no record of a bar counts. A part of a scenario has the
+    bars whose cells were all measured.
+    """
+    windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
+    chosen, cells = by_cell(scenario, figure, windows, records, is_whole)
+    axis, known = scenario.axis_of(figure), published_bars(figure)
+    bars = []
+    rows_by_cell: dict[CellKey, CellRows] = {}
+    weighted_rows: list[tuple[CellRows, float]] = []
+    for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
+        if not is_whole and any((cell, window) not in cells for cell, _ in weighted
+                                for window in windows):
+            continue
+        in_bar = [rows_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
+        rows_by_cell.update((cell, rows) for (cell, _), rows in zip(weighted, in_bar))
+        bars.append(_bar(figure, axis, value, in_bar, windows, known))
+        share, total = axis.share_percent(value) or 1.0, sum(cell.weight for cell in in_bar)
+        weighted_rows += [(cell, share * cell.weight / total) for cell in in_bar]
+    if not bars:
+        raise NoBars("no bucket was measured in all of its cells")
+    return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
+                     congestion_control=chosen[0].trial.congestion_control,
+                     fetch_count=sum(len(cell.rows) for cell in rows_by_cell.values()),
+                     fetches_excluded=sum(
+                         (cell.excluded for cell in rows_by_cell.values()), Excluded()),
+                     remarks=_remarks(cells, windows),
+                     samples=tuple(_sample(window, weighted_rows) for window in windows))
+
+
+def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
+                 is_whole: bool = True) -> BarFigure:
+    """The bars of a figure of values against windows: each window against the baseline's.
+
+    n counts a window's own fetches. Raises as `improvement`.
+    """
+    sweep = scenario.sweep(figure.sweep)
+    measured = {record.trial.initcwnd for record in records}
+    windows = [window for window in sweep.initcwnd
+               if is_whole or window in measured or window == figure.baseline_initcwnd]
+    chosen, cells = by_cell(scenario, figure, windows, records)
+    (cell,) = sweep.cells
+    axis, known = scenario.axis_of(figure), published_bars(figure)
+    bars, samples = [], []
+    for initcwnd in windows:
+        against = figure.baseline_initcwnd, initcwnd
+        rows = rows_of(figure, cells, cell, 1.0, against)
+        own, excluded = counting(cells[cell, initcwnd], figure.metric)
+        bar = _bar(figure, axis, initcwnd, [rows], against, known)
+        bars.append(replace(bar, difference=replace(bar.difference, n=len(own),
+                                                    excluded=excluded)))
+        samples.append(_sample(initcwnd, [(rows, 1.0)]))
+    return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
+                     congestion_control=chosen[0].trial.congestion_control,
+                     samples=tuple(samples), remarks=_remarks(cells, windows),
+                     own_window=own_window(chosen))
+
+
+def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
+    """What limited the trials that count under these windows, in sentences."""
+    return notes.limiting_notes([record for (_, initcwnd), records in cells.items()
+                                 if initcwnd in windows for record in records if record.counts])
+
+
+def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
+    """All values under one window; the repeats of a cell share its weight."""
+    under = [(cell.under(initcwnd), weight) for cell, weight in cells]
+    return Sample(initcwnd, [value for values, _ in under for value in values],
+                  [weight / len(values) for values, weight in under for _ in values])
+
+
+# Bars --------------------------------------------------------------------------------
+
+def rows_of(figure: Figure, cells: ByCell, cell: CellKey, weight: float,
+            windows: tuple[int, int]) -> CellRows:
+    """One cell under two windows, which may be the same."""
+    excluded, sides, is_drawn = Excluded(), [], False
+    for initcwnd in dict.fromkeys(windows):
+        records = cells[cell, initcwnd]
+        is_drawn |= any(record.trial.drawn_rtt_ms is not None for record in records)
+        values, without = counting(records, figure.metric)
+        excluded += without
+        sides.append([Row(cell, initcwnd, unit, weight, value) for unit, value in values])
+    rows = [row for side in sides for row in side]
+    if not all(sides):
+        excluded += Excluded(unpaired=len(rows))
+        rows = []
+    is_chance = cell.is_random or cell.qdisc in MANAGED or is_drawn
+    return CellRows(weight, rows, excluded, lossless=not is_chance)
+
+
+def counting(records: Iterable[Record],
+             metric: str) -> tuple[list[tuple[tuple[int, int], float]], Excluded]:
+    """The metric of the records that count, with repeat and seed; and the excluded records.
+
+    Sorted, so that resampling does not depend on which guest finished first.
+    """
+    values: list[tuple[tuple[int, int], float]] = []
+    excluded = Excluded()
+    for record in records:
+        value: float | None = getattr(record, metric)
+        if not record.ok:
+            excluded += Excluded(failed_transfers=1)
+        elif record.was_skipped:
+            excluded += Excluded(skipped=1)
+        elif record.verdict != PASS:
+            excluded += Excluded(failed_verdicts=1)
+        elif value is None:
+            excluded += Excluded(without_value=1)
+        else:
+            values.append(((record.trial.repeat, record.trial.seed), value))
+    return sorted(values), excluded
+
+
+def difference_of(figure: Figure, cells: Sequence[CellRows],
+                  windows: tuple[int, int]) -> Difference | None:
+    """What the second window changes over some cells; None where no record of them counts."""
+    used = [cell for cell in cells if cell.rows and cell.weight > 0]
+    if not used:
+        return None
+    return replace(
+        difference([row for cell in used for row in cell.rows], *windows, resampled_in_cells,
+                   sign_of(figure.metric)),
+        excluded=sum((cell.excluded for cell in cells), Excluded()), cells_requested=len(cells),
+        lossless=all(cell.lossless for cell in cells))
+
+
+def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
+         windows: tuple[int, int], known: Mapping[str, Published]) -> Bar:
+    """The weighted mean of a bar's cells. Raises NoBars where no record of them counts."""
+    label, change = axis.label(value), difference_of(figure, cells, windows)
+    if change is None:
+        excluded = sum((cell.excluded for cell in cells), Excluded())
+        raise NoBars(f"no record of bucket {label} counts ({excluded}); see"
+                      " verdict_reason and error in trials.csv, then measure again with --fresh")
+    return Bar(label, change, known.get(label, Published()), value, axis.share_percent(value),
+               of_experiment=figure.percent_of == OF_EXPERIMENT)

@@ -1,0 +1,169 @@
+"""Timelines of a run's kept captures: what was sent, acknowledged, lost and retransmitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from operator import itemgetter
+from pathlib import Path
+from typing import Literal
+
+from firstflight.base import reading
+from firstflight.base.words import plain, format_brief
+from firstflight.findings.charts import Mark, PacketsChart, Timeline
+from firstflight.findings.findings import Finding
+from firstflight.net.segments import CaptureError, Segment, client_ports
+from firstflight.runs.kinds import RunData
+from firstflight.runs.measuring import CAPTURES
+from firstflight.runs.results.cells import grouped
+from firstflight.wire.exchange import Exchange, read_exchange
+from firstflight.wire.flights import acknowledged_and_offered
+from firstflight.workloads.fetch.figures.figure import Analysis, heading
+from firstflight.workloads.fetch.record import Record, own_window
+from firstflight.workloads.fetch.scenario.scenario import Figure
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.transfers import sealed_sizes
+
+ROOM_MS, ROOM_BYTES = 1.03, 1.05  # the axes end at this multiple of the last packet's values
+
+CapturedTrial = tuple[Record, Exchange]  # a record, and the exchange in its two captures
+
+
+def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
+    """Timelines of two trials with captures in `folder` that differ in the window only.
+
+    The two that the window changed most (by_effect), the smaller window first. A single timeline
+    where no two such trials have captures, () where none has.
+    """
+    names = {path.name for path in folder.glob("*.pcap")}
+    captured = [record for record in records if f"{record.trial.id}-client.pcap" in names]
+    chosen: list[CapturedTrial] = []
+    for record in by_effect(captured):
+        first = chosen[0][0].trial if chosen else record.trial
+        if len(chosen) < 2 and (not chosen or record.trial != first and _alike(record.trial)
+                                == _alike(first)):
+            chosen += _read_captures(record, folder)
+    if not chosen:
+        return ()
+    chosen.sort(key=lambda captured: captured[0].trial.initcwnd)
+    last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
+    last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
+                    if segment.to_client)
+    return tuple(_timeline(*captured, last_ms * ROOM_MS, last_byte * ROOM_BYTES)
+                 for captured in chosen)
+
+
+def by_effect(records: Sequence[Record]) -> list[Record]:
+    """The records in pairs of two windows, the pair whose times differ most first.
+
+    Each cell gives the pair of windows that differ most, the smallest of several such pairs. Then
+    come records without another window, those with the longest TLS handshake first.
+    """
+    pairs: list[tuple[float, Record, Record]] = []
+    for alike in grouped(sorted(records, key=lambda record: record.trial.initcwnd),
+                         lambda record: _alike(record.trial)).values():
+        differing = [(abs((one.total_ms or 0.0) - (other.total_ms or 0.0)), one, other)
+                     for one, other in combinations(alike, 2)
+                     if one.trial.initcwnd != other.trial.initcwnd]
+        if differing:
+            pairs.append(max(differing, key=itemgetter(0)))
+    pairs.sort(key=itemgetter(0), reverse=True)
+    ordered = [record for _, *pair in pairs for record in pair]
+    paired = {record.trial for record in ordered}
+    return ordered + sorted((record for record in records if record.trial not in paired),
+                            key=lambda record: -(record.handshake_round_trips or 0))
+
+
+def _alike(trial: Trial) -> Trial:
+    """The trial with window 1, the same for trials that differ in the window only."""
+    return replace(trial, initcwnd=1)
+
+
+def _read_captures(record: Record, folder: Path) -> list[CapturedTrial]:
+    """The record with its exchange; [] where the captures cannot be read, or have no data."""
+    trial = record.trial
+    try:
+        client_pcap, server_pcap = (reading.content(folder / f"{trial.id}-{side}.pcap")
+                                    for side in ("client", "server"))
+        ports = client_ports(server_pcap)
+        exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
+                                 _response_bytes(record))
+    except (OSError, CaptureError):
+        return []
+    if not any(segment.to_client and segment.payload_bytes for segment in exchange.at_server):
+        return []
+    return [(record, exchange)]
+
+
+def _response_bytes(record: Record) -> int:
+    """The size of the response on the network, with headers and TLS; 0 where it is not known."""
+    if record.header_bytes is None:
+        return 0
+    text_bytes = record.header_bytes + record.trial.response_bytes
+    return (sum(sealed_sizes(text_bytes, record.trial.record_bytes)) if record.trial.chain_bytes
+            else text_bytes)
+
+
+def _start_ns(exchange: Exchange) -> int:
+    return min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
+
+
+def _elapsed_ms(exchange: Exchange) -> list[float]:
+    """When each packet passed the server, counted from the client's first packet."""
+    start_ns = _start_ns(exchange)
+    return [(segment.time_ns - start_ns) / 1e6 for segment in exchange.at_server]
+
+
+def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
+          ) -> Literal["handshake", "ticket", "data", "retransmitted", "lost"]:
+    """The kind of a segment; end: the sequence number after the connection's last data."""
+    if segment in exchange.retransmissions:
+        return "retransmitted"
+    if segment in exchange.lost_to_client:
+        return "lost"
+    if not record.flight_bytes:
+        return "data"
+    if segment.end <= 1 + record.flight_bytes:
+        return "handshake"
+    return "ticket" if segment.end <= end - _response_bytes(record) else "data"
+
+
+def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float) -> Timeline:
+    trial = record.trial
+    own = own_window([record])
+    title = (f"IW{f' {own}' if own else trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
+             f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
+             + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
+    scale = next((segment.scale for segment in exchange.syns), 0)
+    # Only segments with data, since a FIN counts as one byte.
+    end = max(segment.end for segment in exchange.at_server
+              if segment.to_client and segment.payload_bytes)
+    marks = [Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
+             for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
+             if segment.to_client and segment.payload_bytes]
+    points, offered = acknowledged_and_offered(exchange.at_server, True, _start_ns(exchange), scale)
+    end_ms = next((ms for ms, byte in points if byte >= end), None)
+    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
+            f" the first flight, {len(exchange.retransmissions)} retransmitted,"
+            f" {len(exchange.lost_data)} lost; "
+            + (f"all acknowledged at {format_brief(end_ms)} ms" if end_ms is not None
+               else "not all acknowledged"))
+    return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
+                    end_ms)
+
+
+def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
+    """Two transfers over time; [] for a run that kept no packets."""
+    lines = analysis.timelines
+    if not lines:
+        return []
+    return [Finding(
+        figure.name, figure.title,
+        sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
+        chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines))]
+
+
+def run_timelines(run: RunData) -> tuple[Timeline, ...]:
+    """The timelines of a run's kept captures."""
+    return timelines(run.records, run.folder / CAPTURES)

@@ -1,0 +1,167 @@
+"""Causes: the defects and habits of a published set-up, which a scenario switches on in turn.
+
+A scenario with [as_published] measures the published numbers of another scenario again, with one
+more cause at each level; docs/examples/as_published.toml is an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
+from firstflight.parameters import SWEPT
+from firstflight.runs import scenario_file, schema
+from firstflight.runs.schema import key
+from firstflight.workloads.fetch.scenario.sweep import Sweep
+
+CODE, KERNEL, CALIBRATED, INFERRED = "code", "kernel", "calibrated", "inferred"
+# From certain to merely fitting; code and kernel count as one group.
+GROUPS = ("code and kernel alone", "with what is calibrated", "with what is inferred")
+GROUP_OF = {CODE: 0, KERNEL: 0, CALIBRATED: 1, INFERRED: 2}
+# The tables that an explanation takes over from the scenario that it explains.
+_TAKEN = ("defaults", "sweep", "axis", "figure", "claim", "raw")
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """How a set-up's script took the times that it published; by default as they are.
+
+    process_ms: the time of programs that ran inside the measured time; added by calculation.
+    failed_ms: the time reported of a fetch that could not connect, 0 for none. truncated: published
+    numbers are truncated to whole ones, not rounded.
+    """
+
+    process_ms: float = 0.0
+    failed_ms: float = 0.0
+    truncated: bool = False
+
+
+READINGS = tuple(field.name for field in fields(ClockReading))
+SWITCHABLE = (*SWEPT[2:], *READINGS)  # all but RTT and bandwidth, which place a published number
+
+
+def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(value, dict) or not value:
+        raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
+    schema.known_keys(value, SWITCHABLE, where)
+    return tuple((name, (schema.flag if name == "truncated" else schema.number(name))(
+        item, f"{where}: {name}")) for name, item in value.items())
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One cause of the published numbers; docs/REFERENCE.md describes its keys."""
+
+    name: str
+    says: str
+    known: Literal["code", "kernel", "calibrated", "inferred"]
+    where: str
+    switches: tuple[tuple[str, Any], ...] = key(name="set", reader=_switched)
+    sweeps: tuple[str, ...] = ()
+
+    def switch_on(self, sweep: Sweep) -> Sweep:
+        """The sweep with this cause switched on."""
+        if self.sweeps and sweep.name not in self.sweeps:
+            return sweep
+        return sweep.with_lists(**{name: (value,) for name, value in self.switches
+                                   if name not in READINGS})
+
+    def change_reading(self, reading: ClockReading) -> ClockReading:
+        """The reading with this cause switched on."""
+        return replace(reading, **{name: value for name, value in self.switches
+                                   if name in READINGS})
+
+    @property
+    def in_words(self) -> str:
+        """The parameters that it sets, such as "qdisc = fq in one_sweep"."""
+        switched = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
+                         for name, value in self.switches)
+        return switched + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
+
+
+@dataclass(frozen=True)
+class AsPublished:
+    """The reproduction that is explained, and when a number agrees (docs/REFERENCE.md)."""
+
+    of: str = key(reader=schema.file_name)
+    within_percent: float = key(quantity="within")
+    within_ms: float = key(quantity="within")
+    within_points: float = key(0.0, quantity="within")
+    causes: tuple[Cause, ...] = key((), absent=True)
+
+@dataclass(frozen=True)
+class Level:
+    """The sweeps with some causes switched on, and how their times are read.
+
+    cause: the last one switched on; None at the first level, the clean run.
+    """
+
+    cause: Cause | None
+    sweeps: tuple[Sweep, ...]
+    reading: ClockReading
+
+
+def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
+    """The clean run, then a level for each cause, with all causes before it."""
+    levels = [Level(None, sweeps, ClockReading())]
+    for cause in causes:
+        last = levels[-1]
+        levels.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
+                            cause.change_reading(last.reading)))
+    return levels
+
+
+# Reading a file --------------------------------------------------------------------
+
+def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
+    """A scenario's tables; with [as_published] merged with those of the scenario that it explains.
+
+    Of that scenario it takes the figures with something published, and their sweeps. Raises
+    UsageError.
+    """
+    if "as_published" not in raw:
+        if "cause" in raw:
+            raise UsageError(f"{where}: [[cause]] tables explain another scenario's published"
+                             ' numbers: they need [as_published] with of = "…"')
+        return dict(raw)
+    other_name = schema.file_name(schema.table(raw, "as_published", where).get("of"),
+                          f"{where}: [as_published]: of")
+    other = scenario_file.find(other_name).raw
+    if "sweep" not in other or not {*other.get("defaults", {})} <= {*schema.keys_of(Sweep)}:
+        raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
+                         " fetches, so that causes cannot change its set-up")
+    taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
+    taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
+    claims, figures, sweeps = (schema.as_tables(taken, name, where)
+                               for name in ("claim", "figure", "sweep"))
+    claimed = [claim.get("figure") for claim in claims]
+    figures = [figure for figure in figures
+               if figure.get("published") or figure.get("name") in claimed]
+    used = [*(figure.get("sweep") for figure in figures),
+            schema.table(taken, "raw", where).get("sweep")]
+    return {**taken, "figure": figures,
+            "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
+
+
+def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str
+                ) -> AsPublished | None:
+    """The [as_published] of a scenario, None without one. Raises UsageError."""
+    if "as_published" not in raw:
+        return None
+    causes = schema.read_tables(Cause, raw, "cause", where)
+    if not causes:
+        raise UsageError(f"{where}: [as_published] has no [[cause]] to switch on")
+    names = [sweep.name for sweep in sweeps]
+    for cause, after in zip(causes, (*causes[1:], causes[-1])):
+        place = f'{where}: [[cause]] "{cause.name}"'
+        for name in cause.sweeps:
+            schema.one_of(name, names, f"{place}: sweeps")
+        if GROUP_OF[after.known] < GROUP_OF[cause.known]:
+            raise UsageError(f'{where}: [[cause]] "{after.name}": known = "{after.known}" stands'
+                             f' behind one that is {cause.known}; code and kernel come first, then'
+                             " calibrated, then inferred")
+    return schema.read(AsPublished, schema.table(raw, "as_published", where),
+                       f"{where}: [as_published]", causes=causes)

@@ -1,0 +1,315 @@
+"""The kinds of figures: how each is checked in its scenario, and which function makes it.
+
+A new kind is a line in FIGURES. Its functions stand in workloads/fetch/figures and are named here
+as text, so that who reads a scenario, or expands it into trials, imports nothing that judges or
+draws.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
+from firstflight.parameters import SWEPT
+from firstflight.runs import schema
+from firstflight.scenario import published
+from firstflight.setting.kernels import KERNEL, kernel_words
+from firstflight.workloads.fetch.scenario.population import percentile_of
+from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
+                                                           Scenario, read_published)
+from firstflight.workloads.fetch.scenario.sweep import Sweep, Value
+
+ANY = "any"
+LOST = "lost_segments"  # below the metric of a figure of kernels
+# Other charts of the samples behind bars: modules of workloads/fetch/figures that have a chart().
+ALSO = ("ccdf",)
+_DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
+_DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """How a kind of figure is checked and made.
+
+    check(scenario, figure, where): raises UsageError where the figure does not fit its scenario;
+    None for a kind that no sweep can have.
+    make: a module.function of workloads/fetch/figures, (Analysis, Figure) → the figure's finding
+    and further charts of the same; [] where there is nothing to show. It raises NoBars without
+    data.
+    bars_of_sweep: the function (Scenario, Figure, records, is_whole) → BarFigure that builds the
+    bars of a sweep's records, "" for none.
+    claims: the keys of claims on such a figure. by: the only quantity it takes, ANY, or "" for
+    none. has_down: whether it takes a second quantity. is_of_pairs: whether it compares exactly
+    two windows. is_answer: whether its sentence answers the question of the run. has_levels:
+    whether its published file has levels by panel and bucket, which `check` looks at.
+    """
+
+    check: Callable[[Scenario, Figure, str], None] | None
+    make: str
+    claims: tuple[str, ...] = ()
+    by: str = ANY
+    bars_of_sweep: str = ""
+    has_down: bool = False
+    is_of_pairs: bool = False
+    is_answer: bool = False
+    has_levels: bool = False
+
+
+def check(scenario: Scenario, where: str) -> None:
+    """Check that the scenario has what its figures and claims need. Raises UsageError."""
+    for figure in scenario.figures:
+        _check_figure(scenario, figure, schema.place_of(where, "figure", figure.name))
+    figures = {figure.name: figure for figure in scenario.figures}
+    for claim in scenario.claims:
+        place = schema.place_of(where, "claim", claim.says)
+        figure = figures[claim.figure]
+        if (OF_TRIALS if claim.is_of_trials else OF_BARS) != FIGURES[figure.kind].claims:
+            raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} apply to figures of bars, and"
+                             f" {' and '.join(OF_TRIALS)} to figures of steps and levels;"
+                             f" {figure.name!r} is of kind {figure.kind!r}")
+        for label in (*claim.larger, *claim.most, *claim.equal):
+            schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
+        if claim.most and set(claim.most) >= set(_labels(scenario, figure)):
+            raise UsageError(f"{place}: most: names every bar, so that none is left to compare")
+
+
+def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
+    kind = FIGURES[schema.one_of(figure.kind, list(FIGURES), f"{where}: kind")]
+    _check_quantities(figure, kind, where)
+    population = scenario.population(figure.sweep)
+    if population is not None:
+        _check_windows(figure, population.initcwnd, f"{where}: {figure.sweep!r}")
+        _check_drawn_figure(figure, where)
+    else:
+        schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
+        _check_windows(figure, scenario.sweep(figure.sweep).initcwnd,
+                       f"{where}: sweep {figure.sweep!r}")
+        if kind.check is None:
+            raise UsageError(f'{where}: a figure of kind "{figure.kind}" needs a [[population]]')
+        kind.check(scenario, figure, where)
+    if figure.published and not kind.has_levels:
+        known = read_published(f"{where}: published",
+                               lambda: published.buckets(figure.published, figure.panel))
+        labels = _labels(scenario, figure)
+        if not set(labels) & set(known):
+            raise UsageError(f"{where}: published: {figure.published} has {', '.join(known)}, and"
+                             f" the figure has {', '.join(labels)}; for bars that nobody published"
+                             " delete the lines published and panel")
+
+
+def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
+    """Check that the figure has the quantities that its kind takes. Raises UsageError."""
+    if kind.by and not figure.by:
+        raise UsageError(f"{where}: by is missing")
+    if figure.down and (not kind.has_down or figure.down == figure.by):
+        *others, last = [f'"{name}"' for name, other in FIGURES.items()
+                         if other.has_down] or ["none"]
+        raise UsageError(f"{where}: down is a quantity of a figure of kind {', '.join(others)} or"
+                         f" {last}, another one than by")
+    if kind.by not in ("", ANY, figure.by):
+        raise UsageError(f'{where}: a figure of kind "{figure.kind}" has by = "{kind.by}"')
+    if figure.is_of_windows and kind.by != figure.by:
+        of_windows = next(name for name, other in FIGURES.items() if other.by == figure.by)
+        raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
+    if kind.is_of_pairs and not figure.experiment_initcwnd:
+        raise UsageError(f"{where}: experiment_initcwnd is missing")
+    for name in figure.also:
+        schema.one_of(name, ALSO if kind.claims == OF_BARS else [], f"{where}: also")
+    if figure.weights and figure.weights == figure.by:
+        raise UsageError(f"{where}: weights: has to be another axis than by")
+
+
+def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
+    """The labels of a figure's bars; for a population the published ones."""
+    population = scenario.population(figure.sweep)
+    if population is None:
+        return scenario.axis_of(figure).labels
+    if figure.is_of_windows:
+        return list(map(str, population.initcwnd))
+    return list(published.buckets(figure.published, figure.panel))
+
+
+def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
+    for initcwnd in (figure.baseline_initcwnd, figure.experiment_initcwnd):
+        if initcwnd and initcwnd not in windows:
+            raise UsageError(f"{where} has no initcwnd {initcwnd}")
+
+
+def _check_groups(scenario: Scenario, figure: Figure, where: str) -> None:
+    _check_swept(scenario, figure, where)
+    _check_buckets(scenario, figure, where)
+
+
+def _check_window_map(scenario: Scenario, figure: Figure, where: str) -> None:
+    if not figure.down:
+        raise UsageError(f"{where}: down is missing")
+    _check_swept(scenario, figure, where)
+
+
+def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that each value of `by`, with each of `down` if there is one, is one cell."""
+    _check_swept(scenario, figure, where)
+    points = scenario.sweep(figure.sweep).counted(*filter(None, (figure.by, figure.down)))
+    if max(points.values()) > 1:
+        raise UsageError(f"{where}: several cells have one {figure.by}: say by which other quantity"
+                         " they differ (down), or ask for one of them")
+
+
+def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that the values of `by` are numbers, with one cell each."""
+    _check_swept(scenario, figure, where)
+    if any(isinstance(value, str) for value, in
+           scenario.sweep(figure.sweep).counted(figure.by)):
+        raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
+    _check_points(scenario, figure, where)
+    if figure.published:
+        sweep = scenario.sweep(figure.sweep)
+        lines: Iterable[Value] = sweep.initcwnd if not figure.down else [
+            line for line, in sweep.counted(figure.down)]
+        _check_levels(figure, map(plain, lines), [plain(x) for x, in sweep.counted(figure.by)],
+                      where)
+
+
+def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that each kernel is one cell for each value of `by`, and that published is of these."""
+    _check_swept(scenario, figure, where)
+    sweep = scenario.sweep(figure.sweep)
+    if figure.by in KERNEL:
+        raise UsageError(f"{where}: by: another quantity than {figure.by}, which its bars show")
+    if max(sweep.counted(figure.by, *KERNEL).values()) > 1:
+        raise UsageError(f"{where}: several cells have one {figure.by} and kernel: ask for one of"
+                         " them")
+    if figure.published:
+        _check_levels(figure, (panel_of(metric, value) for value, in sweep.counted(figure.by)
+                               for metric in (figure.metric, LOST)),
+                      [kernel_words(cell) for cell in sweep.cells], where)
+
+
+def _check_levels(figure: Figure, panels: Iterable[str], buckets: Sequence[str], where: str
+                  ) -> None:
+    """Check that all that is published has a place in the figure. Raises UsageError."""
+    known, named = read_published(f"{where}: published",
+                                  lambda: published.levels(figure.published)), sorted({*panels})
+    for panel, bucket in known:
+        schema.one_of(panel, named, f"{where}: published: panel")
+        schema.one_of(bucket, buckets, f"{where}: published: bucket")
+
+
+def panel_of(metric: str, value: Value) -> str:
+    """The panel of a published file that a plot of a figure of kernels has."""
+    return f"{metric} {plain(value)}"
+
+
+def _check_drawn_figure(figure: Figure, where: str) -> None:
+    """Check a figure of a population: its bars are the published buckets or percentiles."""
+    schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
+    if figure.is_of_windows:
+        return
+    if not figure.published:
+        raise UsageError(f"{where}: published is missing: the bars of a population are those of a"
+                         " published file")
+    published_bars = read_published(f"{where}: published",
+                                    lambda: published.buckets(figure.published, figure.panel))
+    if figure.by == "percentile":
+        for label in published_bars:
+            percentile_of(label)
+        return
+    schema.one_of(figure.by, _DRAWN_BY, f"{where}: by")
+    ends = [label.removeprefix(">") for label in published_bars]
+    if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
+            or any(label.startswith(">") for label in list(published_bars)[:-1]):
+        raise UsageError(f"{where}: published: bars are named by their upper ends, the last may"
+                         f" be open as in \">5000\", not {', '.join(published_bars)}")
+
+
+def _check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that the figure's quantities can be lists of a sweep. Raises UsageError."""
+    for by in filter(None, (figure.by, figure.down)):
+        schema.one_of(by, (*SWEPT, "queue_packets"), f"{where}: by")
+
+
+def _check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
+    sweep = scenario.sweep(figure.sweep)
+    if sweep.combination_count() > 1 or figure.weights:
+        raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
+                         f" {sweep.combination_count()}")
+
+
+def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that each value of the sweep has a bucket, with one cell unless cells are weighted.
+
+    Raises UsageError.
+    """
+    if figure.weights == JOINT:
+        return _check_joint(scenario, figure, where)
+    sweep = scenario.sweep(figure.sweep)
+    counts = sweep.counted(figure.by)
+    _check_same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
+    if not figure.weights:
+        if max(counts.values()) > 1:
+            raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
+                             " say by which axis they are weighted")
+        return
+    weights = scenario.axis(figure.weights)
+    if weights is None or not weights.shares_percent:
+        raise UsageError(f"{where}: weights: there is no [[axis]] with"
+                         f' by = "{figure.weights}" and shares_percent')
+    _check_same_values(weights.values, sweep, figure.weights, where)
+
+
+def _check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
+    """Check that the axis has the values of the sweep. Raises UsageError."""
+    shown, swept = [*axis], [value for value, in sweep.counted(by)]
+    if {*shown} != {*swept}:
+        raise UsageError(f"{where}: {by}: sweep {sweep.name!r} has {', '.join(map(plain, swept))},"
+                         f" and the [[axis]] has {', '.join(map(plain, shown))}; give the axis the"
+                         " same values, with a label, and a share if it has shares, for each")
+
+
+def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check a figure by BDP that is weighted by the joint distribution of RTT and bandwidth."""
+    if figure.by != "bdp_bytes":
+        raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
+    sweep = scenario.sweep(figure.sweep)
+    for by in published.SHARES_PANELS:
+        axis = scenario.axis(by)
+        if axis is None:
+            raise UsageError(f'{where}: there is no [[axis]] with by = "{by}"')
+        if by != "bdp_bytes":
+            _check_same_values(axis.values, sweep, by, where)
+    if sweep.combination_count() > len(sweep.networks):
+        raise UsageError(f'{where}: weights = "{JOINT}" takes one response size and loss rate')
+    check_joint_labels(scenario, where)
+
+
+def check_joint_labels(scenario: Scenario, where: str) -> None:
+    """Check that the axes have the buckets of the joint distribution. Raises UsageError."""
+    for by in published.SHARES_PANELS:
+        axis, known = scenario.axis(by), tuple(published.shares(by))
+        if axis and axis.labels != known:
+            raise UsageError(f"{where}: the axis of {by} has the buckets {', '.join(axis.labels)};"
+                             f" the paper's joint distribution has {', '.join(known)}; with other"
+                             " buckets leave this figure out")
+
+
+# The kinds ---------------------------------------------------------------------------
+
+FIGURES: dict[str, FigureKind] = {
+    "improvement": FigureKind(_check_buckets, "bars.bars", OF_BARS,
+                              bars_of_sweep="swept_bars.improvement", is_of_pairs=True),
+    "window_sweep": FigureKind(_check_one_network, "bars.bars", OF_BARS, "initcwnd",
+                               bars_of_sweep="swept_bars.window_sweep"),
+    "loss": FigureKind(_check_buckets, "bars.bars", OF_BARS, "loss_percent",
+                       bars_of_sweep="recovery.improvement_by_loss", is_of_pairs=True),
+    "groups": FigureKind(_check_groups, "grid.groups"),
+    "map": FigureKind(_check_swept, "grid.improvements", has_down=True),
+    "window_map": FigureKind(_check_window_map, "grid.sufficient_windows", has_down=True,
+                             is_answer=True),
+    "packets": FigureKind(lambda *_: None, "timelines.packets", by=""),
+    "steps": FigureKind(_check_numbers, "steps.steps", OF_TRIALS, has_down=True, has_levels=True),
+    "levels": FigureKind(_check_points, "steps.levels", OF_TRIALS, has_down=True),
+    "kernels": FigureKind(_check_kernels, "kernel_bars.kernels", has_levels=True),
+    "percentiles": FigureKind(None, "bars.bars", OF_BARS, "percentile", is_of_pairs=True)}

@@ -1,0 +1,256 @@
+"""Scenarios of kind fetches: what to measure, and which figures to make.
+
+docs/examples/fetches.toml describes a file, docs/REFERENCE.md the keys that no example has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
+from firstflight.findings.quantities import quantity
+from firstflight.parameters import SWEPT
+from firstflight.runs import schema
+from firstflight.runs.schema import key
+from firstflight.scenario import grammar
+from firstflight.scenario.published import SHARES_TOLERANCE_PERCENT
+from firstflight.workloads.fetch.record import METRICS
+from firstflight.workloads.fetch.scenario import causes
+from firstflight.workloads.fetch.scenario.causes import AsPublished
+from firstflight.workloads.fetch.scenario.population import Population, Populations
+from firstflight.workloads.fetch.scenario.sweep import Sweep, Value
+from firstflight.workloads.fetch.scenario.users import UserSample
+
+BUCKETED = (*SWEPT, "queue_packets", "bdp_bytes", "initcwnd", "response_segments", "percentile")
+JOINT = "joint"  # weights by the joint distribution of RTT and bandwidth (published.shares)
+OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # a percentage is of this window's value
+
+T = TypeVar("T")
+_BY = schema.word(BUCKETED)
+_METRIC = schema.word(tuple(METRICS))
+_COLUMN = schema.word((*METRICS, "initcwnd"))
+
+
+def _two_bars(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2 or not all(
+            isinstance(label, str) for label in value):
+        raise UsageError(f"{where} has to be the labels of two bars")
+    return tuple(value)
+
+
+def _two_columns(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise UsageError(f"{where} has to be two columns")
+    return tuple(_COLUMN(name, where) for name in value)
+
+
+OF_BARS, OF_TRIALS = ("larger", "most", "equal", "highest_percent"), ("at_most", "more_where")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The buckets of one quantity. labels: by default the values; shares_percent: () for none."""
+
+    by: str = key(reader=_BY)
+    values: tuple[Value, ...] = key(quantity_in="by")
+    labels: tuple[str, ...] = ()
+    shares_percent: tuple[float, ...] = key((), reader=schema.values(
+        schema.number("shares_percent"), distinct=False))
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", tuple(map(plain, self.values)))
+
+    def check(self, where: str) -> None:
+        """Check that labels and shares fit the values. Raises UsageError."""
+        for name in ("labels", "shares_percent"):
+            count = len(getattr(self, name))
+            if count not in (0, len(self.values)):
+                raise UsageError(f"{where}: {count} {name} for {len(self.values)} values")
+        total = sum(self.shares_percent)
+        if self.shares_percent and abs(total - 100) > SHARES_TOLERANCE_PERCENT:
+            raise UsageError(f"{where}: shares_percent sum to {total:.2f}, not to 100 ±"
+                             f" {SHARES_TOLERANCE_PERCENT:g}")
+
+    def share_percent(self, value: Value) -> float | None:
+        return self.shares_percent[self.values.index(value)] if self.shares_percent else None
+
+    def label(self, value: Value) -> str:
+        return self.labels[self.values.index(value)]
+
+
+@dataclass(frozen=True)
+class Claim(grammar.Claim):
+    """What a source claims of a figure in words, as a test on its bars or its trials.
+
+    On bars: larger: the first bar's percentage is larger than the second's. most: the largest
+    percentage of these bars is larger than that of every other bar. equal: the two bars are equal
+    in ms. highest_percent: the largest percentage of all bars.
+    On trials: at_most: a column that no trial's metric exceeds. more_where: two columns; the metric
+    exceeds its minimum in exactly those trials whose first column is larger than the second.
+    """
+
+    larger: tuple[str, ...] = key((), reader=_two_bars)
+    most: tuple[str, ...] = key((), reader=schema.values(schema.text, "labels of bars"))
+    equal: tuple[str, ...] = key((), reader=_two_bars)
+    highest_percent: float | None = key(None, quantity="shares_percent")
+    at_most: str = key("", reader=_COLUMN)
+    more_where: tuple[str, ...] = key((), reader=_two_columns)
+
+    def check(self, where: str) -> None:
+        """Check that the claim has exactly one test. Raises UsageError."""
+        if len(self._tests) != 1:
+            *all_but_last, last = (*OF_BARS, *OF_TRIALS)
+            raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
+
+    @property
+    def is_of_trials(self) -> bool:
+        """Whether it is tested on trials (figures of steps and levels), not on bars."""
+        return self._tests[0] in OF_TRIALS
+
+    @property
+    def is_of_all_bars(self) -> bool:
+        """Whether it compares all bars of its figure, so that some of them are not enough."""
+        return self._tests[0] in ("most", "highest_percent")
+
+    @property
+    def _tests(self) -> list[str]:
+        return [name for name in (*OF_BARS, *OF_TRIALS)
+                if getattr(self, name) not in (None, "", ())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(grammar.Figure):
+    """One figure: which trials it shows, and what it is compared with.
+
+    by: the quantity of its buckets. down: that of the rows of a map, or of the lines of steps
+        instead of windows; "" for none.
+    weights: the quantity over which each bucket is averaged, by the shares of its axis; or JOINT;
+        "" for one cell a bucket.
+    experiment_initcwnd: 0 for kinds that compare all windows.
+    also: names of further charts.
+    published, panel: a file in paper/ and the panel in it, "" for none. percent_of: OF_BASELINE or
+        OF_EXPERIMENT, for the published percentages.
+    held_out: no parameter of the scenario was chosen by the published values.
+    bandwidth_at_most_kbps: of a population, only clients up to this bandwidth; 0 for all.
+    other_windows: the run compared other windows than the published ones; then the published file
+        only names the bars.
+    """
+
+    kind: str  # of workloads.fetch.scenario.figures.FIGURES
+    by: str = key("", reader=_BY)
+    down: str = key("", reader=_BY)
+    weights: str = ""
+    sweep: str
+    baseline_initcwnd: int = key(quantity="initcwnd")
+    experiment_initcwnd: int = key(0, quantity="initcwnd")
+    metric: str = key(reader=_METRIC)
+    also: tuple[str, ...] = key((), reader=schema.values(schema.file_name, "names"))
+    published: str = ""
+    panel: str = ""
+    percent_of: Literal["baseline", "experiment"] = "baseline"
+    held_out: bool = False
+    bandwidth_at_most_kbps: float = key(0.0, quantity="bandwidth_kbps")
+    other_windows: bool = key(False, absent=True)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether its bars have published values."""
+        return bool(self.published) and not self.other_windows
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether its bars are windows."""
+        return self.by == "initcwnd"
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Published values that cannot be compared: which ones, a mark of one letter, and why."""
+
+    by: str = key(reader=_BY)
+    values: tuple[float, ...] = key(quantity_in="by")
+    mark: str = key()
+    why: str = key()
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Published raw values of a sweep's cells, one fetch each.
+
+    file: in paper/. extra_rtts: round trips that only the published values include.
+    """
+
+    file: str
+    sweep: str
+    metric: str = key(reader=_METRIC)
+    extra_rtts: float = key(0.0, reader=quantity("extra_rtts").check)
+    extra_why: str = ""
+    defects: tuple[Defect, ...] = key((), name="defect")
+
+
+@dataclass(frozen=True)
+class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
+    """One published experiment, or a question: what to measure and which figures to make.
+
+    axes: the buckets of its figures. cells: whether every cell is reported first, with reasons.
+    drawn: its populations. users: a sample of a site's own users. raw: published values of single
+    cells. as_published: another scenario, whose published numbers this one explains. None where
+    there is none.
+    """
+
+    axes: tuple[Axis, ...] = ()
+    cells: bool = False
+    drawn: Populations | None = None
+    users: UserSample | None = None
+    raw: Raw | None = None
+    as_published: AsPublished | None = None
+
+    @property
+    def levels(self) -> list[tuple[Sweep, ...]]:
+        """The sweeps as they are; with [as_published] also with each more cause switched on."""
+        switched = self.as_published.causes if self.as_published else ()
+        return [level.sweeps for level in causes.levels(self.sweeps, switched)]
+
+    @property
+    def count(self) -> int:
+        """How many trials there are, at every level."""
+        return (sum(sweep.count for level in self.levels for sweep in level)
+                + sum(more.count for more in (self.users, self.drawn) if more))
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether its cells can be compared one by one.
+
+        They cannot in a population, a sample of users, or a set-up with causes.
+        """
+        return self.drawn is None and self.users is None and self.as_published is None
+
+    def population(self, name: str) -> Population | None:
+        """The population that a figure's `sweep` names; None where it names a sweep."""
+        return self.drawn.population(name) if self.drawn else None
+
+    def axis(self, by: str) -> Axis | None:
+        return next((axis for axis in self.axes if axis.by == by), None)
+
+    def axis_of(self, figure: Figure) -> Axis:
+        """The buckets of a figure: those of the [[axis]], or else the sweep's own values."""
+        axis = self.axis(figure.by)
+        if axis is not None and not figure.is_of_windows:
+            return axis
+        sweep = self.sweep(figure.sweep)
+        values: Iterable[Value] = (
+            sweep.initcwnd if figure.is_of_windows else
+            (value for value, in sweep.counted(figure.by)))
+        return Axis(figure.by, tuple(values))
+
+
+def read_published(where: str, read: Callable[[], T]) -> T:
+    """The content of a file of paper/. Raises UsageError that begins with where it is named."""
+    try:
+        return read()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error

@@ -1,0 +1,180 @@
+"""A trial: one fetch under one setting, as plain data. Its parameters are grouped by subject."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from firstflight.base.words import format_lossless
+from firstflight.net.headers import MSS
+from firstflight.net.timeouts import longest_s
+from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
+                                        default, of_subject)
+from firstflight.setting.kernels import add_kernel, kernel_tag
+from firstflight.setting.path import PathParameters
+from firstflight.setting.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
+from firstflight.setting.tcp import TcpParameters
+from firstflight.setting.tls import TlsParameters
+from firstflight.testbed.messages import Job
+from firstflight.workloads.fetch.scenario.response import ResponseParameters
+
+# The first columns of trials.csv, in the order of old versions; the others follow in the order of
+# PARAMETERS.
+_FIRST = (
+    "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
+    "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
+    "burst_bytes", "gap_ms", "earlier_bytes", "part", "sample", "key_rtt_ms", "key_bandwidth_kbps",
+    "weight", "jitter_ms", "loss_burst", "qdisc", "queue_from")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnParameters:
+    """The place of a trial in a population (workloads.fetch.scenario.rows).
+
+    part: the population or variant; sample: the number of the row in it.
+    key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of the response.
+    weight: the share of the population's responses that it stands for, in the week of its window.
+    The baseline's week has weights of its own: a mean by this column compares two weeks. For the
+    same responses under both windows see "Two weeks" in docs/STUDIES.md.
+    """
+
+    part: str = ""
+    sample: int = 0
+    key_rtt_ms: float | None = None
+    key_bandwidth_kbps: float | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, ServerParameters,
+            DrawnParameters):
+    """All parameters of one fetch: of the network, TCP, TLS, server and client.
+
+    repeat: 1, 2, … for repeated measurements of one setting. what_if: the limits of another trial
+    that this one lifts to find a reason (what_if.py); "" for requested trials.
+    """
+
+    PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (*_FIRST, *(
+        row.field for row in PARAMETERS.values() if row.field not in _FIRST))
+    scenario: str
+    repeat: int
+    what_if: str = ""
+
+    @property
+    def id(self) -> str:
+        """The trial's name in files and messages; unique within a run."""
+        if self.part:
+            control = ("" if self.congestion_control == default("congestion_control")
+                       else f"-{self.congestion_control}")
+            return (f"{self.part}-{self.sample}-iw{self.initcwnd}{control}{kernel_tag(self)}"
+                    f"-{self.repeat}")
+        drawn = (f"-drawn{format_lossless(self.drawn_rtt_ms)}" if self.drawn_rtt_ms is not None
+                 else "")
+        seed = f"-seed{self.seed}" if self.is_random else ""
+        earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
+        system = f"-{self.system}" if self.system != HERE else ""
+        stages = (f"-burst{self.burst_bytes}-gap{format_lossless(self.gap_ms)}" if self.gap_ms
+                  else "")
+        return (f"rtt{format_lossless(self.rtt_ms)}-bw{format_lossless(self.bandwidth_kbps)}"
+                f"-up{format_lossless(self.uplink_kbps)}-q{self.queue_packets}"
+                f"{self._tagged(NETWORK)}"
+                f"{'-' if self.queue_from else ''}{self.queue_from}{self._tagged(PUBLISHED)}{seed}"
+                f"-iw{self.initcwnd}-rw{self.initrwnd}{self._tagged(TCP)}"
+                f"-{self.congestion_control}-{self.client}{earlier}{self._tagged(RESPONSE)}"
+                f"{self._tagged(TLS)}{self._tagged(SERVER)}{system}"
+                f"-{self.response_bytes}B{stages}-{self.repeat}{drawn}"
+                f"{'-without-' if self.what_if else ''}{self.what_if}")
+
+    def _tagged(self, subject: str) -> str:
+        """The part of the id with a subject's parameters that are not at their default."""
+        return "".join(f"-{row.tag}{value if isinstance(value, str) else format_lossless(value)}"
+                       for row in _TAGGED[subject]
+                       if (value := getattr(self, row.field)) != row.default)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it goes over TLS."""
+        return bool(self.chain_bytes or self.own and self.own.ca)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the model of TCP covers each requested parameter."""
+        return all(getattr(self, row.field) == row.default for row in _UNMODELLED)
+
+    @property
+    def deadline_s(self) -> float:
+        """After how many seconds of the network's time the client gives up.
+
+        That is enough for a retransmitted handshake, every round trip that slow start may need,
+        three transmissions of all data, and for as long as TCP itself tries.
+        """
+        sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
+        return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
+                + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
+                + (self.gap_ms + self.idle_ms) / 1000
+                + longest_s(sent_bytes, self.rtt_ms, self.mss))
+
+    def job(self) -> Job:
+        """The trial as the worker reads it."""
+        job: Job = {
+            "kind": "fetch", "id": self.id, "initcwnd": self.route_window,
+            "initrwnd": self.client_window, "congestion_control": self.congestion_control,
+            "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
+            "network": self.path.to_json()}
+        if self.seed:
+            job["seed"] = self.seed
+        if self.mss != MSS:
+            job["options"] = {"advertised_mss": self.syn_mss}
+        if grown := self.with_buffers({}):
+            job["buffers"] = grown
+        if self.own:
+            job["own"] = self.own.job()
+        if self.is_secure:
+            job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
+        if self.server != BUILTIN:
+            job["server"] = self.server
+        if self.http != HTTP_1:
+            job["http"] = self.http
+        if self.system != HERE:
+            job["system"] = self.system
+        add_kernel(job, self)
+        if self.idle_ms:
+            job["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
+        if self.arp_ms:
+            job["arp_ms"] = self.arp_ms
+        if self.loss_probes == "off":
+            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
+        return job
+
+    @property
+    def _apart_s(self) -> int:
+        """Seconds between two connections, enough for the first one's last packets to arrive."""
+        return math.ceil(2 + 10 * self.rtt_ms / 1000
+                         + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
+
+    def _paths(self) -> list[str]:
+        """The paths to fetch on one connection, in order; the last fetch is the measured one."""
+        if self.own:
+            sizes = (*self.before, *((1,) if self.resumed else ()), self.response_bytes)
+            return [self.own.url_path.replace(SIZE, str(size)) for size in sizes]
+        options = [*self.write_options,
+                   *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
+        return [*(_path(size, options) for size in self.before),
+                *(["/1"] if self.resumed else []),
+                _path(self.response_bytes, [*self.stages, *options])]
+
+
+def _path(size: int, options: Sequence[str]) -> str:
+    return f"/{size}{'?' if options else ''}{'&'.join(options)}"
+
+
+# In the order of the columns, since stored ids have it.
+_TAGGED = {subject: tuple(sorted(
+    (row for row in of_subject(subject) if row.tag is not None),
+    key=lambda row: Trial.COLUMNS.index(row.field)))
+    for subject in (NETWORK, PUBLISHED, TCP, RESPONSE, TLS, SERVER)}
+_UNMODELLED = tuple(row for row in PARAMETERS.values() if not row.modelled)

@@ -1,0 +1,243 @@
+"""The evidence of one trial: what was observed of it, and what the model computes.
+
+Records and verdicts are made from an Evidence, never from the configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from firstflight.base.comparison import Comparison
+from firstflight.base.words import format_lossless
+from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
+from firstflight.model.receiver import receive_window
+from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
+from firstflight.net.link import MANAGED
+from firstflight.parameters import default
+from firstflight.setting.tcp import RECEIVE, SEND, buffer_sizes
+from firstflight.wire.delivery.packet_path import PATH
+from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
+from firstflight.workloads.fetch.scenario.response import segments_at_once
+from firstflight.workloads.fetch.verify.observed import HOST, TCP, Observed
+from firstflight.workloads.fetch.verify.transfers import more_digits, secure_of, transfer_of
+
+# curl's and wget's own time is less. A larger deviation may come from the phase of the clock.
+_NEAR_MS = 0.1
+# About 100 MB in full segments: longer transfers would take the model seconds.
+MOST_SEGMENTS = 75_000
+# With smaller segments over TLS the model deviates by up to 0.13 %.
+LEAST_SECURE_MSS = 256
+# Sysctls that the model follows, or that do not change a transfer without losses.
+MODELLED_SYSCTLS = frozenset((RECEIVE, SEND, *(f"net.ipv4.tcp_{name}" for name in (
+    "slow_start_after_idle", "early_retrans", "recovery", "frto", "reordering"))))
+
+
+@dataclass(frozen=True)
+class Evidence(Observed):
+    """What was observed of a trial, and what the model computes of it."""
+
+    @property
+    def expected_first_flight(self) -> tuple[int, int]:
+        """The smallest and the largest first flight that the windows allow, in segments.
+
+        They differ where more than the windows decides on the second of two writes, and where the
+        sender paces: then an acknowledgement may arrive before the whole window has left, and only
+        TCP_INFO shows the window. A small segment of a write of its own counts. A partial segment
+        may fill the receive window up (tcp_mss_split_point).
+        """
+        if not self.is_paced:
+            return self._first_flight
+        _, most = self._first_flight
+        return 1, most
+
+    @property
+    def _first_flight(self) -> tuple[int, int]:
+        """The smallest and the largest first flight of a sender that does not pace."""
+        trial = self.trial
+        if self.first_ack_may_be_late:
+            return self._first_flight_of_two_writes
+        if not trial.head or trial.gap_ms or trial.before:
+            # The prediction is needed for more than the flight, unless packets are disordered.
+            is_predicted = self._is_followed and not trial.disorder
+            flight = (self.prediction.first_flight if is_predicted
+                      else first_flight(self.transfer))
+            # Losses, reordering and other queues move acknowledgements and timers, and a partial
+            # segment may fill a buffer: one segment more or less.
+            moved = bool(trial.disorder or trial.qdisc in MANAGED or self.is_paced
+                         or self.wire.lost_to_client or self.wire.lost_to_server)
+            return max(flight - moved, 1), flight + moved
+        room = receive_window(trial.client_window, buffer_sizes(
+            trial.with_buffers(self.sysctls), RECEIVE), trial.syn_mss, self.transfer.window_unit)
+        whole = segments_at_once(
+            trial.writes, self.report["header_bytes"] + trial.response_bytes, trial.mss,
+            trial.nagle == "on", room)
+        fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
+        return (min(trial.server_window, whole + fills),) * 2
+
+    @property
+    def _first_flight_of_two_writes(self) -> tuple[int, int]:
+        """The range where losses or jitter decide when the first write is acknowledged.
+
+        The packets show whether that was before the second write. If it was not, both writes are
+        one flight, up to the window. Retransmissions by timers before then use some of the window.
+        """
+        trial, start_ns = self.trial, self.wire.response_start_ns or 0
+        due_ns = start_ns + round(trial.gap_ms * 1e6)
+        least, most, both = self._unacknowledged_writes
+        if self.is_paced:
+            return least, trial.server_window + 1  # a timer's segment looks like a paced one
+        if self.wire.first_flight_end_ns < due_ns:
+            return least, most
+        retransmitted = any(start_ns < segment.time_ns < due_ns for segment
+                         in (*self.wire.retransmissions, *self.wire.probes))
+        return least if retransmitted else min(both), max(both)
+
+    @property
+    def _unacknowledged_writes(self) -> tuple[int, int, list[int]]:
+        """The smallest and the largest first write in segments, and the sizes of both together.
+
+        The RTT of the handshake decides how large batches are (tcp_tso_autosize), and so whether
+        the last few segments wait (tcp_tso_should_defer).
+        """
+        writes = [unacknowledged(replace(self.transfer, handshake_us=us))
+                 for us in dict.fromkeys(server_rtt_us(self.wire) or (None,))]
+        firsts = [max(first, 1) for first, _ in writes]
+        # The second write may be empty.
+        return min(firsts), max(firsts), [max(first, *pair) for first, pair in zip(firsts, writes)]
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        """The transfer as the model needs it; only of a transfer that succeeded."""
+        trial = self.trial
+        header_bytes, request_bytes = self.report["header_bytes"], self.report["request_bytes"]
+        secure = secure_of(self.report)
+        writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
+        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes)
+        if trial.before:
+            digits = more_digits(trial)
+            path = (f"?burst={trial.burst_bytes}&gap_ms={format_lossless(trial.gap_ms)}"
+                    if trial.gap_ms else "")
+            requested = replace(requested,
+                                earlier_bytes=trial.before[0] + header_bytes + digits,
+                                earlier_request_bytes=request_bytes + digits - len(path),
+                                earlier_count=len(trial.before))
+        # The SYN shows the window scale; without the option windows are not scaled (RFC 7323, 2.2).
+        syns = self.exchange.syns if self.exchange is not None else ()
+        return replace(requested, window_scale=syns[0].scale) if syns else requested
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """The model's prediction of the transfer.
+
+        The first prediction has a common phase of the kernel's clock, so that repeats share it.
+        Where its times do not agree, the model computes again with the phase that the packets show,
+        the one nearest to the start of the connection.
+        """
+        first = predict(self.transfer)
+        observed = [self.fetch.get("total_ms"), self.latency_ms]
+        predicted = [self._total_ms(first), first.latency_ms]
+        if "tls" in self.report:  # its first record may come before or after a retransmission
+            observed += [self.fetch.get("first_byte_ms"), self.fetch.get("appconnect_ms")]
+            predicted += [first.first_byte_ms, first.appconnect_ms]
+        if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS
+               for time, predicted_ms in zip(observed, predicted)):
+            return first
+        phases_ns = clock_phases_ns(self.wire)
+        if phases_ns is None:
+            return first
+        # Counted from the beginning of the trial, since timers of seconds end on a coarser grid.
+        begun_ns = self.begun_ns or self.transfer.clock_phase_ns
+        return predict(replace(self.transfer, clock_phase_ns=nearest_phase_ns(
+            phases_ns, begun_ns)))
+
+    @property
+    def model_ms(self) -> float | None:
+        return self._total_ms(self.prediction) if self.is_modelled else None
+
+    @property
+    def model_latency_ms(self) -> float | None:
+        return self.prediction.latency_ms if self.is_modelled else None
+
+    @property
+    def model_appconnect_ms(self) -> float | None:
+        return self.prediction.appconnect_ms or None if self.is_modelled else None
+
+    @property
+    def model_first_byte_ms(self) -> float | None:
+        return self.prediction.first_byte_ms if self.is_modelled else None
+
+    @property
+    def model_retransmissions(self) -> int:
+        return self.prediction.retransmissions if self.is_modelled else 0
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether loss is requested, or the queue may be too short for the whole transfer.
+
+        Retransmissions that the model does not predict are added to its longest queue.
+        """
+        retransmitted = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
+        return (self.trial.loss_percent > 0 or not self._is_followed
+                or self.prediction.peak_queue + retransmitted > self.trial.path.down.queue_packets)
+
+    @property
+    def judged_by(self) -> str:
+        """Which of PATH, HOST and TCP judge the trial, separated by spaces."""
+        words = {PATH: self.path is not None, HOST: self.shows_causes,
+                 TCP: self.is_comparable}
+        return " ".join(word for word, judges in words.items() if judges)
+
+    # Comparisons with the model; [] where it does not cover the transfer.
+
+    def compare_total(self) -> list[Comparison]:
+        return ([self.compare_time(self.fetch.get("total_ms"), self._total_ms(self.prediction))]
+                if self.is_comparable else [])
+
+    def compare_latency(self) -> list[Comparison]:
+        return ([self.compare_time(self.latency_ms, self.prediction.latency_ms)]
+                if self.is_comparable else [])
+
+    @cached_property
+    def is_comparable(self) -> bool:
+        """Whether the transfer has to take the times that the model computes."""
+        return (self.tolerances.model_ms is not None and self.is_modelled
+                and not (self.wire.lost_to_client or self.wire.lost_to_server)
+                and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
+
+    def compare_time(self, observed: float | None, predicted_ms: float) -> Comparison:
+        """Compare a time in ms with the model's; a missing time does not pass."""
+        deviation_ms = (math.nan if observed is None else observed) - predicted_ms
+        allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
+        return Comparison(abs(deviation_ms) <= allowed, f"{deviation_ms + predicted_ms:.3f} ms",
+                          f"{predicted_ms:.3f} ms")
+
+    @cached_property
+    def is_modelled(self) -> bool:
+        return (self.exchange is not None and not self.trial.disorder
+                and self._is_followed and not self._repeats_its_hello)
+
+    @property
+    def _repeats_its_hello(self) -> bool:
+        """Whether the client's timer retransmitted its hello, which the model does not cover."""
+        end = self.report["tls"]["hello_bytes"] if "tls" in self.report else 0
+        return any(segment.payload_bytes and segment.seq <= end
+                   for segment in self.wire.client_retransmissions)
+
+    @cached_property
+    def _is_followed(self) -> bool:
+        """Whether the model covers such servers, senders, queues and settings."""
+        trial = self.trial
+        segments = (sum(trial.before) + trial.response_bytes) // trial.mss
+        return (self.has_report and trial.congestion_control in CONGESTION_CONTROLS
+                and segments <= MOST_SEGMENTS
+                and trial.is_modelled
+                and (trial.kernel == default("kernel") or self.tolerances.model_ms is not None)
+                and not (trial.chain_bytes and (trial.gap_ms or trial.mss < LEAST_SECURE_MSS))
+                and self.sysctls.keys() <= MODELLED_SYSCTLS)
+
+    def _total_ms(self, prediction: Prediction) -> float:
+        # wget reports no times: its total is that of the process, earlier fetches included.
+        return prediction.total_ms + (
+            prediction.started_ms if self.trial.client == "wget" else 0.0)

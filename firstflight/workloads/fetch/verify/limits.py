@@ -1,0 +1,78 @@
+"""What limited a first flight, by its packets."""
+
+from __future__ import annotations
+
+from firstflight.net.headers import SYN
+from firstflight.net.segments import Segment
+from firstflight.wire.exchange import SAME_WRITE_NS, Exchange, OfferedWindows, offered_windows
+from firstflight.workloads.fetch.verify.evidence import Evidence
+
+RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
+HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
+RECEIVE_WINDOW, SEND_BUFFER, PACING = "receive window", "send buffer", "pacing"
+DEFERRED = "wait for an acknowledgement"
+# The window was large enough for all that was to be sent.
+BY_RESPONSE = ("", RESPONSE, FIRST_WRITE, FLIGHT)
+
+
+def limit_of(evidence: Evidence) -> str:
+    """Why the first flight was shorter than the requested window; "" where it was not.
+
+    Where no window holds data back, what stays is what the kernel did not yet take from the server
+    (send buffer). A second write, with part of the window in use already, may hold its last
+    segments back to send more at once after an acknowledgement (tcp_tso_should_defer).
+    """
+    wire, requested = evidence.wire, evidence.trial.server_window
+    flight = evidence.first_flight
+    if flight is None or flight >= requested or not evidence.report:
+        return ""
+    if (evidence.report["initial_window"] or requested) < requested:
+        return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
+    end = max(segment.end for segment in wire.first_flight)
+    if end >= _all_written(evidence):
+        return FLIGHT if evidence.flights else RESPONSE
+    if end in _writes(evidence):
+        return FIRST_WRITE
+    if offered_end(wire) - end < evidence.trial.mss:
+        return RECEIVE_WINDOW
+    if not _is_spread(wire.first_flight):
+        return SEND_BUFFER
+    return DEFERRED if _writes(evidence) and evidence.is_modelled else PACING
+
+
+def offered_to(evidence: Evidence) -> OfferedWindows | None:
+    """The windows that the client offered over the whole transfer."""
+    scale = next((segment.scale for segment in evidence.wire.syns), 0)
+    return offered_windows(evidence.wire.at_server, scale, evidence.trial.mss)
+
+
+def segments_of(window_bytes: int, evidence: Evidence) -> float:
+    """A window in full segments."""
+    return round(window_bytes / evidence.trial.mss, 1)
+
+
+def offered_end(wire: Exchange) -> int:
+    """The end of the window that the client had offered when the first flight left."""
+    last = wire.first_flight[-1].time_ns
+    scale = next((segment.scale for segment in wire.syns), 0)
+    return max((segment.ack + (segment.window << scale) for segment in wire.at_server
+                if not segment.to_client and segment.ack is not None
+                and not segment.flags & SYN and segment.time_ns <= last), default=0)
+
+
+def _all_written(evidence: Evidence) -> int:
+    """Sequence number at the end of the server's first messages on the connection."""
+    if evidence.messages is not None:
+        return 1 + (evidence.flight_bytes or evidence.messages.end)
+    return 1 + evidence.transfer.first_bytes
+
+
+def _writes(evidence: Evidence) -> tuple[int, ...]:
+    """Sequence number at the end of the first of two writes; () for one write."""
+    staged = evidence.trial.gap_ms and not evidence.trial.before
+    return (1 + evidence.transfer.burst_bytes,) if staged else ()
+
+
+def _is_spread(flight: tuple[Segment, ...]) -> bool:
+    return any(later.time_ns - segment.time_ns > SAME_WRITE_NS
+               for segment, later in zip(flight, flight[1:]))

@@ -1,0 +1,375 @@
+"""What client, server, packets and qdiscs show of one trial."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from firstflight.model.transfer import CONGESTION_CONTROLS
+from firstflight.net.link import MANAGED
+from firstflight.net.path import STAMP_MS
+from firstflight.net.segments import MS, Segment
+from firstflight.setting.server import OWN
+from firstflight.testbed.messages import Drops, Fetch, Response
+from firstflight.wire.delivery.host import Pauses, find_uncaused
+from firstflight.wire.delivery.packet_path import Delivery
+from firstflight.wire.exchange import Exchange, bandwidth_behind, seen_rtt_ms
+from firstflight.wire.flights import split_into_flights
+from firstflight.wire.messages import Early, Messages
+from firstflight.wire.retransmissions import Retransmission, explain_retransmissions
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.transfers import wire_bytes
+
+# server.py waits for its back-end in whole milliseconds, and may wait twice.
+_PAUSE_MS = 2.0
+# netem's table of the normal distribution ends here (iproute2, netem/normal.c).
+JITTER_SIGMAS = 4.0
+# After a pause both buckets of HTB are full, and at most this many packets leave unshaped.
+HTB_UNSHAPED_PACKETS = 3
+INSTANT_NS = 10_000  # segments this close together left at once; pacing is slower
+# Values of judged_by next to PATH: when hosts send, and the model of TCP.
+HOST, TCP = "host", "TCP"
+
+
+def _completed_ns(arrived: Iterable[Segment]) -> int:
+    """When the last new data arrived, in ns."""
+    received: set[int] = set()
+    last_ns = 0
+    for segment in arrived:
+        if segment.payload_bytes and segment.end not in received:
+            received.add(segment.end)
+            last_ns = segment.time_ns
+    return last_ns
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far observations may be from what was requested: the larger of ms and share.
+
+    model_ms: None where the model does not judge. client_ms, client_share: of the client's clock.
+    process_ms: how long a process may take to start and to end.
+    """
+
+    rtt_ms: float
+    rtt_share: float
+    bandwidth_share: float
+    spacing_ms: float
+    latency_ms: float
+    latency_share: float
+    model_ms: float | None
+    model_share: float
+    client_ms: float
+    client_share: float
+    process_ms: float
+
+
+# In virtual time computing takes no time. What remains is rounding, and a microsecond of the
+# guest's clock for each failed system call (um_udelay): the client's clock is within 8 µs of its
+# capture.
+EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
+                   latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001,
+                   client_ms=0.01, client_share=0.0, process_ms=0.1)
+# In real time timers fire late and processors are busy.
+REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing_ms=1.0,
+                       latency_ms=2.0, latency_share=0.02, model_ms=None, model_share=0.0,
+                       client_ms=5.0, client_share=0.05, process_ms=250.0)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was observed of one trial.
+
+    fetch, report: the reports of the client (client.py) and the server (server.py), or what
+        testbed/servers/external.py knows of a server that reports nothing; empty where the
+        transfer failed.
+    exchange: the packets of the transfer, None where they cannot be read. messages: the messages in
+        them, where the server reports nothing. early: accepted early data.
+    lost_in_all: lost packets of all connections, by direction, where there are several.
+    sysctls: those that the scenario changes from testbed.network.tcp_sysctls.
+    drops: the counters of the qdiscs (testbed.worker.fetches), {} where a guest reports none.
+    path: what the path did with each packet, to the client and to the server; None where packets
+        are not judged one by one, as in real time.
+    tick_ns: in virtual time, the tick of the kernel's clock at which the trial began; 0 where it is
+        not known. known_kernel: whether its kernel's source is unchanged.
+    """
+
+    trial: Trial
+    fetch: Fetch
+    report: Response
+    exchange: Exchange | None
+    tolerances: Tolerances
+    sysctls: Mapping[str, str]
+    drops: Drops = field(default_factory=dict)
+    messages: Messages | None = None
+    early: Early | None = None
+    lost_in_all: Mapping[str, int] | None = None
+    path: tuple[Delivery, Delivery] | None = None
+    tick_ns: int = 0
+    known_kernel: bool = True
+
+    @property
+    def has_report(self) -> bool:
+        """Whether the server reported what it did, as server.py does."""
+        return "latency_ms" in self.report
+
+    @property
+    def accepted_early_bytes(self) -> int | None:
+        """Size of the early data that the server accepted; None where none was requested."""
+        return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
+
+    # What the packets show -----------------------------------------------------------
+
+    @property
+    def wire(self) -> Exchange:
+        """The exchange; to be used only where there is one."""
+        assert self.exchange is not None
+        return self.exchange
+
+    @property
+    def first_flight(self) -> int | None:
+        """Data segments before the first acknowledgement of data, with those after a pause."""
+        flight = len(self.wire.first_flight)
+        if self.first_ack_may_be_late and self.trial.congestion_control in CONGESTION_CONTROLS:
+            flight -= len(self._timer_segments)
+        if not self.trial.before and flight < self.trial.server_window:
+            flight += len(self._paused_writes)
+        return flight or None
+
+    @property
+    def first_burst(self) -> int | None:
+        """How many segments of the first flight left at the same instant as its first."""
+        flight = self.wire.first_flight
+        return sum(segment.time_ns - flight[0].time_ns <= INSTANT_NS for segment in flight) or None
+
+    @property
+    def link_idle_ms(self) -> float | None:
+        """How long the link to the client was idle while the client waited for its response.
+
+        Each packet that arrived meanwhile kept the link busy for its length. None where the client
+        reports no time, or where HTB shapes, since its packets leave in bursts.
+        """
+        total_ms = self.fetch.get("total_ms")
+        arrived = [segment for segment in self.wire.at_client if segment.to_client]
+        if total_ms is None or not arrived or self.trial.htb_burst_bytes:
+            return None
+        if self.trial.before or self.trial.resumed:  # the clock starts later than the connection
+            last_ns = _completed_ns(arrived)
+            first_ns = last_ns - round(total_ms * MS)
+        else:
+            first_ns = self.wire.at_client[0].time_ns
+            last_ns = first_ns + round(total_ms * MS)
+        # The client's clock has microseconds, and the packet that stops it counts.
+        busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
+                      if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
+        return max(0.0, total_ms - busy_ms)
+
+    @property
+    def first_ack_may_be_late(self) -> bool:
+        """Whether more than the RTT decides when the first of two writes is acknowledged."""
+        trial = self.trial
+        return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
+            trial.disorder or trial.congestion_control not in CONGESTION_CONTROLS
+            or trial.qdisc in MANAGED
+            or self.wire.lost_to_client or self.wire.lost_to_server))
+
+    @cached_property
+    def rtt_ms(self) -> float | None:
+        """The RTT by the handshake, without serialisation; None where a packet of it was lost."""
+        # Token buckets and cake send the first packet at once, and pause after it.
+        trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
+        return seen_rtt_ms(
+            self.wire, math.inf if shaped_by_htb else trial.up_kbps,
+            math.inf if shaped_by_htb or trial.qdisc in MANAGED else trial.down_kbps)
+
+    @property
+    def rtt_allowed_ms(self) -> float:
+        """How far the observed RTT may be from the requested one."""
+        return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+                + JITTER_SIGMAS * self.trial.jitter_ms)
+
+    @property
+    def bandwidth_kbps(self) -> float | None:
+        """The bandwidth by the spacing of the first flight; None where jitter changes it."""
+        if self.trial.disorder:
+            return None
+        if self.trial.htb_burst_bytes:
+            return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
+        if self.trial.qdisc == "cake":  # it pauses after a packet, by the packet's length
+            return bandwidth_behind(self.wire, 0)
+        return self.wire.bandwidth_kbps
+
+    @cached_property
+    def retransmissions(self) -> tuple[Retransmission, ...]:
+        """All retransmissions, with their causes where they are known."""
+        return tuple(replace(segment, cause=self.trial.disorder)
+                     if segment.cause is None and self.trial.disorder else segment
+                     for segment in explain_retransmissions(self.wire, self.arp_wait_ms))
+
+    @property
+    def arp_wait_ms(self) -> float:
+        """How long the client waited for the reply to its ARP request: an RTT, or 0."""
+        return self.trial.rtt_ms if self.trial.arp_ms else 0.0
+
+    @cached_property
+    def flights(self) -> list[list[Segment]]:
+        """The flights of the server's messages up to its Finished; [] without TLS."""
+        return (split_into_flights(self.wire.at_server, 0, self.flight_bytes)
+                if self.flight_bytes else [])
+
+    @property
+    def flight_bytes(self) -> int | None:
+        """Size of the server's messages up to its Finished; None where it is not known."""
+        if "tls" in self.report:
+            return sum(self.report["tls"]["flight"])
+        return self.messages.flight_bytes or None if self.messages else None
+
+    @property
+    def window_after_handshake(self) -> int | None:
+        """The window by TCP_INFO, when the client's Finished had arrived."""
+        if "tls" in self.report:
+            return self.report["tls"]["window"]
+        if not self.messages or not self.messages.flight_bytes:
+            return None
+        return next((window for _, received, window in self.report["samples"]
+                     if received >= self.messages.before_request_bytes), None)
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether the server's segments are paced, by BBR or by fq."""
+        return (self.trial.congestion_control not in CONGESTION_CONTROLS
+                or self.trial.qdisc == "fq")
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a response may leave later than it is written: after tickets, or paced."""
+        return "tls" in self.report or self.is_paced
+
+    @property
+    def latency_ms(self) -> float | None:
+        """T_ACK − T_Res1 by the server; by the packets where the server reports nothing.
+
+        Also by the packets where the response waited, for tickets or pacing, and the server noticed
+        late that it had left.
+        """
+        reported = self.report.get("latency_ms")
+        wire = self.exchange.latency_ms if self.exchange is not None else None
+        if self.messages is not None:
+            return wire
+        if reported is None or wire is None or not self.may_wait:
+            return reported
+        allowed_ms = max(self.tolerances.latency_ms, self.tolerances.latency_share * wire)
+        return wire if wire - reported > allowed_ms else reported
+
+    @cached_property
+    def response_flights(self) -> list[list[Segment]]:
+        """The flights in which the response left, the last one of the connection."""
+        if self.messages is not None:
+            return split_into_flights(self.wire.at_server, self.messages.start, self.messages.end)
+        size = wire_bytes(self.report)
+        end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
+        return split_into_flights(self.wire.at_server, end - size, end) if size else []
+
+    @property
+    def retransmission_cause(self) -> str:
+        """Why data or the handshake was retransmitted although nothing was lost; "" if it was not.
+        """
+        # Retransmitted FINs and requests do not count: they come after or before all data.
+        counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
+        return "; ".join(dict.fromkeys(sent.cause for sent in self.retransmissions
+                                       if sent.cause and sent.segment in counted))
+
+    @cached_property
+    def _paused_writes(self) -> tuple[Segment, ...]:
+        """Single segments, as a timer sends them, that left when the server's back-end answered."""
+        return tuple(segment for segment in self.wire.probes
+                     if 0 <= self._after_pause_ms(segment) <= _PAUSE_MS
+                     and segment.time_ns < self.wire.first_flight_end_ns)
+
+    @property
+    def _timer_segments(self) -> tuple[Segment, ...]:
+        """Segments of the first flight that left after both writes, so that a timer sent them."""
+        return tuple(segment for segment in self.wire.first_flight
+                     if self._after_pause_ms(segment) > _PAUSE_MS)
+
+    def _after_pause_ms(self, segment: Segment) -> float:
+        """How long after the back-end's answer a segment left; negative if before, or without one.
+        """
+        start_ns = self.wire.response_start_ns
+        if not self.trial.gap_ms or start_ns is None:
+            return -math.inf
+        return (segment.time_ns - start_ns) / 1e6 - self.trial.gap_ms
+
+    # Drops -----------------------------------------------------------------------------
+
+    @property
+    def queue_drops(self) -> int | None:
+        """Packets to the client that the queue dropped.
+
+        Without counters: all lost packets, or None with random loss.
+        """
+        if self.drops:
+            return self._htb_drops[0] if self._htb_drops else self.drops["to_client"]["queue"]
+        return None if self.trial.loss_percent else len(self.wire.lost_to_client)
+
+    @property
+    def random_drops(self) -> int | None:
+        """Packets to the client that were lost at random; None without counters."""
+        if not self.drops:
+            return None
+        return self._htb_drops[1] if self._htb_drops else self.drops["to_client"]["random"]
+
+    @property
+    def _htb_drops(self) -> tuple[int, int] | None:
+        """Drops by the queue and at random, by the packets, since HTB's netem counts them together.
+
+        None where the counters distinguish them, or packets are not judged one by one.
+        """
+        if not (self.trial.htb_burst_bytes and self.trial.loss_percent and self.path):
+            return None
+        to_client, _ = self.path
+        return len(to_client.queue_drops), len(to_client.random_drops)
+
+    @property
+    def uplink_queue_drops(self) -> int | None:
+        """Packets to the server that the queue dropped."""
+        return self.drops["to_server"]["queue"] if self.drops else len(self.wire.lost_to_server)
+
+    @property
+    def lost_packets(self) -> str:
+        """Lost packets of the connection, such as "to client: 2 data, 1 FIN; to server: 1 ACK"."""
+        counted = {"to client": Counter(lost.kind for lost in self.wire.lost_to_client),
+                   "to server": Counter(lost.kind for lost in self.wire.lost_to_server)}
+        return "; ".join(f"{way}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}"
+                         for way, kinds in counted.items() if kinds)
+
+    # Why a host sent -----------------------------------------------------------------
+
+    @property
+    def shows_causes(self) -> bool:
+        """Whether the packets explain when each data packet has to leave.
+
+        They do not where the sender paces, nor with a user's own server. A patched kernel may have
+        timers of its own: SUSS, for example, has one that paces slow start.
+        """
+        trial = self.trial
+        return (self.path is not None and self.exchange is not None and self.tick_ns > 0
+                and self.known_kernel and trial.server != OWN
+                and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
+
+    @cached_property
+    def uncaused(self) -> tuple[Segment, ...]:
+        """Data segments that left without a cause at their host."""
+        if not self.shows_causes:
+            return ()
+        trial = self.trial
+        return find_uncaused(self.wire, self.tick_ns, Pauses(
+            round(trial.gap_ms * MS), round(trial.idle_ms * MS)))
+
+    @property
+    def begun_ns(self) -> int | None:
+        """How long after tick_ns the client's first packet left; None where that is not known."""
+        sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), None)
+        return None if sent is None or not self.tick_ns else sent - self.tick_ns

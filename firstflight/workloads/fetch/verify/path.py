@@ -1,0 +1,97 @@
+"""Checks of the path: delay, rate, queue and losses.
+
+In virtual time each packet is judged by itself (wire.delivery). In real time, where processors are
+busy and timers late, RTT, bandwidth and losses are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from firstflight.base.comparison import Comparison
+from firstflight.net.path import bytes_per_s
+from firstflight.net.segments import Packets
+from firstflight.net.tc import normal_distribution
+from firstflight.runs.results.checks import Check
+from firstflight.wire.delivery import packet_path
+from firstflight.wire.delivery.packet_path import EITHER, PATH, deliveries
+from firstflight.wire.exchange import read_exchanges
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.verify.evidence import Evidence
+
+
+def compare_packets(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare each packet with its computed delivery, and drops with the counters.
+
+    HTB's counter is the sum of drops by its queue and of random losses, which the seed decides.
+    """
+    trial, drops = evidence.trial, evidence.drops
+    if trial.htb_burst_bytes and trial.loss_percent:
+        drops = {side: {EITHER: sum(dropped.values())} for side, dropped in drops.items()}
+    return packet_path.compare_path(evidence.path, drops)
+
+
+def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence:
+    """The evidence with what the path did with each packet.
+
+    Unchanged where deliveries cannot be computed (Trial.is_computed), or where this machine lacks
+    netem's table of the normal distribution. Raises CaptureError.
+    """
+    if not evidence.trial.is_computed:
+        return evidence
+    try:
+        path = deliveries(client, server, evidence.trial.path, normal_distribution)
+    except OSError:
+        return evidence
+    return replace(evidence, path=path)
+
+
+PACKETS: Check[Evidence, Record] = Check(
+    packet_path.NAME, packet_path.WHY, compare_packets,
+    lambda record: PATH in record.judged_by.split(), exact_only=True)
+
+
+def is_estimated(evidence: Evidence) -> bool:
+    """Whether RTT, bandwidth and losses are estimated, since packets are not judged one by one."""
+    return evidence.path is None and evidence.trial.is_computed
+
+
+def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Comparison]:
+    requested = evidence.trial.measured_rtt_ms
+    if observed_ms is not None and is_estimated(evidence):
+        yield Comparison(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
+                         f"{observed_ms:.3f} ms", f"{requested:g} ms")
+
+
+def compare_bandwidth(evidence: Evidence, observed_kbps: float,
+                      observed_ms: float) -> Iterable[Comparison]:
+    """Compare the bandwidth, as times: in a short flight a tick of the clock is a large share.
+
+    observed_ms: from the first to the last segment of the flight that gave observed_kbps.
+    """
+    if not is_estimated(evidence):
+        return
+    requested, tolerances = evidence.trial.down_kbps, evidence.tolerances
+    requested_ms = observed_ms * observed_kbps / (bytes_per_s(requested) * 8 / 1000)
+    allowed = max(tolerances.spacing_ms, tolerances.bandwidth_share * requested_ms)
+    yield Comparison(abs(observed_ms - requested_ms) <= allowed, f"{observed_kbps:.2f} kbit/s",
+                     f"{requested:g} kbit/s")
+
+
+def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
+    """How many packets of all connections were lost, by direction. Raises CaptureError."""
+    exchanges = read_exchanges(client, server).values()
+    return {"to_client": sum(len(exchange.lost_to_client) for exchange in exchanges),
+            "to_server": sum(len(exchange.lost_to_server) for exchange in exchanges)}
+
+
+def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Comparison]:
+    """Compare losses with the qdiscs' counters. lost: how many packets, by direction."""
+    for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
+        counted = sum(dropped.values())
+        yield Comparison(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
+                         f"{counted} as the network dropped")
+        if not (evidence.trial.loss_percent and side == "to_client"):
+            yield Comparison(not dropped["random"], f"{dropped['random']} lost"
+                             f" {side.replace('_', ' ')} at random", "none")

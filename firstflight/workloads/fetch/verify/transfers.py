@@ -1,0 +1,131 @@
+"""A trial as the model's Transfer, measured or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from firstflight.model.transfer import Secure, Transfer
+from firstflight.setting.server import NEWER
+from firstflight.setting.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buffer
+from firstflight.testbed.hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES,
+                                                   flight_of, newer_openssl, writes_of)
+from firstflight.testbed.messages import Response
+from firstflight.workloads.fetch.scenario.trial import Trial
+
+# Sizes on the wire of curl's and server.py's messages. HELLO_BYTES: by whether OpenSSL is 3.5 or
+# newer (SHA-384), and by key exchange. A server that resumes a session sends only hello, Finished
+# and one ticket.
+HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
+FINISHED_BYTES, TICKET_BYTES = 80, 255
+# Sizes of server.py's headers and curl's request without the digits of the response's size.
+# CLOSE_BYTES: both are shorter without "Connection: close", before another response follows.
+HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 56, 91, 19
+
+
+def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, request_bytes: int,
+                secure: Secure | None = None, writes: tuple[int, ...] = ()
+                ) -> Transfer:
+    """A trial as the model's Transfer.
+
+    header_bytes, request_bytes: of HTTP, before TLS. secure, writes: with TLS the handshake, and
+    the records of the response.
+    """
+    settings = trial.with_buffers(sysctls)
+    return Transfer(
+        path=trial.path.lossless,  # equal for trials that differ in queue, loss or seed only
+        initcwnd=trial.server_window, initrwnd=trial.client_window,
+        congestion_control=trial.congestion_control,
+        response_bytes=sum(writes) or header_bytes + trial.response_bytes,
+        request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
+        mss=trial.mss, idle_ms=trial.idle_ms, gap_ms=trial.gap_ms,
+        burst_bytes=header_bytes + trial.burst_bytes,
+        receive_buffers=buffer_sizes(settings, RECEIVE),
+        send_buffers=(fixed_send_buffer(trial.send_buffer_bytes) if trial.send_buffer_bytes
+                      else buffer_sizes(settings, SEND)),
+        restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
+        loss_probes=trial.loss_probes == "on"
+        and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
+        writes=writes, secure=secure)
+
+
+def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
+    """The Transfer of a trial that was not measured: plain HTTP, or TLS with a new session.
+
+    All earlier responses have the size of the first.
+    """
+    head_bytes = header_bytes(trial)
+    request_bytes = head_bytes + REQUEST_BYTES - HEADER_BYTES
+    secure: Secure | None = None
+    writes: tuple[int, ...] = ()
+    if trial.chain_bytes:
+        flight = flight_writes(trial)
+        writes = sealed_sizes(head_bytes + trial.response_bytes, trial.record_bytes)
+        secure = Secure(HELLO_BYTES[_is_newer(trial), trial.key_share], flight, FINISHED_BYTES,
+                        (TICKET_BYTES,) * trial.tickets, writes[0])
+    transfer = transfer_of(trial, sysctls, head_bytes, request_bytes, secure, writes)
+    if not trial.before:
+        return transfer
+    digits = more_digits(trial)
+    return replace(transfer, earlier_bytes=head_bytes + digits + trial.before[0],
+                   earlier_request_bytes=request_bytes + digits, earlier_count=len(trial.before))
+
+
+def more_digits(trial: Trial) -> int:
+    """By how many bytes the earlier request, and the headers of its answer, exceed the last ones.
+
+    Both contain the response's size in digits.
+    """
+    return len(str(trial.before[0])) - len(str(trial.response_bytes))
+
+
+def header_bytes(trial: Trial) -> int:
+    """Size of the headers of server.py's response."""
+    return HEADER_BYTES + len(str(trial.response_bytes)) - (CLOSE_BYTES if trial.before else 0)
+
+
+def _is_newer(trial: Trial) -> bool:
+    """Whether the trial's programs have OpenSSL 3.5 or newer."""
+    return trial.system == NEWER or newer_openssl()
+
+
+def flight_writes(trial: Trial) -> tuple[int, ...]:
+    """Sizes of the writes in which server.py's first messages leave."""
+    with_mlkem = trial.key_share != "x25519"
+    return writes_of(flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature,
+                               with_mlkem, _is_newer(trial) and not with_mlkem),
+                     trial.buffer_bytes)
+
+
+def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
+    """Sizes of the TLS records of a text."""
+    whole, rest = divmod(text_bytes, record_bytes)
+    return tuple(size + RECORD_OVERHEAD_BYTES
+                 for size in (*((record_bytes,) * whole), *((rest,) if rest else ())))
+
+
+def is_computable(trial: Trial) -> bool:
+    """Whether `computed` covers everything that affects the trial."""
+    return not (trial.resumed or trial.gap_ms or trial.before or trial.head
+                or trial.send_buffer_bytes)
+
+
+def secure_of(report: Response) -> Secure | None:
+    """The TLS handshake in a server's report; None for plain HTTP."""
+    if "tls" not in report:
+        return None
+    tls = report["tls"]
+    return Secure(tls["hello_bytes"], tuple(tls["flight"]), tls["finished_bytes"],
+                  tuple(tls["tickets"]), tls["response"][0])
+
+
+def wire_bytes(report: Response) -> int:
+    """Size of the response on the network; 0 where nothing was reported."""
+    if "tls" in report:
+        return sum(report["tls"]["response"])
+    return report.get("header_bytes", 0) + report.get("body_bytes", 0)
+
+
+def sealed_bytes(early_bytes: int) -> int:
+    """Size of early data on the network: one TLS record."""
+    return early_bytes + RECORD_OVERHEAD_BYTES

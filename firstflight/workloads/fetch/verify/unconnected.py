@@ -1,0 +1,34 @@
+"""Fetches that cannot connect: ARP gives up before its reply arrives (PathParameters.arp_ms)."""
+
+from __future__ import annotations
+
+from firstflight.net.headers import IPV4, network_header
+from firstflight.net.segments import frames
+from firstflight.runs.results import checks
+from firstflight.runs.results.checks import Check
+from firstflight.testbed.messages import Fetch, Observation, started_at
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.evidence import Evidence
+
+COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
+CONNECTION: Check[Evidence, Record] = Check(
+    "no connection", "no packet leaves where ARP gives up before its answer", lambda evidence: (),
+    lambda record: bool(record.trial.cannot_connect), seldom=True)
+
+
+def unconnected_record(trial: Trial, observation: Observation, failure: str,
+                       client_pcap: bytes) -> Record:
+    """The record of a fetch that has to fail; it passes where no IP packet left the client.
+
+    It has no times, since those that the client reports are not the network's.
+    """
+    fetch = observation.get("fetch", Fetch())
+    left = sum(network_header(head)[0] == IPV4 for _, head, _ in frames(client_pcap, "client"))
+    differs = [*([f"observed {left} packets of IP, expected none"] if left else []),
+               *([f"observed {failure!r}, expected that curl cannot connect"]
+                 if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
+    record = Record(trial, False, failure, measured_at=started_at(observation))
+    return checks.give_verdict(record, [
+        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {difference}")
+        for difference in differs])

@@ -1,0 +1,313 @@
+"""The verdict on one trial: was the requested trial measured?
+
+A configured value proves nothing. The initial window, RTT, bandwidth, losses and retransmissions
+are read from the packets of the trial itself. Size and digest of the transfer are compared with the
+server's. In virtual time, a trial without losses has to take the time that model.predict computes,
+to the millisecond, also where timers retransmit what was not lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from firstflight.base.comparison import Comparison
+from firstflight.net.segments import CaptureError, Packets, frames_of
+from firstflight.parameters import default
+from firstflight.runs.results import checks
+from firstflight.runs.results.checks import Check
+from firstflight.setting.server import BUILTIN
+from firstflight.setting.tcp import BY_KERNEL
+from firstflight.testbed.messages import Fetch, Observation, Response, started_at
+from firstflight.wire.exchange import Exchange, read_exchange
+from firstflight.wire.messages import find_early, find_messages, retime
+from firstflight.workloads.fetch.record import Record, record_of
+from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify import handshake, path, unconnected, zero_rtt
+from firstflight.workloads.fetch.verify.agreed import SEGMENTS, SOCKET, SYNS, has_window
+from firstflight.workloads.fetch.verify.client_times import CLIENT_TIMES
+from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.verify.integrity import (CAPTURE, INTEGRITY, around_chain,
+                                                          is_estimated, is_modelled, is_on_wire,
+                                                          shows_window)
+from firstflight.workloads.fetch.verify.observed import EXACT, HOST, REAL_TIME
+from firstflight.workloads.fetch.verify.transfers import sealed_bytes, wire_bytes
+
+NAMED = 3  # segments in one reason
+FQ = "fq"
+
+
+def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, server_pcap: bytes,
+          *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
+    """The record of a trial: its measurements, what the packets show, and the verdict.
+
+    observation: one line of the worker (testbed/worker/worker.py). client_pcap, server_pcap: the
+    trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
+    testbed.network.tcp_sysctls. known_kernel: whether the model was checked against the TCP of this
+    kernel; if not, the model's times are shown, but do not judge, and nor does why data
+    left or was retransmitted. Such a kernel's own window, where no route sets one, is the one that
+    all else has to agree with.
+    """
+    if observation.get("skipped"):
+        return Record(trial, True, measured_at=started_at(observation),
+                      verdict_reason=observation["skipped"])
+    own_window = observation.get("server", {}).get("initial_window")
+    if trial.window_by == BY_KERNEL and not known_kernel and own_window:
+        under = replace(trial, initcwnd=own_window, window_by=default("window_by"))
+        return replace(judge_fetch(under, observation, client_pcap, server_pcap, exact=exact,
+                                   sysctls=sysctls, known_kernel=known_kernel), trial=trial)
+    failure = _failure(observation)
+    if failure and trial.cannot_connect:
+        return unconnected.unconnected_record(trial, observation, failure, client_pcap)
+    tolerances = EXACT if exact else REAL_TIME
+    evidence = Evidence(trial, {} if failure else observation["fetch"],
+                        {} if failure else observation["server"], None,
+                        tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
+                        observation.get("drops", {}), tick_ns=_tick_ns(observation, exact),
+                        known_kernel=known_kernel)
+    broken = [] if failure else checks.failures(INTEGRITY, evidence)
+    failed = list(broken)
+    if not broken:  # a failed transfer too: its packets may show why it failed
+        try:
+            _check_whole(observation, client_pcap, server_pcap)
+            client, server = frames_of(client_pcap, server_pcap)
+            evidence = _with_packets(evidence, _exchange(observation, client, server), client)
+            if exact and not failure:
+                evidence = path.judge_path(evidence, client, server)
+            elif trial.resumed:  # the qdiscs counted the first connection's losses as well
+                evidence = replace(evidence, lost_in_all=path.lost_in_all(client, server))
+        except CaptureError as error:
+            failed.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
+    record = replace(record_of(evidence), ok=not (failure or broken),
+                     error=failure or checks.reasons(broken), measured_at=started_at(observation))
+    if failure:
+        return record
+    return checks.give_verdict(record, failed or checks.failures(ON_THE_WIRE, evidence))
+
+
+def _tick_ns(observation: Observation, exact: bool) -> int:
+    """In virtual time a trial starts on a tick of the kernel's clock (Worker._align); else 0."""
+    return round(observation.get("started_at", 0) * 1e9) if exact else 0
+
+
+def _failure(observation: Observation) -> str:
+    """Why there is nothing to judge, "" if there is."""
+    if observation.get("error"):
+        return observation["error"]
+    fetch, report = observation.get("fetch"), observation.get("server", Response())
+    if not fetch:
+        return "the worker reported no fetch"
+    if not fetch["ok"]:
+        return fetch["error"] or "the fetch failed"
+    if not {"latency_ms", "samples"} & report.keys():
+        return f"the server reported no response: {report.get('error') or 'no reason'}"
+    if report.get("error"):
+        return f"server: {report['error']}"
+    return ""
+
+
+def _check_whole(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> None:
+    """Check that each capture has as many bytes as the worker reports. Raises CaptureError."""
+    for side, packets in (("client", client_pcap), ("server", server_pcap)):
+        expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
+        if len(packets) != expected:
+            raise CaptureError(f"{side} capture has {len(packets)} of {expected} bytes")
+
+
+def _exchange(observation: Observation, client: Packets, server: Packets) -> Exchange:
+    report = observation.get("server", Response())
+    port = report.get("client_port") or observation.get("fetch", Fetch()).get("port") or 0
+    return read_exchange(client, server, port, wire_bytes(report))
+
+
+def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Evidence:
+    """The evidence with the packets, and with the messages of a server that reports none."""
+    if evidence.has_report or not evidence.report:
+        return replace(evidence, exchange=exchange)
+    trial = evidence.trial
+    if (accepted := evidence.accepted_early_bytes or 0) > 0:
+        of_early = find_early(exchange, client, sealed_bytes(accepted))
+        return replace(evidence, exchange=retime(exchange, of_early.messages), early=of_early,
+                       messages=of_early.messages)
+    sent = find_messages(exchange, trial.is_secure, len(trial.before))
+    if sent is None:
+        raise CaptureError("no request with an answer to it")
+    return replace(evidence, exchange=retime(exchange, sent), messages=sent)
+
+
+# Comparisons -------------------------------------------------------------------------
+
+def _compare_initial_window(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the window by TCP_INFO; by the first flight where no socket was read in time."""
+    if has_window(evidence):
+        window, requested = evidence.report["initial_window"], evidence.trial.server_window
+        if window is None:
+            window = evidence.first_flight
+        yield Comparison(window == requested, f"{window} segments", f"{requested}")
+
+
+def _compare_first_flight(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the first flight; it is at most the window where the server's writes are not known.
+    """
+    if not evidence.has_report:
+        flight, window = evidence.first_flight or 0, evidence.trial.server_window
+        yield Comparison(flight <= window, f"{flight} segments", f"at most {window}")
+        return
+    observed, (least, most) = evidence.first_flight, evidence.expected_first_flight
+    if has_window(evidence) and observed is not None:
+        yield Comparison(least <= observed <= most, f"{observed} segments",
+                         f"{most}" if least == most else f"{least} to {most}")
+
+
+def _compare_rtt(evidence: Evidence) -> Iterable[Comparison]:
+    return path.compare_rtt(evidence, evidence.rtt_ms)
+
+
+def _compare_bandwidth(evidence: Evidence) -> Iterable[Comparison]:
+    if evidence.bandwidth_kbps is not None:
+        arrivals = evidence.wire.flight_arrivals
+        yield from path.compare_bandwidth(evidence, evidence.bandwidth_kbps,
+                                  arrivals[-1].ms_after(arrivals[0]))
+
+
+def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare losses with the qdiscs' counters; without them nothing may be lost."""
+    if not path.is_estimated(evidence):
+        return
+    lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
+                                    "to_server": len(evidence.wire.lost_to_server)}
+    yield from path.compare_losses(evidence, lost)
+    if not evidence.may_lose:
+        total = sum(lost.values())
+        yield Comparison(total == 0, f"{total}", "none")
+
+
+def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
+    if not evidence.known_kernel:
+        return
+    unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
+    names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
+    yield Comparison(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
+                                    f" ({names})", "none")
+
+
+def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
+    if evidence.shows_causes:
+        segments = evidence.uncaused
+        named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
+                          f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
+                          " after the first SYN" for segment in segments[:NAMED])
+        yield Comparison(not segments, f"{len(segments)} that left although nothing had arrived and"
+                         f" no timer was due ({named})", "none")
+
+
+def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the server's own T_ACK − T_Res1 with that of the capture."""
+    if not evidence.has_report:
+        return
+    server = float(evidence.report["latency_ms"])
+    wire = evidence.wire.latency_ms or math.nan
+    allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
+    starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
+    end_ns = evidence.wire.response_acknowledged_ns or 0
+    # If two writes share an skb, TCP reports the departure of the second one, a pause later.
+    pause_ms = evidence.trial.gap_ms if evidence.may_wait else 0.0
+    # fq delays the response between the request and its departure.
+    held_ms = (wire - (end_ns - min(starts_ns, default=0)) / 1e6) if (
+        evidence.trial.qdisc == FQ) else 0.0
+    yield Comparison(any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
+                         for start_ns in starts_ns)
+                     or held_ms - allowed <= wire - server <= pause_ms + allowed,
+                     f"{server:.3f} ms", f"{wire:.3f} ms as on the wire")
+
+
+def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
+    """The moments that server.py may report as T_Res1: when the response's first segment left.
+
+    Other moments are possible where earlier writes of the server, such as session tickets, are
+    still on their way or waiting (may_wait):
+
+    - fq spaces packets (is_paced): TCP sends the response when the request arrives, and fq lets it
+      leave later.
+    - Where the window is full, or a congestion control paces, the response leaves later than it is
+      written. server.py checks whether it has left when TCP reports one of its writes as
+      acknowledged (testbed/hosts/kernel.py). If writes share an skb, TCP reports the last one only
+      (tcp_tx_timestamp). So it may be any of the acknowledgements that follow.
+    """
+    start_ns, end_ns = wire.response_start_ns, wire.response_acknowledged_ns
+    if start_ns is None or end_ns is None:
+        return []
+    if not may_wait:
+        return [start_ns]
+    since_ns = _requested_ns(wire, start_ns) if is_paced else start_ns
+    heard = [segment.time_ns for segment in wire.at_server
+             if not segment.to_client and since_ns <= segment.time_ns <= end_ns]
+    return [start_ns, since_ns, *heard]
+
+
+def _requested_ns(wire: Exchange, before_ns: int) -> int:
+    """When the end of the request arrived, before the response left."""
+    requested = [segment for segment in wire.at_server if not segment.to_client
+             and segment.payload_bytes and segment.time_ns <= before_ns]
+    end = max((segment.end for segment in requested), default=0)
+    return min((segment.time_ns for segment in requested if segment.end == end), default=before_ns)
+
+
+def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the size of the server's first messages with its OpenSSL's report, or its chain."""
+    if not evidence.flights:
+        return
+    end = max(segment.end for flight in evidence.flights for segment in flight) - 1
+    if "tls" in evidence.report:
+        reported = sum(evidence.report["tls"]["flight"])
+        yield Comparison(end == reported, f"{end} bytes on the wire", f"{reported}")
+        return
+    trial = evidence.trial
+    if not trial.chain_bytes:
+        return  # a chain of the server's own
+    least = 0 if trial.resumed else trial.chain_bytes
+    most = least + around_chain(trial)
+    yield Comparison(least < end <= most, f"{end} bytes on the wire",
+                     f"more than {least} and at most {most}")
+
+
+# The checks ---------------------------------------------------------------------------
+
+ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
+    path.PACKETS,
+    Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
+          _compare_causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
+    Check("initial window", "the kernel's own word at accept", _compare_initial_window,
+          shows_window),
+    Check("first flight", "segments before the first acknowledgement", _compare_first_flight,
+          lambda record: shows_window(record) and record.seen_first_flight is not None),
+    Check("RTT", "the handshake less its serialisation", _compare_rtt,
+          lambda record: is_estimated(record) and record.seen_rtt_ms is not None),
+    Check("bandwidth", "the spacing of the first flight at the client", _compare_bandwidth,
+          lambda record: is_estimated(record) and record.seen_bandwidth_kbps is not None),
+    Check("lost packets", "those that queue and random loss dropped, no others",
+          _compare_lost_packets,
+          lambda record: is_estimated(record) and (
+              record.random_drops is not None
+              or record.trial.loss_percent == 0 and not record.lost_segments)),
+    Check("retransmissions", "each has a loss or a timer behind it", _compare_retransmissions,
+          is_on_wire),
+    Check("server latency", "the server's clock against its capture", _compare_server_latency,
+          lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
+    SYNS, SEGMENTS, SOCKET, CLIENT_TIMES,
+    Check("TLS flight", "the server's messages, byte for byte", _compare_flight,
+          lambda record: is_on_wire(record) and bool(record.flight_segments),
+          seldom=True),
+    Check("model", "the client's total time, computed", Evidence.compare_total, is_modelled,
+          exact_only=True),
+    Check("model latency", "T_ACK − T_Res1, computed", Evidence.compare_latency,
+          is_modelled, exact_only=True),
+    handshake.MODEL, zero_rtt.EARLY_DATA,
+)
+
+
+def every_check() -> tuple[Check[Any, Record], ...]:
+    """All checks that can judge a fetch."""
+    return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)

@@ -1,0 +1,53 @@
+"""Check early data: sent with the hello, accepted, and answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from firstflight.base.comparison import Comparison
+from firstflight.runs.results.checks import Check
+from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.verify.integrity import is_on_wire
+from firstflight.workloads.fetch.verify.transfers import sealed_bytes
+
+RTT_PART = 0.5  # of an RTT, at most, until the answer; one after the client's Finished takes 1
+LEAST_MS = 1.0
+
+
+def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare early data; client or server may silently fall back to a request after the handshake.
+    """
+    requested = evidence.trial.early_data_bytes
+    if not requested:
+        return
+    accepted = evidence.accepted_early_bytes or 0
+    is_padded = requested >= LEAST_PADDED_BYTES
+    yield Comparison(accepted == requested if is_padded else accepted > 0, _accepted(accepted),
+                     f"{requested} bytes accepted" if is_padded else "accepted")
+    early = evidence.early
+    if early is None:
+        return
+    whole = sealed_bytes(accepted)
+    yield Comparison(early.wire_bytes == whole if early.round_trips == 1
+                     else 0 < early.wire_bytes <= whole,
+                     f"{early.wire_bytes} bytes of it right behind the hello",
+                     f"{whole}" if early.round_trips == 1 else
+                     f"some of {whole}, the rest a round trip later")
+    allowed = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
+    yield Comparison(early.answer_ms <= allowed,
+                     f"the response {early.answer_ms:.3f} ms after it was there",
+                     f"at most {allowed:g} ms")
+
+
+def _accepted(accepted: int) -> str:
+    if accepted < 0:
+        return f"{-accepted} bytes sent and refused"
+    return f"{accepted} bytes accepted" if accepted else "none sent"
+
+
+EARLY_DATA: Check[Evidence, Record] = Check(
+    "early data", "it left with the hello, the server took it, and answered at once",
+    compare_early_data,
+    lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True)

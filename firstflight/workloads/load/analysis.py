@@ -1,0 +1,358 @@
+"""The numbers of load runs: estimates over independent seeds, for each figure.
+
+A quantity is computed for each run. Its estimate is the mean over the seeds, with Student's 95 %
+interval. All windows meet the same arrivals, so differences are taken seed by seed (common random
+numbers) and vary less than either value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.stats import Estimate, estimate
+from firstflight.base.words import plain
+from firstflight.figures.compare import Row, difference, student_by_seed
+from firstflight.findings.difference import Difference
+from firstflight.findings.quantities import quantity
+from firstflight.runs.measuring import trial_file_path, read_trial_file
+from firstflight.runs.results.cells import Cells
+from firstflight.runs.results.records import value_of
+from firstflight.workloads.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections,
+                                               LoadRecord, parse_connections, read_bottleneck)
+from firstflight.workloads.load.scenario import LoadFigure
+
+Numbers = NDArray[numpy.float64]
+BySeed = dict[int, LoadRecord]  # the runs of one cell, by repeat
+Sides = tuple[dict[int, float | None], dict[int, float | None]]  # values by repeat
+
+QUEUE_SMOOTHED_S = 2.0
+
+
+class MissingRuns(FirstFlightError):
+    """A figure lacks runs; the message names them."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one figure that count.
+
+    folder: the run folder. excluded: how many runs do not count. _read: the connections read so
+    far, by id, since several numbers need them.
+    """
+
+    figure: LoadFigure
+    folder: Path
+    records: tuple[LoadRecord, ...]
+    excluded: int
+    _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of_figure(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
+        """The runs of a figure. Raises MissingRuns where a window has no run that counts."""
+        mine = [record for record in records if record.trial.part in figure.sweeps
+                and record.trial.window in figure.windows]
+        counting = tuple(record for record in mine if record.counts)
+        missing = [window for window in figure.windows
+                   if not any(record.trial.window == window for record in counting)]
+        if missing:
+            raise MissingRuns(f"{figure.name}: no run with the window {missing[0]} counts;"
+                              " measure the whole scenario again with --fresh")
+        return cls(figure, folder, counting, len(mine) - len(counting))
+
+    @property
+    def exclusion_notes(self) -> tuple[str, ...]:
+        """A note on the runs that do not count; () where all do."""
+        are = "run is" if self.excluded == 1 else "runs are"
+        return (f"{self.excluded} {are} excluded: not measured, or not verified",
+                ) if self.excluded else ()
+
+    def values(self, axis: str) -> list[Any]:
+        """The values on an axis, in the order of the file; "" alone for no axis."""
+        return Cells(self.records).values(axis)
+
+    def at(self, window: str, **places: object) -> BySeed:
+        """The runs with a window and the given values on axes, by repeat.
+
+        Raises MissingRuns where several cells share the place.
+        """
+        there = Cells(self.records).at(window=window, **places).records
+        by_seed = {record.trial.repeat: record for record in there}
+        if len(by_seed) < len(there):
+            raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say by which"
+                              " axis they differ (by, series)")
+        return by_seed
+
+    def connections(self, record: LoadRecord) -> Connections:
+        """The connections of a run that count. Raises FirstFlightError."""
+        trial = record.trial
+        if trial.id not in self._read:
+            path = trial_file_path(self.folder, trial.id, FILE)
+            connections = parse_connections(read_trial_file(path), str(path))
+            self._read[trial.id] = connections.counted(trial.counted_s)
+        return self._read[trial.id]
+
+    def queue(self, record: LoadRecord) -> tuple[Numbers, Numbers]:
+        """The bottleneck's queue: times in s, and means over QUEUE_SMOOTHED_S in packets.
+
+        Raises FirstFlightError.
+        """
+        path = trial_file_path(self.folder, record.trial.id, QUEUE_FILE)
+        samples = read_bottleneck(read_trial_file(path), str(path))
+        bins = (samples.time_s / QUEUE_SMOOTHED_S).astype(int)
+        counts = numpy.maximum(numpy.bincount(bins), 1)
+        means = numpy.bincount(bins, weights=samples.queue_packets) / counts
+        return (numpy.arange(len(means)) + 0.5) * QUEUE_SMOOTHED_S, means
+
+
+# Names of axes and their values --------------------------------------------------------
+
+def name_of(axis: str) -> str:
+    """The name of an axis, for columns and charts."""
+    known = quantity(axis)
+    return known.label or known.head
+
+
+def describe(axis: str, value: Any) -> str:
+    """A value on an axis in words: "50 kB", "0.95", "2 BDP"."""
+    if axis == "response_bytes":
+        return f"{plain(value / 1000)} kB"
+    if axis == "queue_bdp":
+        return f"{plain(value)} BDP"
+    return plain(value) if isinstance(value, (int, float)) else str(value)
+
+
+def named(axis: str, value: Any) -> str:
+    """A value with the name of its axis, such as "buffer 2 BDP"; a variant without it."""
+    name = "" if axis == "variant" else f"{name_of(axis)} "
+    return name + describe(axis, value)
+
+
+# Quantities of records -----------------------------------------------------------
+
+def over_seeds(values: Collection[float | None]) -> Estimate | None:
+    """The mean over the seeds; None where a run has no value."""
+    known = [value for value in values if value is not None]
+    return estimate(known) if known and len(known) == len(values) else None
+
+
+def gain(base: BySeed, experiment: BySeed, quantity: str) -> Difference | None:
+    """What the second window changes, over pairs of one seed; None where either lacks a value."""
+    return paired(*({repeat: value_of(record, quantity) for repeat, record in records.items()}
+                    for records in (base, experiment)))
+
+
+def paired(base: Mapping[int, float | None],
+           experiment: Mapping[int, float | None]) -> Difference | None:
+    """The difference over the seeds that both have; None without one, or without a value."""
+    table = [(side, seed, value) for side, values in enumerate((base, experiment))
+             for seed, value in values.items() if seed in base and seed in experiment]
+    rows = [Row(None, side, seed, 1.0, value) for side, seed, value in table if value is not None]
+    return difference(rows, 0, 1, student_by_seed) if rows and len(rows) == len(table) else None
+
+
+PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; None: the mean
+
+
+# Figures ---------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class GainPoint:
+    """What a window changes at one point of a line.
+
+    window, series: of the line; the window is "" where the points of the line are the windows. x:
+    the point's value on the axis.
+    """
+
+    window: str
+    series: Any
+    x: Any
+    mean: Difference
+    p99: Difference | None
+    retransmission: Difference
+
+
+def points(runs: Runs) -> list[GainPoint]:
+    """The points of a figure of kind gain, ordered by series, then by window."""
+    figure, found = runs.figure, []
+    along = ([("", window, window) for window in figure.windows] if figure.by == "window" else
+             [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)])
+    for series in runs.values(figure.series):
+        for line, window, x in along:
+            place = {figure.series: series, **({figure.by: x} if line else {})}
+            base, experiment = runs.at(figure.windows[0], **place), runs.at(window, **place)
+            mean, p99, retransmission = (gain(base, experiment, name) for name in
+                                         ("mean_ms", "p99_ms", "retransmission_percent"))
+            if mean is not None and retransmission is not None:
+                found.append(GainPoint(line, series, x, mean, p99, retransmission))
+    return found
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Completion times of connections: of a window, or of a group within a mix.
+
+    window: as in Figure.windows; of a group, that of the unmixed runs with its window. curve_ms:
+    completion times, sorted and pooled over the seeds. count: of all connections, completed or not.
+    by_seed: for each of PLACES its value by seed, None where a connection that never completed has
+    that rank. rate_kbps: the mean over connections of bits per time.
+    """
+
+    name: str
+    window: str
+    curve_ms: NDArray[numpy.float64]
+    count: int
+    retransmission: Estimate
+    by_seed: dict[float | None, Mapping[int, float | None]]
+    rate_kbps: float
+
+    def at(self, place: float | None) -> Estimate | None:
+        """The estimate of a percentile, or of the mean for None."""
+        return over_seeds(self.by_seed[place].values())
+
+    @property
+    def mean(self) -> Estimate:
+        return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
+
+    def gain_over(self, base: Distribution, place: float | None = None) -> Difference | None:
+        """What this saves against a base, of a percentile, or of the mean for None."""
+        return paired(base.by_seed[place], self.by_seed[place])
+
+
+def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
+    """The distribution of connections, given by seed. Raises MissingRuns where none completed."""
+    done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
+    if not by_seed or not all(len(connections) for connections in done.values()):
+        raise MissingRuns(f"{name}: no connection completed")
+    times = numpy.concatenate([connections.total_ms for connections in done.values()])
+    bits = numpy.concatenate([connections.asked_bytes * 8 for connections in done.values()])
+    percentiles: dict[float | None, Mapping[int, float | None]] = {
+        percentile: {seed: connections.percentile_ms(percentile)
+                     for seed, connections in by_seed.items()}
+        for percentile in PERCENTILES}
+    return Distribution(
+        name, window, numpy.sort(times), sum(map(len, by_seed.values())),
+        estimate([connections.retransmission_percent for connections in by_seed.values()]),
+        {None: {seed: float(connections.total_ms.mean()) for seed, connections in done.items()},
+         **percentiles}, float((bits / times).mean()))
+
+
+def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
+    """The distribution of each window of the figure; a mix is one distribution."""
+    return [whole(runs, window, with_handshake) for window in runs.figure.windows]
+
+
+def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
+    """The distribution of all connections of the runs with a window."""
+    def times(connections: Connections) -> Connections:
+        return connections if with_handshake else replace(
+            connections, total_ms=connections.total_ms - connections.connect_ms)
+
+    return distribution(window_label(window), window, {
+        repeat: times(runs.connections(record)) for repeat, record in runs.at(window).items()})
+
+
+def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
+    """The distributions of a mix's groups, by initial window, ascending."""
+    records = runs.at(window)
+    parts = sorted({host.initcwnd for record in records.values() for host in record.trial.hosts})
+    return [distribution(f"IW {initcwnd} in the mix", str(initcwnd), {
+        repeat: runs.connections(record).select_hosts(
+            {number for number, host in enumerate(record.trial.hosts)
+             if host.initcwnd == initcwnd})
+        for repeat, record in records.items()}) for initcwnd in parts]
+
+
+@dataclass(frozen=True)
+class Mixes:
+    """The distributions of a figure of kind mix.
+
+    alone: of runs where everybody has one window, by window. groups: of the groups of each mix, by
+    the mix's name.
+    """
+
+    alone: dict[str, Distribution]
+    groups: dict[str, list[Distribution]]
+
+
+def mixes(runs: Runs) -> Mixes:
+    """The distributions of a figure of kind mix."""
+    windows = runs.figure.windows
+    return Mixes({window: whole(runs, window) for window in windows if "+" not in window},
+                 {window: groups_of_mix(runs, window) for window in windows if "+" in window})
+
+
+def window_label(window: str) -> str:
+    return f"IW {window}" if "+" not in window else f"mix of IW {window.replace('+', ' and ')}"
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's fairness index: 1 where all values are equal, 1/n where one of n has everything.
+
+    (Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.)
+    """
+    total, squares = math.fsum(values), math.fsum(value * value for value in values)
+    return total * total / (len(values) * squares) if squares else 1.0
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Transfers that retransmitted (were hit), at one point of the axis.
+
+    share: of all transfers, in percent. own: mean completion time of the transfers that each window
+    hit. same: mean completion time of the arrivals that either window hit, so that the same ones
+    are compared; same_count: how many these are.
+    """
+
+    x: object
+    share: Difference
+    own: Difference | None
+    same: Difference | None
+    same_count: int
+
+
+def hits(runs: Runs) -> list[Hit]:
+    """The points of a figure of kind hit: the first window against the second."""
+    base, experiment = runs.figure.windows[:2]
+    return [_hit(runs, x, runs.at(base, **{runs.figure.by: x}),
+                 runs.at(experiment, **{runs.figure.by: x}))
+            for x in runs.values(runs.figure.by)]
+
+
+def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
+    share: Sides = ({}, {})
+    own: Sides = ({}, {})
+    same: Sides = ({}, {})
+    count, common = 0, sorted(set(base) & set(experiment))
+    if not common:
+        raise MissingRuns(f"{runs.figure.name}: no seed was measured with both windows at"
+                          f" {describe(runs.figure.by, x)}; measure the whole scenario again with"
+                          " --fresh")
+    for repeat in common:
+        both = [runs.connections(record[repeat]) for record in (base, experiment)]
+        if len(both[0]) != len(both[1]):
+            raise MissingRuns(f"{runs.figure.name}: {base[repeat].trial.id} and"
+                              f" {experiment[repeat].trial.id} had other arrivals; measure again"
+                              " with --fresh")
+        was_hit = [numpy.nan_to_num(connections.retransmitted_bytes) > 0 for connections in both]
+        either = was_hit[0] | was_hit[1]
+        count += int(either.sum())
+        for place, connections in enumerate(both):
+            share[place][repeat] = float(was_hit[place].mean() * 100)
+            own[place][repeat] = _mean_ms(connections, was_hit[place])
+            same[place][repeat] = _mean_ms(connections, either)
+    of_all = paired(*share)
+    assert of_all is not None  # each seed in common has its shares
+    return Hit(x, of_all, paired(*own), paired(*same), count)
+
+
+def _mean_ms(connections: Connections, chosen: NDArray[numpy.bool_]) -> float | None:
+    done = connections.select(chosen).ended(OK)
+    return float(done.total_ms.mean()) if len(done) else None

@@ -1,0 +1,258 @@
+"""The findings of a load scenario: its figures, and the result of each claim."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from firstflight.base.stats import Estimate
+from firstflight.base.words import MINUS, format_number, plain
+from firstflight.figures.compare import ALIKE_PERCENT, Expected, judge
+from firstflight.figures.kernel_changes import kernel_answer, kernels_table
+from firstflight.findings.charts import Chart
+from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, REPRODUCED, UNDECIDED,
+                                         worst)
+from firstflight.findings.difference import Difference
+from firstflight.findings.findings import Finding, Rounded, Statement, Table
+from firstflight.findings.quantities import of_column
+from firstflight.runs.kinds import RunData
+from firstflight.scenario import published
+from firstflight.scenario.grammar import as_read, claims_on
+from firstflight.workloads.load import analysis, charts, tables
+from firstflight.workloads.load.analysis import (Distribution, GainPoint, Hit, MissingRuns, Runs,
+                                                 describe)
+from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
+from firstflight.workloads.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT,
+                                                 LESS, MIX, MORE, LoadClaim, LoadFigure,
+                                                 LoadScenario)
+
+
+def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
+    """A finding for each figure, or the runs that it lacks. Raises FirstFlightError."""
+    return (*(_finding(figure, claims_on(figure, scenario.claims), run.records, run.folder)
+              for figure in scenario.figures), *kernel_findings(run.records))
+
+
+def kernel_findings(records: Sequence[LoadRecord]) -> tuple[Finding, ...]:
+    """What further kernels changed; () where there was one."""
+    changes = tables.kernel_changes(records)
+    return (Finding("kernel_changes", "What the kernel changed", (
+        kernels_table(changes, "mean"),), sentence=kernel_answer(changes)),) if changes else ()
+
+
+def partial(records: Sequence[LoadRecord]) -> Finding:
+    """The finding of a part of a scenario: a row for each run, and what windows changed."""
+    changes = tables.changes(records)
+    return Finding("runs", "what was requested, and what was measured",
+                   (tables.each_run(records), *([changes] if changes.rows else [])))
+
+
+def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[LoadRecord],
+             folder: Path) -> Finding:
+    try:
+        runs = Runs.of_figure(figure, records, folder)
+        shown = SHOWN[figure.kind](runs)
+        statements = tuple(statement(runs, claim) for claim in claims)
+    except MissingRuns as error:
+        return Finding(figure.name, figure.title, missing=str(error))
+    return replace(shown, statements=(*statements, *shown.statements),
+                   published=published.source(DECK_FILE) if figure.published else "")
+
+
+# Kinds of figures ----------------------------------------------------------------------
+
+def _content(runs: Runs, tables: Sequence[Table], chart: Chart,
+             answers: Sequence[Statement] = ()) -> Finding:
+    return Finding(runs.figure.name, runs.figure.title, tuple(tables), tuple(answers), chart=chart)
+
+
+def _distribution(runs: Runs) -> Finding:
+    distributions = analysis.distributions(runs)
+    without = analysis.distributions(runs, with_handshake=False)
+    return _content(runs, (
+        tables.percentiles(distributions),
+        tables.percentiles(without, "The same without the handshake"),
+        tables.runs_themselves(runs)), charts.distribution(runs, distributions))
+
+
+def _deck(runs: Runs) -> Finding:
+    distributions = analysis.distributions(runs)
+    theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
+    return _content(runs, (tables.deck(*distributions[:2]), *theirs, tables.runs_themselves(runs)),
+                    charts.deck(runs, distributions))
+
+
+def _mix(runs: Runs) -> Finding:
+    """The groups of mixes, against unmixed runs and against each other."""
+    mixes = analysis.mixes(runs)
+    compared = [tables.percentiles([*mixes.alone.values(), *groups],
+                                   f"{analysis.window_label(window)} compared with unmixed runs")
+                for window, groups in mixes.groups.items()]
+    answers = [answer for groups in mixes.groups.values() for answer in (
+        *(_against_own(group, mixes.alone.get(group.window)) for group in groups),
+        *(_within(groups[0], group, mixes.alone) for group in groups[1:])) if answer is not None]
+    return _content(runs, (*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
+                    charts.mix(runs, mixes), answers)
+
+
+def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
+    """A group against the runs where everybody has its window; None where one is missing."""
+    change = None if own is None else group.gain_over(own)
+    if own is None or change is None:
+        return None
+    verb = "less" if change.percent.value > 0 else "more"
+    return Statement(f"{group.name} against everybody with {own.name}:",
+                     f"{estimated(change.percent, 1).lstrip(MINUS)} % {verb} on average, from"
+                     f" {estimated(change.base)} to {estimated(change.experiment)} ms.")
+
+
+def _within(first: Distribution, group: Distribution,
+            alone: dict[str, Distribution]) -> Statement | None:
+    """The saving by a comparison within the mix, and by one between unmixed runs."""
+    if first.window not in alone or group.window not in alone:
+        return None
+    base, own = alone[first.window], alone[group.window]
+    within, apart = group.gain_over(first), own.gain_over(base)
+    if within is None or apart is None:
+        return None
+    return Statement(f"How much {own.name} saves of the mean against {base.name}:",
+                     f"{estimated(within.percent, 1)} % by a comparison within the mix,"
+                     f" {estimated(apart.percent, 1)} % between runs where everybody has it.",
+                     numbers=(Rounded(within.percent, 1), Rounded(apart.percent, 1)))
+
+
+def _hit(runs: Runs) -> Finding:
+    hits = analysis.hits(runs)
+    return _content(runs, (tables.hits(runs, hits),), charts.hit(runs, hits),
+                    (_hit_answer(runs, hits),))
+
+
+def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
+    """The saving for the arrivals that either window hit."""
+    base, experiment = runs.figure.windows[:2]
+    parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
+             for hit in hits if hit.same is not None]
+    return Statement(
+        "With a larger window other transfers retransmit. For the arrivals that retransmit under"
+        f" either window, IW {experiment} saves, compared with IW {base}:",
+        (", ".join(parts) or "nothing was hit") + ".")
+
+
+def _gain(runs: Runs) -> Finding:
+    points = analysis.points(runs)
+    return _content(runs, (tables.gains(runs, points),), charts.gain(runs, points),
+                    _gain_answers(runs, points))
+
+
+def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, ...]:
+    """The cells where a larger window takes longer: their interval lies below zero."""
+    worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
+    for point in points:
+        where = ", ".join(tables.where(runs, point))
+        for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
+            if gain is not None and gain.absolute.sign < 0:
+                worse[name].append(f"{where} (by {estimated(gain.percent, 1).lstrip(MINUS)} %)")
+    nowhere = ("in no cell, by its 95 % interval."
+               if any(point.mean.absolute.interval for point in points)
+               else "undetermined: one seed has no interval.")
+    return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
+                           " longer:", "; ".join(cells) + "." if cells else nowhere)
+                 for name, cells in worse.items())
+
+
+SHOWN: dict[str, Callable[[Runs], Finding]] = {
+    DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck}
+
+
+# Claims --------------------------------------------------------------------------
+
+def statement(runs: Runs, claim: LoadClaim) -> Statement:
+    """The result of a claim: the worst one of its cells."""
+    gains = _gains(runs, claim)
+    if not gains:
+        return Statement(claim.says, "no run measured it.", NOT_MEASURED)
+    expected = Expected(EXPECTED_SIGNS[claim.expects])
+    if claim.published is not None and claim.within is not None:
+        expected = replace(expected, published=claim.published, within=claim.within,
+                           is_absolute=claim.is_in_points)
+    outcome = worst(judge(expected, gain).outcome for gain in gains)
+    return as_read(claim, Statement(claim.says, _measured(claim, gains), outcome))
+
+
+def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
+    """The difference in each cell of the claim."""
+    if any(" in " in compared for compared in claim.compares):
+        return _group_gains(runs, claim)
+    only = dict(claim.where)
+    shown = [axis for axis in (runs.figure.by, runs.figure.series) if axis not in ("", "window")]
+    gains = []
+    for values in itertools.product(*(runs.values(axis) for axis in shown)):
+        place = dict(zip(shown, values))
+        if all(value in only.get(axis, (value,)) for axis, value in place.items()):
+            first, second = (runs.at(window, **place) for window in claim.compares)
+            gains.append(analysis.gain(first, second, claim.quantity))
+    return [gain for gain in gains if gain is not None]
+
+
+def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
+    """The difference of a claim on a group of a mix, of the mean or a percentile; [] without one.
+    """
+    percentile = None if claim.quantity == "mean_ms" else next(
+        percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.quantity)
+
+    def named(window: str) -> Distribution:
+        part, _, mix = window.partition(" in ")
+        if not mix:
+            return analysis.whole(runs, window)
+        return next(group for group in analysis.groups_of_mix(runs, mix)
+                    if group.window == part)
+
+    base, experiment = (named(window) for window in claim.compares)
+    gain = experiment.gain_over(base, percentile)
+    return [gain] if gain is not None else []
+
+
+def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
+    """The numbers behind a result, in a sentence."""
+    base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
+    unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
+    results = [judge(Expected(EXPECTED_SIGNS[claim.expects]), gain).outcome for gain in gains]
+    lowest = min(gains, key=lambda gain: gain.percent.value)
+    highest = max(gains, key=lambda gain: gain.percent.value)
+    changes = [f"from {estimated(gain.base, digits)} to"
+               f" {estimated(gain.experiment, digits)} {unit}"
+               for gain in dict.fromkeys((lowest, highest))]
+    count = sum(result in (REPRODUCED, DIRECTION) for result in results)
+    if claim.published is not None:
+        measured = highest.absolute if claim.is_in_points else highest.percent
+        its_unit, its_digits = ("points", 2) if claim.is_in_points else ("%", 1)
+        changes.append(f"{estimated(measured, its_digits).lstrip(MINUS)} {its_unit}, where"
+                       f" {plain(claim.published)} ± {plain(claim.within or 0)} were published")
+    where = ("" if len(gains) == 1 else f" in {count} of {len(gains)} cells" if count
+             else f" in any of {len(gains)} cells")
+    does, is_not_shown, does_not = VERBS[claim.expects]
+    does = does if count else is_not_shown if UNDECIDED in results else does_not
+    return (f"{of_column(claim.quantity).what} {does} with IW"
+            f" {experiment} instead of {base}{where}: {', '.join(changes)}."
+            + (f" {claim.why}" if claim.why else ""))
+
+
+EXPECTED_SIGNS = {LESS: 1, MORE: -1, ALIKE: 0}
+# Of a claim that some cells have, that is undecided, and that no cell has.
+VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
+         MORE: ("rises", "is not shown to rise", "does not rise"),
+         ALIKE: (f"stays within {ALIKE_PERCENT:g} %",
+                 f"is not shown to stay within {ALIKE_PERCENT:g} %",
+                 f"does not stay within {ALIKE_PERCENT:g} %")}
+
+
+# Numbers as text -------------------------------------------------------------------
+
+def estimated(estimate: Estimate, digits: int = 0) -> str:
+    """An estimate in words, such as "1205 ± 3"."""
+    value = format_number(estimate.value, digits)
+    if estimate.interval is None:
+        return value
+    return f"{value} ± {format_number((estimate.interval[1] - estimate.interval[0]) / 2, digits)}"

@@ -1,0 +1,406 @@
+"""The connections of a load run, and its record.
+
+Connections that failed, or were open when the run ended, always count: percentiles take them as the
+longest. All connections, the clients' rows joined with the servers', are kept as
+connections.csv.gz in the run's files. Here they are arrays, since there are tens of thousands.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.inflated import inflate
+from firstflight.runs.results.records import Record
+from firstflight.testbed.messages import ObservedTrial
+from firstflight.testbed.observations import FILE_BYTES
+from firstflight.wire.exchange import read_exchanges
+from firstflight.workloads.load.trial import LoadTrial, wire_bytes
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[numpy.float64]
+
+MOST_COUNTED, MOST_S = 1e15, 1e6  # limits of any number in these files, and of times
+FILE = "connections.csv.gz"
+QUEUE_FILE = "bottleneck.csv"
+OK, FAILED, OPEN = "ok", "failed", "open"
+ENDS = (OK, FAILED, OPEN)
+BY_SERVER = ("initial_window", "first_flight", "sent_bytes", "retransmitted_bytes", "min_rtt_ms")
+COLUMNS = ("host", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_bytes", "end",
+           *BY_SERVER, "error")
+
+
+class ConnectionsError(FirstFlightError):
+    """The records of a run's connections are damaged."""
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The connections of a run in order of arrival, as arrays of equal length.
+
+    host: the client's number, from 0. connect_ms, total_ms: from the SYN to the end of the
+    handshake, and to the last byte of the response; nan where there was none. end: index in ENDS.
+    The server's columns are nan for connections that never reached it.
+    """
+
+    host: Numbers
+    arrival_s: Numbers
+    connect_ms: Numbers
+    total_ms: Numbers
+    asked_bytes: Numbers
+    got_bytes: Numbers
+    end: Numbers
+    initial_window: Numbers
+    first_flight: Numbers
+    sent_bytes: Numbers
+    retransmitted_bytes: Numbers
+    min_rtt_ms: Numbers
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    def select(self, chosen: NDArray[numpy.bool_]) -> Connections:
+        return Connections(*(getattr(self, name)[chosen] for name in COLUMNS[:-1]))
+
+    def counted(self, between_s: tuple[float, float]) -> Connections:
+        """The connections that arrived between two times."""
+        return self.select((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
+
+    def select_hosts(self, hosts: set[int]) -> Connections:
+        import numpy
+        return self.select(numpy.isin(self.host, sorted(hosts)))
+
+    def ended(self, end: str) -> Connections:
+        return self.select(self.end == ENDS.index(end))
+
+    @property
+    def retransmission_percent(self) -> float:
+        """Retransmitted bytes over unique bytes, as the deck's "Retrans. %"."""
+        import numpy
+        retransmitted = float(numpy.nansum(self.retransmitted_bytes))
+        unique = float(numpy.nansum(self.sent_bytes)) - retransmitted
+        return retransmitted / unique * 100 if unique else 0.0
+
+    def percentile_ms(self, percentile: float) -> float | None:
+        """A percentile of the completion times of all connections.
+
+        Those that never completed are the longest; None where the percentile is one of them.
+        """
+        import numpy
+        if not len(self):
+            return None
+        times = numpy.where(self.end == ENDS.index(OK), self.total_ms, numpy.inf)
+        value = float(numpy.percentile(times, percentile, method="lower"))
+        return value if numpy.isfinite(value) else None
+
+
+def join_rows(files: Mapping[str, bytes]) -> bytes:
+    """The rows of client<n>.csv and server<n>.csv as one file, ordered by arrival, gzipped.
+
+    Rows of client and server are joined by their id. The file has no time stamp, so equal runs give
+    equal bytes.
+    """
+    served = {row["id"]: row for name, content in files.items() if name.startswith("server")
+              for row in _rows(content)}
+    rows: list[dict[str, str | int]] = []
+    for name, content in files.items():
+        if not name.startswith("client"):
+            continue
+        host = int(name.removeprefix("client").removesuffix(".csv")) - 1
+        for row in _rows(content):
+            server = served.get(row["id"], {})
+            rows.append({**row, "host": host,
+                         **{column: server.get(column, "") for column in BY_SERVER}})
+    rows.sort(key=lambda row: (float(row["arrival_s"]), row["host"]))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return gzip.compress(text.getvalue().encode(), compresslevel=6, mtime=0)
+
+
+def parse_connections(content: bytes, where: str = FILE) -> Connections:
+    """Read what `join_rows` wrote, as arrays. Raises ConnectionsError where it is damaged."""
+    import numpy
+    try:
+        lines = inflate(content, FILE_BYTES).decode("utf-8").splitlines()
+        if not lines or tuple(lines[0].split(",")) != COLUMNS:
+            raise ValueError("its columns are not this version's")
+        names = {end: str(place) for place, end in enumerate(ENDS)}
+        cells = [[names[cell] if column == "end" else cell or "nan"
+                  for column, cell in zip(COLUMNS[:-1], row)] for row in csv.reader(lines[1:])]
+        table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
+        if numpy.any(numpy.abs(table) >= MOST_COUNTED):
+            raise ValueError("a number is out of range")
+    except OSError as error:
+        raise _damaged(where, error.strerror) from error
+    except (ValueError, KeyError, csv.Error) as error:
+        raise _damaged(where, error) from error
+    return Connections(*table.T)
+
+
+def _damaged(where: str, why: object) -> ConnectionsError:
+    return ConnectionsError(f"{where}: is damaged ({why}); measure again with --fresh")
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The bottleneck's counters over time, as arrays of equal length."""
+
+    time_s: Numbers
+    bytes: Numbers
+    packets: Numbers
+    drops: Numbers
+    queue_packets: Numbers
+
+    def between(self, between_s: tuple[float, float]) -> Bottleneck:
+        """The samples between two times, both included."""
+        slack_s = 1e-3
+        chosen = ((self.time_s >= between_s[0] - slack_s)
+                  & (self.time_s <= between_s[1] + slack_s))
+        return Bottleneck(*(getattr(self, name)[chosen] for name in QUEUE_COLUMNS))
+
+
+QUEUE_COLUMNS = ("time_s", "bytes", "packets", "drops", "queue_packets")
+
+
+def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
+    """Read the bottleneck's counters. Raises ConnectionsError where they are damaged."""
+    import numpy
+    try:
+        rows = [[float(row[name]) for name in QUEUE_COLUMNS] for row in _rows(content)]
+        table = numpy.array(rows).reshape(len(rows), len(QUEUE_COLUMNS))
+        if not numpy.all((table >= 0) & (table < MOST_COUNTED)) or numpy.any(
+                table[:, 0] > MOST_S):
+            raise ValueError("a number is out of range")
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        raise _damaged(where, error) from error
+    return Bottleneck(*table.T)
+
+
+def _rows(content: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode("utf-8"))))
+
+
+# The record ------------------------------------------------------------------------
+
+PERCENTILES = (10, 25, 50, 75, 90, 95, 99, 99.9)
+# TCP_TIMEOUT_INIT: a handshake that takes so long had a retransmission, after which TCP begins with
+# a window of one segment (tcp_init_transfer; RFC 5681, 3.1).
+REPEATED_MS = 1000.0
+
+
+@dataclass(frozen=True)
+class LoadEvidence:
+    """What was observed of one run.
+
+    everything: all connections. bottleneck: its samples during the counted time. flights: sizes in
+    segments of the captured first flights, by client address. ended_servers: numbers of servers
+    that died.
+    """
+
+    trial: LoadTrial
+    everything: Connections
+    bottleneck: Bottleneck
+    flights: Mapping[str, list[int]]
+    ended_servers: tuple[int, ...]
+
+    @classmethod
+    def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
+        """The evidence of a run; connections: as join_rows wrote them.
+
+        Raises ConnectionsError and CaptureError.
+        """
+        return cls(trial, parse_connections(connections),
+                   read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
+                   wire_flights(observed.client_pcap, observed.server_pcap),
+                   tuple(observed.content.get("ended_servers", ())))
+
+    @cached_property
+    def counted(self) -> Connections:
+        """The connections that arrived during the counted time."""
+        return self.everything.counted(self.trial.counted_s)
+
+    @cached_property
+    def done(self) -> Connections:
+        """The counted connections that completed."""
+        return self.counted.ended(OK)
+
+    @cached_property
+    def hit(self) -> Connections:
+        """The completed connections that retransmitted."""
+        return self.done.select(self.done.retransmitted_bytes > 0)
+
+    @cached_property
+    def smooth(self) -> Connections:
+        """All connections without a repeated handshake."""
+        return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
+
+    def grown(self, counter: str) -> float:
+        """The increase of a counter of the bottleneck."""
+        samples = getattr(self.bottleneck, counter)
+        return float(samples[-1] - samples[0])
+
+    @property
+    def utilisation(self) -> float | None:
+        """The bottleneck's throughput as a share of its rate; None with fewer than two samples."""
+        if len(self.bottleneck.time_s) < 2:
+            return None
+        return self.grown("bytes") / (self.trial.bandwidth_kbps * 125 * self.grown("time_s"))
+
+    @property
+    def drops(self) -> int | None:
+        """Packets that the bottleneck dropped; None with fewer than two samples."""
+        return round(self.grown("drops")) if len(self.bottleneck.time_s) > 1 else None
+
+    @property
+    def drop_percent(self) -> float | None:
+        """Drops in percent of the packets that came to the bottleneck; None without `drops`."""
+        if self.drops is None:
+            return None
+        came = self.grown("packets") + self.drops
+        return self.drops / came * 100 if came else 0.0
+
+    @property
+    def queue_packets(self) -> Numbers:
+        """The samples of the queue; empty where there are fewer than two."""
+        packets = self.bottleneck.queue_packets
+        return packets if len(packets) > 1 else packets[:0]
+
+    @property
+    def on_wire(self) -> list[int]:
+        """Sizes in segments of all captured first flights."""
+        return [segments for host in self.flights.values() for segments in host]
+
+
+def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
+    """Sizes in segments of the captured first flights, by client address.
+
+    Only of connections that lost nothing, since a timer's retransmission before the first
+    acknowledgement is not part of a flight.
+    """
+    flights: dict[str, list[int]] = {}
+    for (address, _), exchange in read_exchanges(client_pcap, server_pcap).items():
+        lossless = not (exchange.lost_to_client or exchange.retransmissions or exchange.probes
+                        or exchange.handshake_retransmissions)
+        if lossless and exchange.first_flight:
+            flights.setdefault(address, []).append(len(exchange.first_flight))
+    return flights
+
+
+def percentile_column(percentile: float) -> str:
+    """The column of a percentile: p50_ms, p999_ms."""
+    return f"p{percentile}_ms".replace(".", "")
+
+
+def whole_numbers(numbers: Iterable[float]) -> str:
+    """The distinct numbers without nan as text, ascending, such as "3 10"."""
+    return " ".join(map(str, sorted({int(number) for number in numbers if number == number})))
+
+
+def _mean(numbers: Numbers) -> float | None:
+    return float(numbers.mean()) if len(numbers) else None
+
+
+@dataclass(frozen=True)
+class LoadRecord(Record):
+    """One load run. Times in ms, over the connections that arrived while it counts.
+
+    arrivals: connections that arrived.
+    completed, failed, unfinished: those that completed, failed, or were open at the end.
+    mean_ms: mean completion time (UCT: SYN to last byte) of the completed ones.
+    mean_transfer_ms: the same without the handshake.
+    p10_ms, p25_ms, p50_ms, p75_ms, p90_ms, p95_ms, p99_ms, p999_ms: percentiles of the completion
+        time over all arrivals, empty where one that never completed stands there.
+    retransmission_percent: retransmitted bytes over unique bytes.
+    hit_percent: connections that retransmitted. hit_mean_ms: their mean completion time.
+    offered_load: what the arrivals would send without loss, as a part of the bottleneck.
+    utilisation: what left the bottleneck, by its own counters.
+    drops: packets dropped at the bottleneck. drop_percent: the same as a share of those that came.
+    queue_mean_packets: the queue's mean length, sampled ten times a second.
+    queue_max_packets: its largest length.
+    repeated_handshakes: connections that lost a SYN or a SYN-ACK.
+    seen_initcwnd: initial windows by TCP_INFO at accept, "3" or "3 10", without those of repeated
+        handshakes.
+    seen_first_flight: the same after the first write.
+    wire_connections: connections whose packets were captured. wire_first_flight: segments before
+        the first acknowledgement of data, in them.
+    """
+
+    COMPARED: ClassVar[str] = "mean_ms"
+    trial: LoadTrial
+    _: KW_ONLY
+    arrivals: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+    unfinished: int | None = None
+    mean_ms: float | None = None
+    mean_transfer_ms: float | None = None
+    p10_ms: float | None = None
+    p25_ms: float | None = None
+    p50_ms: float | None = None
+    p75_ms: float | None = None
+    p90_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    p999_ms: float | None = None
+    retransmission_percent: float | None = None
+    hit_percent: float | None = None
+    hit_mean_ms: float | None = None
+    offered_load: float | None = None
+    utilisation: float | None = None
+    drops: int | None = None
+    drop_percent: float | None = None
+    queue_mean_packets: float | None = None
+    queue_max_packets: int | None = None
+    repeated_handshakes: int | None = None
+    seen_initcwnd: str = ""
+    seen_first_flight: str = ""
+    wire_connections: int | None = None
+    wire_first_flight: str = ""
+
+
+def record_of(run: LoadEvidence) -> LoadRecord:
+    """What was measured of a run, without a verdict."""
+    counted, done, hit = run.counted, run.done, run.hit
+    offered_bytes = sum(map(wire_bytes, counted.asked_bytes))
+    queue = run.queue_packets
+    return LoadRecord(
+        run.trial, True,
+        arrivals=len(counted),
+        completed=len(done),
+        failed=len(counted.ended(FAILED)),
+        unfinished=len(counted.ended(OPEN)),
+        mean_ms=_mean(done.total_ms),
+        mean_transfer_ms=_mean(done.total_ms - done.connect_ms),
+        p10_ms=counted.percentile_ms(10),
+        p25_ms=counted.percentile_ms(25),
+        p50_ms=counted.percentile_ms(50),
+        p75_ms=counted.percentile_ms(75),
+        p90_ms=counted.percentile_ms(90),
+        p95_ms=counted.percentile_ms(95),
+        p99_ms=counted.percentile_ms(99),
+        p999_ms=counted.percentile_ms(99.9),
+        retransmission_percent=counted.retransmission_percent,
+        hit_percent=len(hit) / len(done) * 100 if len(done) else None,
+        hit_mean_ms=_mean(hit.total_ms),
+        offered_load=offered_bytes / (run.trial.bandwidth_kbps * 125 * run.trial.counted_span_s),
+        utilisation=run.utilisation,
+        drops=run.drops,
+        drop_percent=run.drop_percent,
+        queue_mean_packets=_mean(queue),
+        queue_max_packets=round(float(queue.max())) if len(queue) else None,
+        repeated_handshakes=len(run.everything) - len(run.smooth),
+        seen_initcwnd=whole_numbers(run.smooth.initial_window),
+        seen_first_flight=whole_numbers(run.smooth.first_flight),
+        wire_connections=len(run.on_wire),
+        wire_first_flight=whole_numbers(run.on_wire))

@@ -1,0 +1,252 @@
+"""The tables of load findings, and the published tables of the deck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firstflight.base.stats import Estimate
+from firstflight.base.words import plain
+from firstflight.figures.kernel_changes import KernelChange
+from firstflight.findings.difference import Difference
+from firstflight.findings.findings import Cell, Column, Rounded, Table
+from firstflight.findings.quantities import quantity
+from firstflight.runs.results.cells import Cells
+from firstflight.scenario import published
+from firstflight.setting.kernels import KERNEL, pair_words
+from firstflight.workloads.load import analysis
+from firstflight.workloads.load.analysis import (PLACES, BySeed, Distribution, GainPoint, Hit,
+                                                 Mixes, Runs, describe, name_of, named)
+from firstflight.workloads.load.record import PERCENTILES, LoadRecord
+from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
+
+NAME = Column("", is_text=True)
+DECK_PLACES = (None, 50, 75, 90, 99)
+# Fields that the runs of a cell share: they differ in window and seed only.
+CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
+        "connections", "variant", *KERNEL)
+ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
+
+
+def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table:
+    """Completion times by percentile, and what each distribution saves against the first."""
+    base = distributions[0]
+    rows: list[tuple[Cell, ...]] = [
+        (f"{distribution.name}, ms", distribution.count, *map(distribution.at, PLACES))
+        for distribution in distributions]
+    rows += [(f"{distribution.name} saves, %", "", *(
+        saved_percent(distribution.gain_over(base, place)) for place in PLACES))
+        for distribution in distributions[1:]]
+    note = (f"± is the 95 % interval over {base.mean.n} independent seeds" if base.mean.n > 1
+            else "one seed: no interval")
+    return Table(title or "Completion time (SYN to last byte) by percentile",
+                 (NAME, Column("n", digits=0), *(Column(name, digits=0) for name in (
+                     "mean", *(f"p{percentile:g}" for percentile in PERCENTILES)))),
+                 tuple(rows), (note,))
+
+
+def saved_percent(gain: Difference | None) -> Rounded | None:
+    """The saving in percent, for a column that has other numbers too."""
+    return None if gain is None else Rounded(gain.percent, 1)
+
+
+def runs_themselves(runs: Runs) -> Table:
+    """Load, queue, losses and failures of the runs, by window."""
+    rows: list[tuple[Cell, ...]] = []
+    for window in runs.figure.windows:
+        by_seed = runs.at(window)
+        rows.append((analysis.window_label(window), len(by_seed),
+                     *(_over_seeds(by_seed, name, 100)
+                       for name in ("offered_load", "utilisation")),
+                     _over_seeds(by_seed, "queue_mean_packets"),
+                     max(record.queue_max_packets or 0 for record in by_seed.values()),
+                     *(_over_seeds(by_seed, name) for name in
+                       ("drop_percent", "retransmission_percent", "hit_percent")),
+                     sum(record.unfinished or 0 for record in by_seed.values()),
+                     sum(record.failed or 0 for record in by_seed.values())))
+    return Table("The runs", (
+        NAME, Column("seeds", digits=0), Column("offered load", "%", digits=2),
+        Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
+        Column("queue max", digits=0), Column("dropped", "%", digits=3),
+        Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
+        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows),
+        runs.exclusion_notes)
+
+
+def _over_seeds(records: BySeed, name: str, factor: float = 1) -> Estimate | None:
+    estimate = analysis.over_seeds([getattr(record, name) for record in records.values()])
+    return None if estimate is None else estimate.scaled(factor)
+
+
+def fairness(mixes: Mixes) -> Table:
+    """How fair each mix is to its groups."""
+    rows: list[tuple[Cell, ...]] = []
+    for window, groups in mixes.groups.items():
+        for group in groups:
+            own = mixes.alone.get(group.window)
+            change = None if own is None else group.gain_over(own)
+            rows.append((group.name, group.mean, change.percent if change else None,
+                         group.rate_kbps, group.retransmission))
+        rows.append((f"Jain's index of {analysis.window_label(window)}", "", "",
+                     Rounded(analysis.jain([group.rate_kbps for group in groups]), 4), ""))
+    rows += [(f"{own.name}, unmixed", own.mean, "", own.rate_kbps, own.retransmission)
+             for own in mixes.alone.values()]
+    return Table("Fairness", (
+        NAME, Column("mean", "ms", digits=0), Column("saved by the mix", "%", signed=True),
+        Column("rate of a transfer", "kbit/s", digits=0),
+        Column("retransmitted", "%", digits=3)), tuple(rows), (
+        "Jain's index of the groups' mean rates (response bits over completion time): 1 if all are"
+        " equal, 0.5 if one of two has everything. Saved by the mix: compared with the run where"
+        " everybody has that window.",))
+
+
+def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
+    """What larger windows change, along the figure's axis."""
+    figure, base = runs.figure, runs.figure.windows[0]
+    shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
+    rows: list[tuple[Cell, ...]] = []
+    for point in points:
+        at = {figure.series: point.series, figure.by: point.x}
+        rows.append((where(runs, point)[0], *(describe(axis, at[axis]) for axis in shown),
+                     point.mean.base, point.mean.experiment, point.mean.absolute,
+                     point.mean.percent, point.p99.percent if point.p99 else None,
+                     point.retransmission.base, point.retransmission.experiment))
+    return Table(f"Against IW {base}", (
+        NAME, *(Column(name_of(axis)) for axis in shown),
+        Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
+        Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
+        Column(f"IW {base} retransmits", "%", digits=3),
+        Column("retransmits", "%", digits=3)), tuple(rows), runs.exclusion_notes)
+
+
+def where(runs: Runs, point: GainPoint) -> list[str]:
+    """The window of a point and its place on the axes, in words."""
+    figure = runs.figure
+    window = int(point.window or point.x)
+    words = [f"IW {window}"]
+    if figure.by == "connections":
+        words[0] += f" × {point.x} = {window * point.x} at once"
+    return words + [named(axis, value) for axis, value in
+                    ((figure.series, point.series), (figure.by, point.x))
+                    if axis not in ("", "window", "connections")]
+
+
+def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
+    """A row for each point: transfers that retransmitted, under both windows."""
+    base, experiment = (f"IW {window}" for window in runs.figure.windows[:2])
+
+    def columns(group: str) -> tuple[Column, ...]:
+        return (Column(base, "ms", group, 0), Column(experiment, "ms", group, 0),
+                Column("saved", "%", group))
+
+    return Table("Transfers that retransmitted", (
+        Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
+        Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
+        Column("n", digits=0)), tuple(
+            (describe(runs.figure.by, hit.x), hit.share.base.value,
+             hit.share.experiment.value, *_cells(hit.own), *_cells(hit.same), hit.same_count)
+            for hit in measured), (
+        "own: the mean over the transfers that retransmitted under this window, as in the deck;"
+        " they are not the same under both windows. same: the mean over the arrivals that"
+        " retransmitted under either window.",))
+
+
+def _cells(gain: Difference | None) -> tuple[Estimate | None, ...]:
+    return (None, None, None) if gain is None else (gain.base, gain.experiment, gain.percent)
+
+
+def deck(base: Distribution, experiment: Distribution) -> Table:
+    """The measured numbers, in the form of the deck's table."""
+    gains_ = [experiment.gain_over(base, place) for place in DECK_PLACES]
+
+    def row(distribution: Distribution) -> tuple[Cell, ...]:
+        return (distribution.name, *map(distribution.at, DECK_PLACES),
+                distribution.retransmission.value)
+
+    return Table("Here", (
+        NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
+        Column("Retrans. %", digits=2)), (
+        row(experiment), row(base),
+        ("Impr., ms", *(None if gain is None else Rounded(gain.absolute, 1) for gain in gains_),
+         Rounded(experiment.retransmission.value - base.retransmission.value, 2, signed=True)),
+        ("% Impr.", *map(saved_percent, gains_), "")))
+
+
+# A part of a scenario ----------------------------------------------------------
+
+def deck_table(name: str) -> Table:
+    """One published table: windows 10 and 3, improvement in ms and percent. Raises UsageError."""
+    return Table(f"Published: {name}", (Column("", is_text=True), *map(Column, DECK_COLUMNS)),
+                 tuple((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS))
+                       for row in deck_rows(name))).without_empty()
+
+
+def _as_printed(row: dict[str, str], column: str) -> Cell:
+    """A number with the decimals that it was published with."""
+    decimals = len(row[column].partition(".")[2])
+    return Rounded(published.number(row, column, DECK_FILE), decimals) if row[column] else ""
+
+
+def each_run(records: Sequence[LoadRecord]) -> Table:
+    """A row for each run."""
+    return Table("", (
+        Column("run", is_text=True), *(Column(name, digits=0) for name in (
+            "arrivals", "completed", "failed", "open")),
+        Column("mean", "ms", digits=0), Column("p50", digits=0), Column("p90", digits=0),
+        Column("p99", digits=0), Column("retransmitted", "%", digits=3),
+        Column("offered", digits=4), Column("utilisation", digits=4),
+        Column("verdict", is_text=True), NAME), tuple(
+            (record.trial.id, record.arrivals, record.completed, record.failed,
+             record.unfinished, record.mean_ms, record.p50_ms, record.p90_ms, record.p99_ms,
+             record.retransmission_percent, record.offered_load, record.utilisation,
+             record.outcome, record.error or record.verdict_reason)
+            for record in sorted(records, key=_order)))
+
+
+def changes(records: Sequence[LoadRecord]) -> Table:
+    """What each larger window of a cell changes against the smallest."""
+    counting = Cells(sorted(records, key=_order)).counting
+    # Axes that distinguish the cells, besides those that are always named.
+    varied = [axis for axis in CELL if axis not in ALWAYS_NAMED and len(counting.values(axis)) > 1]
+    rows: list[tuple[Cell, ...]] = []
+    for cell in counting.by(*CELL).values():
+        trial = cell.records[0].trial
+        place = ", ".join([f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
+                           f"queue {trial.queue_packets}",
+                           *(f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
+                             for axis in varied)])
+        windows: dict[str, BySeed] = {window: {
+            record.trial.repeat: record for record in of_window.records}
+            for (window,), of_window in cell.by("window").items()}
+        # By size, the mixes last.
+        base, *others = sorted(windows, key=lambda window: (
+            window.count("+"), int(window.partition("+")[0].partition("*")[0])))
+        for other in others:
+            mean, *tail = (analysis.gain(windows[base], windows[other], name)
+                           for name in ("mean_ms", "p50_ms", "p99_ms"))
+            if mean is not None:
+                rows.append((f"IW {other} instead of {base}: {place}", mean.experiment, mean.base,
+                             mean.percent, *(gain.percent if gain else None for gain in tail)))
+    return Table("What the windows change", (
+        NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
+        Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")), tuple(rows))
+
+
+def kernel_changes(records: Sequence[LoadRecord]) -> list[KernelChange]:
+    """What each further kernel changes of the mean time of a cell, under each window."""
+    axes = [axis for axis in (*CELL, "window") if axis not in KERNEL]
+    counting = Cells(sorted(records, key=_order)).counting
+    varied = [axis for axis in axes if len(counting.values(axis)) > 1]
+    changes = []
+    for cell in counting.by(*axes).values():
+        base, *others = ({record.trial.repeat: record for record in of_kernel.records}
+                         for of_kernel in cell.by(*KERNEL).values())
+        place = ", ".join(named(axis, getattr(cell.records[0].trial, axis)) for axis in varied)
+        for other in others:
+            pair = pair_words(*(next(iter(side.values())).trial for side in (base, other)))
+            if saved := analysis.gain(base, other, "mean_ms"):
+                changes.append(KernelChange(pair, place, saved))
+    return changes
+
+
+def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:
+    return tuple(str(getattr(record.trial, axis)) for axis in CELL), record.trial.repeat

@@ -1,0 +1,191 @@
+"""Groups the pages of a run by setting and window, and estimates what a window changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from firstflight.base.stats import Estimate, estimate
+from firstflight.base.words import plain
+from firstflight.figures.compare import VARIES_MS, Row, difference, student_by_seed
+from firstflight.figures.kernel_changes import KernelChange
+from firstflight.findings.difference import Difference
+from firstflight.findings.quantities import quantity
+from firstflight.runs.measuring import trial_file_path, read_trial_file
+from firstflight.runs.results.cells import grouped
+from firstflight.runs.results.records import varied
+from firstflight.setting.draws import NOT_DRAWN
+from firstflight.setting.kernels import KERNEL, pair_words
+from firstflight.workloads.page.record import FILE, ObjectTimes, PageRecord, read_file
+from firstflight.workloads.page.trial import HTTP_2, PageTrial
+
+SAME_MS = 0.05  # pages that differ by less take equally long
+BUSY = 0.95  # a link that sends for this share of the time is the limit
+# The parameters that distinguish settings, in this order.
+_DISTINCT = ("part", "page", "http", "connections", "queue_packets", "loss_percent",
+             "congestion_control", "server", *KERNEL)
+
+
+def setting_of(trial: PageTrial) -> PageTrial:
+    """The trial without its window, repeat and seed, and without what is drawn."""
+    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects="", **NOT_DRAWN)
+
+
+@dataclass(frozen=True)
+class WindowTimes:
+    """The pages of one setting under one window. records: those that count; excluded: the number
+    of the others."""
+
+    window: int
+    records: tuple[PageRecord, ...]
+    excluded: int = 0
+
+    def mean(self, column: str) -> float | None:
+        """The mean of a column over the repeats; None where one of them has no value."""
+        values = [getattr(record, column) for record in self.records]
+        return None if not values or None in values else sum(values) / len(values)
+
+    @property
+    def varying(self) -> tuple[PageRecord, ...]:
+        """Its records; only the first one where nothing was drawn, and all are alike."""
+        times_ms = [record.page_ms or 0.0 for record in self.records]
+        varies = bool(times_ms) and max(times_ms) - min(times_ms) >= VARIES_MS
+        return self.records if varies else self.records[:1]
+
+    @property
+    def page(self) -> Estimate:
+        """The time of the whole page in ms."""
+        return estimate([record.page_ms or 0.0 for record in self.varying])
+
+    @property
+    def idle_share(self) -> float:
+        """The share of the time from the first byte on in which the link sent nothing."""
+        since, page, idle = (self.mean(column) or 0.0
+                             for column in ("first_byte_ms", "page_ms", "idle_ms"))
+        return max(0.0, idle - since) / (page - since) if page > since else 0.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. trial: one of its trials. windows: all requested ones, the baseline first."""
+
+    trial: PageTrial
+    windows: Mapping[int, WindowTimes]
+
+    @property
+    def counting(self) -> list[WindowTimes]:
+        """The windows with at least one page that counts."""
+        return [times for times in self.windows.values() if times.records]
+
+    def saved(self, window: int) -> Difference | None:
+        """The time of the page with the baseline less that with a window, over paired repeats.
+
+        None where no pair counts. The pages of a pair have the same losses.
+        """
+        return _saved(next(iter(self.windows.values())), self.windows[window])
+
+    def effect(self, window: int) -> int:
+        """1 where the page is there earlier than with the baseline, −1 where later, 0 for unsure.
+        """
+        saved = self.saved(window)
+        if saved is None or abs(saved.absolute.value) <= SAME_MS:
+            return 0
+        if saved.absolute.interval is not None:
+            return saved.absolute.sign
+        return 1 if saved.absolute.value > 0 else -1
+
+    @property
+    def fastest(self) -> WindowTimes:
+        """The window with the shortest time; the first one within SAME_MS of it.
+
+        The baseline where no other window is earlier for sure.
+        """
+        first, *others = self.counting
+        counting = [first, *(times for times in others if self.effect(times.window) > 0)]
+        least = min(times.page.value for times in counting)
+        return next(times for times in counting if times.page.value <= least + SAME_MS)
+
+
+def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
+    """The settings of a sweep ("" for all sweeps), in the order in which they were measured."""
+    mine = [record for record in records if part in ("", record.trial.part)]
+    found = []
+    for of_setting in grouped(mine, lambda record: setting_of(record.trial)).values():
+        by_window = grouped(of_setting, lambda record: record.trial.initcwnd)
+        found.append(Setting(of_setting[0].trial, {window: WindowTimes(
+            window, tuple(record for record in of_window if record.counts),
+            sum(not record.counts for record in of_window))
+            for window, of_window in by_window.items()}))
+    return found
+
+
+def _saved(base: WindowTimes, other: WindowTimes) -> Difference | None:
+    """The time of the page in one setting less that in another, over paired repeats."""
+    both = (base, other)
+    # With one window that varies, each of its pages has a pair.
+    varies = any(len(times.varying) > 1 for times in both)
+    rows = [Row(None, side, record.trial.repeat, 1.0, record.page_ms)
+            for side, times in enumerate(both)
+            for record in (times.records if varies else times.varying)
+            if record.page_ms is not None]
+    try:
+        return difference(rows, 0, 1, student_by_seed)
+    except ValueError:
+        return None
+
+
+def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[KernelChange]:
+    """What each further kernel changes of each page, under each window. titles: as of labels."""
+    def without_kernel(setting: Setting) -> PageTrial:
+        return replace(setting_of(setting.trial), kernel="", module_parameter="")
+
+    of_cell = grouped([each for each in settings if each.counting], without_kernel)
+    places = labels([first for first, *_ in of_cell.values()], titles)
+    changes = []
+    for place, (base, *others) in zip(places, of_cell.values()):
+        for other in others:
+            for window, times in other.windows.items():
+                if window in base.windows and (saved := _saved(base.windows[window], times)):
+                    changes.append(KernelChange(
+                        pair_words(base.trial, other.trial), ", ".join(filter(None, (
+                            place, f"IW {window}" if len(other.windows) > 1 else ""))), saved))
+    return changes
+
+
+def labels(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
+    """What distinguishes each setting, in words. titles: of sweeps and pages, by name."""
+    trials = [setting.trial for setting in settings]
+    names = varied({name: [getattr(trial, name) for trial in trials] for name in _DISTINCT})
+    return [", ".join(filter(None, (_named(name, trial, titles) for name in names)))
+            for trial in trials]
+
+
+def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
+    value = getattr(trial, name)
+    if name == "http":
+        return "HTTP/2" if trial.http == HTTP_2 else "HTTP/1.1"
+    if name == "connections":
+        return "" if trial.http == HTTP_2 else f"{value} connection{'s' if value > 1 else ''}"
+    if name == "queue_packets":
+        return f"queue {value}"
+    if name in KERNEL:
+        return f"{quantity(name).head} {value}"
+    if name == "loss_percent":
+        return f"loss {plain(value)} %"
+    return titles.get(str(value)) or str(value)
+
+
+def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
+    """The times of a page's objects. Raises FirstFlightError where their file is missing."""
+    path = trial_file_path(folder, record.trial.id, FILE)
+    return read_file(read_trial_file(path), str(path))
+
+
+def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
+    """Mean times over all objects but the document, in ms: wait for a connection, wait for the
+    first byte, time to arrive."""
+    rows = [(each.start_ms - each.named_ms - parse, each.first_byte_ms - each.start_ms,
+             each.end_ms - each.first_byte_ms)
+            for each, parse in list(zip(objects, parse_ms))[1:]]
+    return tuple(sum(column) / len(rows) for column in zip(*rows)) if rows else (0.0, 0.0, 0.0)

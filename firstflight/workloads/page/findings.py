@@ -1,0 +1,375 @@
+"""The findings of pages: tables, the answer, and charts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from firstflight.base.quantity import in_words
+from firstflight.base.words import join_words, plain, format_brief
+from firstflight.figures.kernel_changes import kernel_answer, kernels_table, note_on_windows
+from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
+from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
+from firstflight.runs.kinds import RunData
+from firstflight.runs.results.records import PASS
+from firstflight.setting.draws import note_on_draws
+from firstflight.workloads.page import analysis
+from firstflight.workloads.page.analysis import SAME_MS, Setting, WindowTimes
+from firstflight.workloads.page.record import ObjectTimes, PageRecord, is_one_draw
+from firstflight.workloads.page.scenario import PageFigure, PageScenario
+from firstflight.workloads.page.trial import HTTP_2, PageTrial
+
+MOST_NAMED = 4  # settings that one sentence names
+NAME = Column("", is_text=True)
+
+
+def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
+    """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
+    made = []
+    for figure in scenario.figures:
+        settings = analysis.settings(run.records, figure.sweep)
+        if not any(setting.counting for setting in settings):
+            made.append(Finding(figure.name, figure.title,
+                                missing=f"{figure.name}: no page counts"))
+        elif figure.kind == "times":
+            made.append(_times(scenario, figure, settings))
+        else:
+            made.append(_waterfall(scenario, figure, settings, run))
+    if changes := analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario)):
+        made.append(Finding("kernel_changes", "What the kernel changed", (
+            kernels_table(changes, "page"),), sentence=kernel_answer(changes)))
+    return tuple(made)
+
+
+def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
+    """How many pages have each verdict, and how many objects the model predicts, in words."""
+    counted = Counter("failed" if not record.ok else record.verdict for record in records)
+    modelled = sum(record.model_objects or 0 for record in records if record.verdict == PASS)
+    objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
+    return ("pages: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
+            *(f"  {record.trial.id}: {record.why_not}"
+              for record in records if not record.counts),
+            f"objects that the model of TCP predicts: {modelled} of {objects}; the others come over"
+            " connections that share the queue")
+
+
+def titles_of(scenario: PageScenario) -> dict[str, str]:
+    """The titles of the sweeps, by name."""
+    return {sweep.name: sweep.title for sweep in scenario.sweeps}
+
+
+def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
+    """The lines below a figure's title: the source, and the parameters that its pages share."""
+    first = trials[0]
+    shared = {name: len({getattr(trial, name) for trial in trials}) == 1
+              for name in ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
+                           "loss_percent", "http", "connections", "page")}
+    parts = [
+        f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
+        if shared["page"] else "",
+        f"RTT {plain(first.rtt_ms)} ms" if shared["rtt_ms"] else "",
+        in_words(first.bandwidth_kbps, "kbit/s") if shared["bandwidth_kbps"] else "",
+        f"uplink {in_words(first.uplink_kbps, 'kbit/s')}"
+        if shared["uplink_kbps"] and first.uplink_kbps != first.bandwidth_kbps else "",
+        f"queue {first.queue_packets} packets" if shared["queue_packets"] else "",
+        f"loss {plain(first.loss_percent)} %"
+        if shared["loss_percent"] and first.loss_percent else "",
+        _http(first) if shared["http"] and shared["connections"] else ""]
+    return scenario.head.source, ", ".join(filter(None, parts))
+
+
+def _http(trial: PageTrial) -> str:
+    if trial.http == HTTP_2:
+        return "HTTP/2"
+    return f"HTTP/1.1, {trial.connections} connection{'s' if trial.connections > 1 else ''} a host"
+
+
+# The time of the page by window -----------------------------------------------------
+
+def times_table(settings: Sequence[Setting], names: Sequence[str]) -> Table:
+    """A row for each setting and window. names: of the settings."""
+    rows: list[tuple[Cell, ...]] = []
+    for setting, name in zip(settings, names):
+        for times in setting.windows.values():
+            rows.append((name, times.window, *_cells(setting, times)))
+    columns = (NAME, Column("IW", digits=0), Column("first byte", "ms"), Column("document", "ms"),
+               Column("first screen", "ms", rank=5), Column("page", "ms"),
+               Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True),
+               Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
+               Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2))
+    table = Table("", columns, tuple(rows))
+    return table.without_empty()
+
+
+def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
+    if not times.records:
+        return (*[None] * 9, None)
+    is_base = times is next(iter(setting.windows.values()))
+    saved = None if is_base else setting.saved(times.window)
+    dropped = [(record.queue_drops or 0) + (record.random_drops or 0) for record in times.records]
+    return (times.mean("first_byte_ms"), times.mean("document_ms"), times.mean("first_screen_ms"),
+            times.page, *(("", "") if is_base else (None, None) if saved is None else
+                          (saved.absolute, saved.percent)), times.mean("opened_connections"),
+            Rounded(sum(dropped) / len(dropped), 0 if len(dropped) == 1 else 1),
+            Rounded(times.mean("retransmissions") or 0.0, 0 if len(dropped) == 1 else 1),
+            times.mean("idle_ms"))
+
+
+def _times(scenario: PageScenario, figure: PageFigure, settings: Sequence[Setting]) -> Finding:
+    names = analysis.labels(settings, titles_of(scenario))
+    windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
+    excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
+    chart = PageChart(
+        figure.title, context_of(scenario, [setting.trial for setting in settings]),
+        "Below each bar: its time, or how much earlier the page is there than with the first"
+        " window; in parentheses where the interval of that holds zero.",
+        f"{excluded} excluded" if excluded else "", windows=windows,
+        groups=tuple((name, tuple(_bar(setting, window) for window in windows))
+                     for setting, name in zip(settings, names)))
+    words = sentence(settings, names)
+    return Finding(figure.name, figure.title, (times_table(settings, names),),
+                   (Statement("What does a larger window change?", words),), words, chart=chart)
+
+
+def _bar(setting: Setting, window: int) -> PageBar | None:
+    times = setting.windows.get(window)
+    if times is None or not times.records:
+        return None
+    saved = None if times is next(iter(setting.windows.values())) else setting.saved(window)
+    return PageBar(times.page, times.mean("document_ms") or 0.0, times.mean("first_screen_ms"),
+                   None if saved is None else saved.percent.value, len(times.records),
+                   times.excluded, saved is not None and saved.absolute.interval is not None
+                   and not saved.absolute.sign)
+
+
+# The answer ---------------------------------------------------------------------------
+
+def answer(scenario: PageScenario, run: RunData) -> Answer:
+    """The answer: one sentence, the times, and what the packets show about the reason."""
+    settings = [setting for setting in analysis.settings(run.records) if setting.counting]
+    if not settings:
+        return Answer()
+    names = analysis.labels(settings, titles_of(scenario))
+    reasons = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
+               for note in notes(setting, name)]
+    changes = analysis.kernel_changes(settings, titles_of(scenario))
+    draws_wanted = any(sweep.repeat_with_drops for sweep in scenario.sweeps)
+    words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""
+    _, network = context_of(scenario, [setting.trial for setting in settings])
+    return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
+                  times_table(settings, names).first(20),
+                  tuple(filter(None, (
+                      f"Measured with {network}." if network else "", *reasons,
+                      *note_on_draws([record.trial for record in run.records],
+                                     draws_wanted and any(map(_is_one_draw, settings))),
+                      *note_on_windows([record.trial for record in run.records],
+                                       "--iw default with one response leaves it to each"),
+                      scenario.head.note))))
+
+
+def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
+    """What the window changes, over all settings in which two windows count."""
+    compared = [(setting, name) for setting, name in zip(settings, names)
+                if len(setting.counting) > 1]
+    if not compared:
+        times = settings[0].counting[0]
+        return (f"With {times.window} segments the page is there after"
+                f" {format_brief(times.page.value)} ms, its document after"
+                f" {format_brief(times.mean('document_ms'))} ms.")
+    if len(compared) == 1:
+        return f"{_change(compared[0][0])}."
+    if len(compared) <= MOST_NAMED:
+        return f"{'; '.join(f'{name}: {_short_change(setting)}' for setting, name in compared)}."
+    return _of_many(compared)
+
+
+def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
+    """The largest and smallest change by the largest window, where it differs significantly."""
+    windows = {(setting.counting[0].window, setting.counting[-1].window) for setting, _ in compared}
+    base, largest = next(iter(windows))
+    which = (f"{largest} instead of {base} segments" if len(windows) == 1 else
+             "the largest instead of the smallest window")
+    changed = sorted(((saved.percent.value, name) for setting, name in compared
+                      if (saved := setting.saved(setting.counting[-1].window)) is not None
+                      and (saved.absolute.interval is None or saved.absolute.sign)), reverse=True)
+    if not changed:
+        return f"With {which}, the page changes significantly in none of {len(compared)} settings."
+    ends = [f"{format_brief(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
+            for percent, name in dict.fromkeys((changed[0], changed[-1]))]
+    unsure = len(compared) - len(changed)
+    return (f"With {which}, the page is there {' to '.join(ends)}"
+            + (f"; in {unsure} of {len(compared)} settings it does not differ significantly."
+               if unsure else "."))
+
+
+def _change(setting: Setting) -> str:
+    """What the fastest window changes for one page, in a sentence."""
+    base, *others = setting.counting
+    if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
+        windows = join_words([str(times.window) for times in setting.counting])
+        return (f"No window changes the page: with {windows} it takes"
+                f" {format_brief(base.page.value)} ms")
+    fastest = setting.fastest
+    if fastest is base:
+        if unsure := _unsure(setting):
+            return unsure
+        unsure_of = [times for times in others if not setting.effect(times.window)
+                     and _half(setting, times.window)]
+        slower = join_words([_later(setting, times) for times in others
+                             if times not in unsure_of])
+        unsure = (f"; with {join_words([str(times.window) for times in unsure_of])} it does not"
+                  " differ significantly" if unsure_of else "")
+        return (f"{base.window} segments are the fastest: the page is there after"
+                f" {format_brief(base.page.value)} ms, and {slower}{unsure}")
+    if unsure := _unsure(setting):
+        return unsure
+    saved = base.page.value - fastest.page.value
+    document = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
+    half = _half(setting, fastest.window)
+    # Whether another window is faster is another comparison, with an interval of its own.
+    which = "" if len(others) == 1 or half else ", the fastest of " + join_words(
+        [str(times.window) for times in setting.counting])
+    return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
+            f" {format_brief(saved)}{half} ms earlier, after {format_brief(fastest.page.value)}"
+            f" instead of {format_brief(base.page.value)} ms"
+            f" ({format_brief(saved / base.page.value * 100)} %); its document"
+            f" {_earlier(document)}")
+
+
+def _unsure(setting: Setting) -> str:
+    """A sentence where no window differs significantly from the first one; "" where one does."""
+    base, *others = setting.counting
+    saved = {times.window: difference.absolute for times in others
+             if (difference := setting.saved(times.window)) is not None}
+    if not saved or any(change.interval is None or change.sign for change in saved.values()):
+        return ""
+    named = join_words([f"{format_brief(abs(change.value))} ±"
+                        f" {format_brief((change.interval[1] - change.interval[0]) / 2)} ms"
+                        f" {'earlier' if change.value > 0 else 'later'} with {window}"
+                        for window, change in saved.items() if change.interval])
+    return (f"No window differs significantly from {base.window} segments, with which the page"
+            f" takes {format_brief(base.page.value)} ms: it is there {named}")
+
+
+def _half(setting: Setting, window: int) -> str:
+    """Half of the interval of what a window saves, such as " ± 3.2"; "" without one."""
+    saved = setting.saved(window)
+    if saved is None or saved.absolute.interval is None:
+        return ""
+    low, high = saved.absolute.interval
+    return f" ± {format_brief((high - low) / 2)}"
+
+
+def _later(setting: Setting, times: WindowTimes) -> str:
+    """How much later the page is there with a window that is no faster than the baseline."""
+    later_ms = times.page.value - setting.counting[0].page.value
+    if abs(later_ms) <= SAME_MS:
+        return f"at the same time with {times.window}"
+    return f"{format_brief(later_ms)}{_half(setting, times.window)} ms later with {times.window}"
+
+
+def _earlier(saved_ms: float) -> str:
+    if abs(saved_ms) <= SAME_MS:
+        return "at the same time"
+    return f"{format_brief(abs(saved_ms))} ms {'earlier' if saved_ms > 0 else 'later'}"
+
+
+def _short_change(setting: Setting) -> str:
+    base, fastest = setting.counting[0], setting.fastest
+    if not any(abs(times.page.value - base.page.value) > SAME_MS for times in setting.counting):
+        return f"no window changes the page, which takes {format_brief(base.page.value)} ms"
+    if unsure := _unsure(setting):
+        return f"{unsure[0].lower()}{unsure[1:]}"
+    if fastest is base:
+        most = max(times.page.value for times in setting.counting) - base.page.value
+        return (f"{base.window} segments are the fastest, {format_brief(base.page.value)} ms, and"
+                f" others take up to {format_brief(most)} ms more")
+    saved = base.page.value - fastest.page.value
+    return (f"{fastest.window} instead of {base.window} segments save"
+            f" {format_brief(saved)}{_half(setting, fastest.window)} of"
+            f" {format_brief(base.page.value)} ms"
+            f" ({format_brief(saved / base.page.value * 100)} %)")
+
+
+def notes(setting: Setting, name: str) -> list[str]:
+    """What the packets of a setting show: drops, idle time, and whether the link is the limit."""
+    place = f"{name}: " if name else ""
+    counting = setting.counting
+    lines = []
+    drops = [times.mean("queue_drops") or 0.0 for times in counting]
+    if any(drops):
+        average = "on average " if any(len(times.records) > 1 for times in counting) else ""
+        lines.append(f"{place}the queue drops {average}" + join_words(
+            [f"{format_brief(dropped).removesuffix('.0')} packets with {times.window}"
+             if dropped else f"none with {times.window}"
+             for dropped, times in zip(drops, counting)]) + ".")
+    idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
+                       f" {format_brief(times.page.value)} ms with {times.window}"
+                       for times in counting])
+    lines.append(f"{place}the link to the client sends nothing for {idle}.")
+    full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
+    if full:
+        windows = join_words([str(times.window) for times in full])
+        least = format_brief(min(1 - times.idle_share for times in full) * 100)
+        lines.append(f"{place}with {windows} the link is never free for long from the first byte on"
+                    f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
+                    " its bandwidth is the limit.")
+    return [f"{note[0].upper()}{note[1:]}" for note in lines]
+
+
+def _is_one_draw(setting: Setting) -> bool:
+    """Whether its pages met a queue that drops, and were measured once."""
+    return any(len(times.records) == 1 and is_one_draw(times.records[0])
+               for times in setting.counting)
+
+
+# The waterfall --------------------------------------------------------------------------
+
+def _waterfall(scenario: PageScenario, figure: PageFigure, settings: Sequence[Setting],
+               run: RunData) -> Finding:
+    setting = next(setting for setting in settings if setting.counting)
+    counting = {times.window: times for times in setting.counting}
+    requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
+    shown = [counting[window] for window in requested if window in counting] or setting.counting[:1]
+    pages = [(times, analysis.objects_of(run.folder, times.records[0])) for times in shown]
+    parts = [analysis.mean_parts(objects, [
+        each.parse_ms for each in times.records[0].trial.requested]) for times, objects in pages]
+    words = waterfall_sentence([times.window for times, _ in pages], parts,
+                               len(setting.counting[0].records))
+    table = Table("Mean of all objects but the document", (
+        Column("IW", digits=0), Column("no connection is free", "ms"),
+        Column("waits for its first byte", "ms"), Column("is received", "ms")),
+        tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
+    chart = ObjectChart(
+        figure.title, (*context_of(scenario, [setting.trial]), words), "",
+        panels=tuple(_panel(times, objects) for times, objects in pages),
+        to_ms=max(each.end_ms for _, objects in pages for each in objects))
+    return Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)
+
+
+def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]], pages: int = 1
+                       ) -> str:
+    """Where the objects of a waterfall spend their time, in words. pages: measured of each window.
+    """
+    waits = any(round(part[0], 1) for part in parts)
+    named = [f"with {window} segments an object waits "
+             + (f"{format_brief(part[0])} ms for a connection and " if waits else "")
+             + f"{format_brief(part[1])} ms for its first byte, and takes"
+             f" {format_brief(part[2])} ms to arrive"
+             for window, part in zip(windows, parts)]
+    which = f"The first of {pages} pages: on average," if pages > 1 else "On average,"
+    return f"{which} {'; '.join(named)}."
+
+
+def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
+    record = times.records[0]
+    document = format_brief(record.document_ms)
+    marks = [(record.document_ms or 0.0, "document, first screen and page are there"
+              if record.first_screen_ms else "document and page are there")]
+    marks += [(at_ms, marks[0][1]) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
+    return ObjectPanel(
+        f"Initial window {times.window}: document {document} ms,"
+        f" page {format_brief(record.page_ms)} ms",
+        tuple(ObjectBar(each.named_ms, each.named_ms + requested.parse_ms, each.start_ms,
+                        each.first_byte_ms, each.end_ms, each.is_first)
+              for each, requested in zip(objects, record.trial.requested)), tuple(marks))

@@ -1,0 +1,439 @@
+"""Reads the page of a HAR file (HTTP Archive format 1.2), in which browsers save pages.
+
+Sizes, hosts, times and which object named which are read. Nothing else is kept: no content, cookie,
+URL or header. The file may come from anywhere, so any value may be missing or of another type. What
+its fields mean depends on the program that wrote it (exporters).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from itertools import compress
+from urllib.parse import urljoin, urlsplit
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import join_words, plain
+from firstflight.findings.quantities import QUANTITIES
+from firstflight.workloads.page import exporters, har_file
+from firstflight.workloads.page.exporters import CONNECTION, NOT_MODIFIED, Entry, Exporter
+from firstflight.workloads.page.har_file import NAMER, number, table, tables
+from firstflight.workloads.page.objects import MOST_HOSTS, PageObject
+from firstflight.workloads.page.trial import HTTP_1, HTTP_2
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
+# Reasons why an entry is no object of the page.
+_WITHOUT_SIZE, _WITHOUT_TIME, _CACHED, _FAILED, _INLINE, _SOCKET, _TUNNEL, _OTHER = (
+    "without a known size", "without a time", "from the cache", "that failed",
+    "that nothing was requested for (data:, blob:)", "of a WebSocket", "of a tunnel (CONNECT)",
+    "of another page or kind")
+_REDIRECTS, _BEFORE, _AGAIN = ("that led to the document (redirects)", "before the document",
+                               "since the document was loaded again")
+_OTHERS = "of other hosts than --mine"
+_SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
+_SWITCHED = 101  # status code
+MOST_NAMED = 10  # hosts in a message
+MOST_UNKNOWN = 0.25  # of a page's objects may lack a size or a time
+_DOCUMENTS = ("text/html", "application/xhtml+xml")
+
+WITHOUT_TLS = "Measured without TLS, whose handshake takes each connection another round trip."
+ONE_EACH = "Each of the HAR's connections carried one object; here connections are used again."
+
+
+@dataclass(frozen=True)
+class SavedPage:
+    """A page as a file has it.
+
+    source: what was read from where, in words; "" for a list of objects. http: the version of HTTP
+    by which most of its objects came ("3" counts as "2"), "" for unknown; http_from: that and how
+    it is known, in words. note: what is measured differently.
+    """
+
+    objects: tuple[PageObject, ...]
+    source: str = ""
+    http: str = HTTP_1
+    http_from: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """What came over the network for one entry. Times in ms since the epoch.
+
+    number: of the entry in the file. namer: the URL of the object that named it, "" for unknown.
+    size_from: the field that has its size, "" where it has no body. redirect: where it leads, ""
+    for none. receive_ms, end_ms: when its first and last byte had come. connection: the name of its
+    connection, "" for unknown. http: "1.1", "2", "3", or "" for unknown; http_from: the field that
+    says so.
+    """
+
+    number: int
+    url: str
+    namer: str
+    host: str
+    size_bytes: int
+    size_from: str
+    start_ms: float
+    receive_ms: float
+    end_ms: float
+    is_redirect: bool
+    redirect: str
+    is_unmodified: bool
+    is_html: bool
+    connection: str
+    http: str
+    http_from: str
+
+
+def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
+    """Read the page of a HAR. where: its name in messages. Raises UsageError in one line.
+
+    mine: names of hosts; only their objects and those of their subdomains are the page's. Without
+    any it is all objects.
+    """
+    log = har_file.read(content, where)
+    exporter, exporter_version = exporters.exporter_of(log)
+    names_connections = any(CONNECTION in values for values in log["entries"])
+    entries = [Entry(values, names_connections) for values in log["entries"]]
+    page = _page(log, entries)
+    reasons = [_why_excluded(entry, page.get("id"), exporter) for entry in entries]
+    excluded = Counter(filter(None, reasons))
+    numbered = enumerate(zip(entries, reasons), start=1)
+    fetched: Sequence[_Fetched] = [_fetched(place, entry, exporter)
+                                   for place, (entry, why) in numbered if not why]
+    if fault := _fault(excluded, len(fetched)):
+        raise UsageError(f"{where}: {fault}")
+
+    document = _document(entries, reasons, where)
+    fetched = _since(document, fetched, excluded)
+    if not page or not exporter.has_page_a_load:
+        fetched = _first_load(fetched, excluded)
+    are_mine = _are_mine(fetched, mine, where)
+    own = list(compress(fetched, are_mine))
+    excluded[_OTHERS] += len(fetched) - len(own)
+    hosts = {host: place for place, host in enumerate(dict.fromkeys(each.host for each in own))}
+    if len(hosts) > MOST_HOSTS:
+        raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: leave"
+                         " third parties out with --mine HOST,…")
+
+    http, http_from = _http(own)
+    source = _source(own, excluded, f"{exporter.name} {exporter_version}".strip())
+    notes = (WITHOUT_TLS if any(host.startswith("https:") for host in hosts) else "",
+             ONE_EACH if _has_one_each(own) else "",
+             _note_on_others(fetched, len(own), is_chosen=bool(mine)))
+    screen_ms = _screen_ms(page, fetched[0])
+    return SavedPage(_objects(fetched, are_mine, hosts, screen_ms), source, http, http_from,
+                     " ".join(filter(None, notes)))
+
+
+def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:
+    """Which objects came from hosts of these names. Raises UsageError where a name has none."""
+    names = [name.lower().strip(".") for name in mine]
+    hosts = [_name_of(each) for each in fetched]
+    for name in names:
+        if not any(_is_of(host, name) for host in hosts):
+            known = join_words(list(dict.fromkeys(hosts))[:MOST_NAMED])
+            raise UsageError(f"{where}: --mine: no object came from {name}; its hosts: {known}")
+    are_mine = [not names or any(_is_of(host, name) for name in names) for host in hosts]
+    if not are_mine[0]:
+        raise UsageError(f"{where}: --mine: the document came from {hosts[0]}: name it too")
+    return are_mine
+
+
+def _name_of(fetched: _Fetched) -> str:
+    """The name of the host of an object, without its port."""
+    return urlsplit(fetched.host).hostname or ""
+
+
+def _is_of(host: str, name: str) -> bool:
+    return host == name or host.endswith(f".{name}")
+
+
+def _note_on_others(fetched: Sequence[_Fetched], own: int, is_chosen: bool) -> str:
+    """A sentence on objects of other hosts than the document's; "" where there are none."""
+    if own < len(fetched):
+        return (f"Only {own} of {len(fetched)} objects are measured, those of --mine; what they"
+                " wait for of the others takes as long as in the HAR.")
+    name = _name_of(fetched[0]).removeprefix("www.")
+    others = sum(not _is_of(_name_of(each), name) for each in fetched)
+    if is_chosen or not others:
+        return ""
+    return (f"{others} of {len(fetched)} objects came from other hosts than the document's, and"
+            " are measured with the same window: --mine HOST,… leaves others' out.")
+
+
+def _page(log: Mapping[str, object], entries: Sequence[Entry]) -> Mapping[str, object]:
+    """The first page that has entries; {} where no entry says of which page it is."""
+    pages = tables(log.get("pages"))
+    named = {str(entry.value("pageref")) for entry in entries}
+    return next((page for page in pages if str(page.get("id")) in named), {})
+
+
+def _fault(excluded: Mapping[str, int], fetched: int) -> str:
+    """Why too little of a page is known; "" where enough is."""
+    unknown = excluded.get(_WITHOUT_SIZE, 0) + excluded.get(_WITHOUT_TIME, 0)
+    if unknown and unknown >= MOST_UNKNOWN * (unknown + fetched):
+        what = join_words([words for why, words in (
+            (_WITHOUT_SIZE, "size (bodySize, _transferSize, Content-Length, content.size)"),
+            (_WITHOUT_TIME, "time (startedDateTime)")) if excluded.get(why)])
+        return (f"{unknown} of its {unknown + fetched} objects have no known {what}; the network"
+                " panels of Chrome, Edge, Firefox and Safari save them: save the page there")
+    return "" if fetched else "it has no entry that was fetched"
+
+
+def _document(entries: Sequence[Entry], reasons: Sequence[str], where: str) -> int:
+    """The number of the entry that is the document. Raises UsageError where there is none."""
+    able = [(place, entry, why) for place, (entry, why) in enumerate(
+        zip(entries, reasons), start=1)
+        if why in ("", _CACHED, _WITHOUT_SIZE, _WITHOUT_TIME) and not _is_redirect(entry)]
+    able.sort(key=lambda each: _time_ms(each[1].value("startedDateTime")))
+    for is_document in (lambda entry: entry.is_true("_final_base_page"),
+                        lambda entry: entry.is_true("_is_base_page"),
+                        lambda entry: entry.value("_resourceType") == "document", _is_html):
+        for place, entry, why in able:
+            if is_document(entry):
+                if not why:
+                    return place
+                cure = " with the cache off" if why == _CACHED else " in another browser"
+                raise UsageError(f"{where}: its document, entry {place}, is {why}: save the page"
+                                 f" again{cure}")
+    raise UsageError(f"{where}: none of its {len(entries)} entries is a document (text/html), with"
+                     " which a page begins")
+
+
+def _is_html(entry: Entry) -> bool:
+    kind = str(entry.content.get("mimeType")).partition(";")[0].strip().lower()
+    return kind in _DOCUMENTS and entry.status < 400
+
+
+def _since(document: int, fetched: Sequence[_Fetched], excluded: Counter[str]) -> list[_Fetched]:
+    """The objects in the order in which they began, from the document on; counts the others."""
+    ordered = sorted(fetched, key=lambda each: (each.start_ms, each.number != document))
+    place = next(place for place, each in enumerate(ordered) if each.number == document)
+    for each in ordered[:place]:
+        excluded[_REDIRECTS if each.is_redirect else _BEFORE] += 1
+    return ordered[place:]
+
+
+def _first_load(fetched: Sequence[_Fetched], excluded: Counter[str]) -> Sequence[_Fetched]:
+    """The objects up to where the document was loaded again; counts the others."""
+    again = next((place for place, each in enumerate(fetched) if place and each.is_html
+                  and each.url == fetched[0].url), len(fetched))
+    excluded[_AGAIN] += len(fetched) - again
+    return fetched[:again]
+
+
+def _http(fetched: Sequence[_Fetched]) -> tuple[str, str]:
+    """The version of HTTP of SavedPage, and how it is known, in words."""
+    versions = Counter(each.http for each in fetched)
+    newer, older = versions["2"] + versions["3"], versions["1.1"]
+    if 2 * (newer + older) < len(fetched):
+        return "", f"the version of HTTP is unknown ({len(fetched) - newer - older} of" \
+                   f" {len(fetched)} do not name it)"
+    of_newer = "HTTP/3" if versions["3"] > versions["2"] else "HTTP/2"
+    if versions["2"] and versions["3"]:
+        of_newer = "HTTP/2 and 3"
+    http, name, count = ((HTTP_2, of_newer, newer) if newer > older else
+                         (HTTP_1, "HTTP/1.1", older))
+    fields = dict.fromkeys(each.http_from.rpartition(".")[2] for each in fetched
+                           if each.http_from)
+    share = "" if count == len(fetched) else f" ({count} of {len(fetched)})"
+    return http, f"{name} from {join_words(list(fields))}{share}"
+
+
+def _source(fetched: Sequence[_Fetched], excluded: Mapping[str, int], program: str) -> str:
+    """What was read from where, in words."""
+    sizes = Counter(each.size_from for each in fetched if each.size_from)
+    empty = sum(each.size_bytes == 0 for each in fetched)
+    total = sum(each.size_bytes for each in fetched)
+    named = [name if len(sizes) == 1 else f"{name} ({count})"
+             for name, count in sizes.most_common()]
+    why = [f"{count} {reason}" for reason, count in excluded.items() if count]
+    document = fetched[0]
+    return "".join((
+        f"a HAR by {program}: {len(fetched)} object{'s' if len(fetched) > 1 else ''},"
+        f" {plain(round(total / 1000))} kB",
+        f", sizes from {join_words(named)}" if named else "",
+        f"; the document is entry {document.number}",
+        ", not modified" if document.is_unmodified else "",
+        f"; {empty} without a body, measured with one byte" if empty else "",
+        f"; excluded: {join_words(why)}" if why else ""))
+
+
+def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
+    """Whether each of several connections carried one object."""
+    names = [each.connection for each in fetched]
+    return len(names) > 1 and all(names) and len(set(names)) == len(names)
+
+
+def _objects(fetched: Sequence[_Fetched], are_mine: Sequence[bool], hosts: Mapping[str, int],
+             screen_ms: float) -> tuple[PageObject, ...]:
+    """The objects of one's own in the order in which they began.
+
+    One that an object of others named waits for the last of one's own before that, and then as
+    long as in the HAR.
+    """
+    namers = _namers(fetched)
+    numbers: dict[int, int] = {}  # of objects of one's own, by their place among all
+    found: list[PageObject] = []
+    for place, each in enumerate(fetched, start=1):
+        if not are_mine[place - 1]:
+            continue
+        by = namers[place - 1]
+        while by and by not in numbers:
+            by = namers[by - 1]
+        at_byte, parse_ms = 0, 0.0
+        if by and by == namers[place - 1]:
+            at_byte = _named_at(fetched[by - 1], each.start_ms)
+        elif by:
+            at_byte = max(1, fetched[by - 1].size_bytes)
+            waited_ms = max(0.0, each.start_ms - fetched[by - 1].end_ms)
+            parse_ms = round(min(waited_ms, QUANTITIES["process_ms"].highest), 3)
+        found.append(PageObject(
+            max(1, each.size_bytes), numbers.get(by, 0), at_byte, parse_ms=parse_ms,
+            host=hosts[each.host], is_early=each.end_ms <= screen_ms))
+        numbers[place] = len(found)
+    return tuple(found)
+
+
+def _namers(fetched: Sequence[_Fetched]) -> list[int]:
+    """Of each object the number of the one that named it, from 1 on; 0 of the document."""
+    latest: dict[str, int] = {}  # by URL: the number of the last object that began before
+    leading: dict[str, int] = {}  # by URL: the number of the redirect to it
+    namers: list[int] = []
+    for place, each in enumerate(fetched, start=1):
+        namers.append(leading.pop(each.url, 0) or latest.get(each.namer, 1) if namers else 0)
+        latest[each.url] = place
+        if each.redirect:
+            leading[each.redirect] = place
+    return namers
+
+
+def _named_at(namer: _Fetched, start_ms: float) -> int:
+    """How many bytes of an object had come when it named another one, at start_ms.
+
+    Its bytes are taken to come evenly between its first and its last one.
+    """
+    size = max(1, namer.size_bytes)
+    if start_ms >= namer.end_ms or namer.end_ms <= namer.receive_ms:
+        return size if start_ms >= namer.receive_ms else 0
+    share = max(0.0, start_ms - namer.receive_ms) / (namer.end_ms - namer.receive_ms)
+    return round(share * size)
+
+
+# One entry -----------------------------------------------------------------------------
+
+def _why_excluded(entry: Entry, page_id: object, exporter: Exporter) -> str:
+    """Why an entry is no object of the page; "" where it is one."""
+    url = entry.request.get("url")
+    if not isinstance(url, str) or (
+            page_id is not None and entry.values.get("pageref", page_id) != page_id):
+        return _OTHER
+    if entry.request.get("method") == "CONNECT":
+        return _TUNNEL
+    if not url.startswith(("http://", "https://")):
+        return _SCHEMES.get(url[:url.find(":") + 1], _OTHER)
+    if entry.status == _SWITCHED:
+        return _SOCKET
+    if exporter.is_cached(entry) and entry.response.get("_error") is None:
+        return _CACHED
+    if not 100 <= entry.status < 600 or _has_failed(entry):
+        return _FAILED
+    if exporters.size_of(entry, exporter)[0] < 0:
+        return _WITHOUT_SIZE
+    return "" if _time_ms(entry.value("startedDateTime")) else _WITHOUT_TIME
+
+
+def _has_failed(entry: Entry) -> bool:
+    """Whether nothing of a response came, or not all of it."""
+    return (bool(entry.response.get("_error")) and entry.transferred <= 0
+            or bool(entry.response.get("_failureText")) or entry.is_true("_wasAborted")
+            or entry.response.get("_charlesStatus", "COMPLETE") != "COMPLETE")
+
+
+def _is_redirect(entry: Entry) -> bool:
+    return 300 <= entry.status < 400 and entry.status != NOT_MODIFIED
+
+
+def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
+    """Read an entry that is an object. place: its number in the file."""
+    url = str(entry.request.get("url"))
+    size_bytes, size_from = exporters.size_of(entry, exporter)
+    http, http_from = exporters.version_of(entry, exporter)
+    start_ms, took_ms = _time_ms(entry.value("startedDateTime")), _took_ms(entry)
+    timings = table(entry.values, "timings")
+    receive_ms = min(max(0.0, number(timings.get("receive"), 0.0)), took_ms)
+    return _Fetched(
+        place, _plain(url), _plain(str(entry.value(NAMER))), _origin(url), size_bytes=size_bytes,
+        size_from=size_from, start_ms=start_ms, receive_ms=start_ms + took_ms - receive_ms,
+        end_ms=start_ms + took_ms, is_redirect=_is_redirect(entry),
+        redirect=_target(url, entry) if _is_redirect(entry) else "",
+        is_unmodified=entry.status == NOT_MODIFIED, is_html=_is_html(entry),
+        connection=_connection(entry, exporter), http=http, http_from=http_from)
+
+
+def _took_ms(entry: Entry) -> float:
+    """How long an entry took: its time, or the sum of its timings."""
+    took_ms = number(entry.value("time"))
+    if took_ms >= 0:
+        return took_ms
+    return sum(max(0.0, number(value, 0.0))
+               for value in table(entry.values, "timings").values())
+
+
+def _target(url: str, entry: Entry) -> str:
+    """The URL to which a redirect leads; "" for unknown."""
+    target = entry.response.get("redirectURL") or entry.headers.get("location")
+    try:
+        return _plain(urljoin(url, target)) if isinstance(target, str) and target else ""
+    except ValueError:
+        return ""
+
+
+def _connection(entry: Entry, exporter: Exporter) -> str:
+    """The name of a connection, "" for none, which Chrome writes as "0"."""
+    # Where Chrome names its connections, `connection` is the server's port.
+    paths = exporter.connections[:1 if entry.names_connections else None]
+    found = (entry.value(path) for path in paths)
+    return next((str(name) for name in found if isinstance(name, (str, int, float))
+                 and name not in ("", "0", 0)), "")
+
+
+def _plain(url: str) -> str:
+    """The URL without its fragment."""
+    return url.partition("#")[0]
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port of a URL: objects that have them in common share connections."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
+
+
+def _screen_ms(page: Mapping[str, object], document: _Fetched) -> float:
+    """The time of onContentLoad in ms since the epoch; -inf for unknown."""
+    after_ms = number(table(page, "pageTimings").get("onContentLoad"))
+    if after_ms <= 0:
+        return -math.inf
+    return (_time_ms(page.get("startedDateTime")) or document.start_ms) + after_ms
+
+
+def _time_ms(value: object) -> float:
+    """A time of ISO 8601 in ms since the epoch; 0 for what is no such time."""
+    match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) < 60 else None
+    if match is None:
+        return 0.0
+    moment, fraction, sign, hours, minutes = match.groups()
+    try:
+        at = datetime.fromisoformat(moment).replace(tzinfo=timezone.utc).timestamp()
+        ahead = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)).total_seconds()
+    except (ValueError, OverflowError):
+        return 0.0
+    return (at + float(fraction or 0) - (ahead if sign == "+" else -ahead)) * 1000

@@ -1,0 +1,66 @@
+"""Reads a page from a file: a HAR, or a TOML list of objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from firstflight.base import inflated, untrusted
+from firstflight.base.errors import UsageError
+from firstflight.runs import schema
+from firstflight.runs.scenario_file import parsed
+from firstflight.workloads.page import har
+from firstflight.workloads.page.har import SavedPage
+from firstflight.workloads.page.objects import MOST_OBJECTS, PageObject, fault_of
+from firstflight.workloads.page.scenario import listed
+
+MOST_BYTES = 64 << 20  # of a HAR; one that has the contents may be that large
+MOST_LIST_BYTES = 1 << 20  # of a TOML file; a page's thousand objects have a tenth of it
+MOST_SPACE = 1000  # before a HAR's first bracket
+# How TOML begins: a remark, a table, or a key and its value.
+_TOML = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:[#[]|["\w.-]+\s*=)')
+LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
+
+
+def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
+    """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError.
+
+    It may be compressed by gzip. mine: as of har.read.
+    """
+    where = f"--page: {path}"
+    try:
+        content = inflated.content(path, MOST_BYTES)
+    except OSError as error:
+        more = "; save it without its contents" if "more than" in str(error.strerror) else ""
+        raise UsageError(f"{where}: cannot be read: {error.strerror}{more}") from error
+    if not content.strip():
+        raise UsageError(f"{where}: is empty")
+    kind = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
+    begins = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if kind == LIST or kind != HAR and begins != b"{":
+        if kind != LIST and not _TOML.match(content):
+            raise UsageError(f"{where}: is neither a HAR nor a list of [[object]]s in TOML; a log"
+                             " of your users is for --users")
+        if mine:
+            raise UsageError(f"{where}: --mine: a list has no names of hosts; list the objects that"
+                             " are yours")
+        return SavedPage(from_toml(content, where))
+    page = har.read(content, where, mine)
+    if fault := fault_of(page.objects):
+        raise UsageError(f"{where}: {fault}")
+    return page
+
+
+def from_toml(content: bytes, where: str) -> tuple[PageObject, ...]:
+    """Read the [[object]]s of a TOML file. Raises UsageError."""
+    if len(content) > MOST_LIST_BYTES:
+        raise UsageError(f"{where}: a list of more than {MOST_LIST_BYTES >> 20} MB; a page has at"
+                         f" most {MOST_OBJECTS:,} [[object]]s")
+    try:
+        text = untrusted.text_of(content)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
+    raw = parsed("page", text, where).raw
+    schema.known_keys(raw, ("object",), where)
+    return listed(raw, where)

@@ -1,0 +1,73 @@
+"""Predicts the objects of a page by the model of TCP, while their connection has the link alone.
+
+A connection that shares the link's queue takes longer, and a model of one transfer cannot say by
+how much. Until its first packet waits behind one of another connection, its responses have to
+arrive when the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from firstflight.model.predict import predict
+from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
+from firstflight.net.path import NEVER
+from firstflight.net.segments import MS
+from firstflight.parameters import default
+from firstflight.workloads.page import crossings
+from firstflight.workloads.page.record import PageEvidence, Predicted
+from firstflight.workloads.page.timing import ConnectionTimes
+from firstflight.workloads.page.trial import BUILTIN, HTTP_1
+
+MOST_RTT_MS = 900.0  # from a second on a SYN is retransmitted, which the model does not cover
+NEAR_MS = 0.05  # a request that follows a response within this time follows it at once
+
+
+def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
+    """The objects that the model covers, each with its predicted time; () where it covers none."""
+    trial = evidence.trial
+    if (trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS
+            or trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns
+            or trial.module_parameter != default("module_parameter")):
+        return ()
+    path = trial.path
+    both = (crossings.shared_since(packets, link.delay_ms, link.rate_kbps)
+            for packets, link in ((evidence.down, path.down), (evidence.up, path.up)))
+    first: dict[int, int] = {}
+    for since in both:
+        for port, shared_ns in since.items():
+            first[port] = min(shared_ns, first.get(port, NEVER))
+    return tuple(found for port, connection in evidence.connections.items()
+                 for found in _on_connection(evidence, connection, first.get(port, NEVER)))
+
+
+def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
+                   ) -> Iterator[Predicted]:
+    """The objects of one connection that arrived before it shared the link, at shared_ns."""
+    exchange, trial = connection.exchange, evidence.trial
+    if exchange.lost_to_client or exchange.lost_to_server or not connection.requested_ns:
+        return
+    requests = [segment.payload_bytes for segment in exchange.at_client
+                if not segment.to_client and segment.payload_bytes]
+    before_ms: float | None = None
+    sizes: list[int] = []
+    for place, loaded in enumerate(connection.objects):
+        sizes.append(loaded.report["header_bytes"] + loaded.report["size"])
+        arrived_ns = connection.arrived_ns(connection.starts[place + 1])
+        is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
+        if (arrived_ns is None or arrived_ns >= shared_ns or len(set(sizes)) > 1 or not is_next
+                or len(set(requests[:place + 1])) > 1 or place >= len(requests)
+                or trial.requested[loaded.number - 1].think_ms):
+            return
+        prediction = predict(Transfer(
+            path=trial.path, initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
+            congestion_control=trial.congestion_control, response_bytes=sizes[0],
+            request_bytes=requests[0], earlier_bytes=sizes[0] if place else 0,
+            earlier_request_bytes=requests[0] if place else 0, earlier_count=place or 1,
+            clock_phase_ns=(connection.opened_ns - evidence.tick_ns) % MS,
+            window_scale=exchange.syns[0].scale))
+        if prediction.peak_queue > trial.path.down.queue_packets:
+            return
+        yield Predicted(loaded.number, (arrived_ns - connection.opened_ns) / MS,
+                        prediction.started_ms + prediction.total_ms)
+        before_ms = loaded.time_ms("end_ms")

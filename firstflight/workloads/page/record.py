@@ -1,0 +1,237 @@
+"""The record of a page: one row of trials.csv. The times of its objects are in objects.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.net.segments import MS, CapturedFrame
+from firstflight.runs.results.records import Record
+from firstflight.testbed.messages import Download, Observation
+from firstflight.wire.delivery.packet_path import PATH, Delivery
+from firstflight.wire.exchange import Exchange, read_exchanges
+from firstflight.workloads.page import crossings
+from firstflight.workloads.page.crossings import Crossing
+from firstflight.workloads.page.timing import ConnectionTimes, by_connection
+from firstflight.workloads.page.trial import PageTrial
+
+FILE = "objects.csv"  # of each trial: the times of its objects
+MOST_FILE_MS = 1e9
+
+
+@dataclass(frozen=True)
+class PageEvidence:
+    """What was observed of a page whose objects all arrived.
+
+    exchanges: the connections, by the client's port. exact: measured in virtual time. path: what
+    the path did with each packet, to the client and to the server; in virtual time only. tick_ns:
+    the time of a tick of the kernel's clock, 0 for unknown. predicted: by workloads.page.predicted.
+    """
+
+    trial: PageTrial
+    observation: Observation
+    exchanges: Mapping[int, Exchange]
+    exact: bool
+    path: tuple[Delivery, Delivery] | None = None
+    tick_ns: int = 0
+    predicted: Sequence[Predicted] = field(default=())
+
+    @classmethod
+    def of_frames(cls, trial: PageTrial, observation: Observation, exact: bool,
+                  client: Sequence[CapturedFrame], server: Sequence[CapturedFrame],
+                  path: tuple[Delivery, Delivery] | None, tick_ns: int) -> PageEvidence:
+        """The evidence in the frames of both captures. Raises CaptureError."""
+        exchanges = {port: exchange for (_, port), exchange
+                     in read_exchanges(client, server).items()}
+        return cls(trial, observation, exchanges, exact, path, tick_ns)
+
+    @property
+    def objects(self) -> Sequence[Download]:
+        return self.observation["objects"]
+
+    @cached_property
+    def connections(self) -> dict[int, ConnectionTimes]:
+        """The connections by the client's port, in the order of their SYNs."""
+        return by_connection(self.objects, self.exchanges)
+
+    @cached_property
+    def begun_ns(self) -> int:
+        """When the first packet left the client, in ns; the client's times begin about then."""
+        return min(connection.opened_ns for connection in self.connections.values())
+
+    @cached_property
+    def down(self) -> list[Crossing]:
+        """The packets that reached the client."""
+        return crossings.crossings(self.exchanges, to_client=True)
+
+    @cached_property
+    def up(self) -> list[Crossing]:
+        """The packets that reached the server."""
+        return crossings.crossings(self.exchanges, to_client=False)
+
+    @property
+    def page_ms(self) -> float:
+        return max(each["end_ms"] or 0.0 for each in self.objects)
+
+    @property
+    def first_screen_ms(self) -> float | None:
+        """When the objects of the first screen had arrived; None where no object is marked so."""
+        ends = [each["end_ms"] or 0.0 for each, requested
+                in zip(self.objects, self.trial.requested) if requested.is_early]
+        return max(ends) if ends else None
+
+    @property
+    def idle_ms(self) -> float:
+        """How long the link to the client sent nothing while the page loaded."""
+        return crossings.idle_ms(self.down, self.trial.bandwidth_kbps, self.begun_ns,
+                                 self.begun_ns + round(self.page_ms * MS))
+
+
+class Predicted(NamedTuple):
+    """An object whose end the model of TCP predicts, in ms after its SYN. number: in the page."""
+
+    number: int
+    observed_ms: float
+    model_ms: float
+
+
+@dataclass(frozen=True)
+class PageRecord(Record):
+    """One page. Times in ms from the request of its document, windows in segments.
+
+    first_byte_ms: when the document's first byte arrived.
+    document_ms: when the whole document had arrived.
+    first_screen_ms: when the objects that the first screen waits for had arrived; empty where none
+        is marked so.
+    page_ms: when the whole page had arrived.
+    page_bytes: of all bodies.
+    opened_connections: how many the client opened.
+    seen_initcwnd: the initial windows by TCP_INFO, "10", or "3 10" where they differ.
+    first_flights: segments that the server sent on each connection before the first
+        acknowledgement of data, in the order of their SYNs.
+    queued_ms: the mean time from when an object could be requested until a connection was free.
+    data_segments: segments with data that the server sent.
+    retransmissions: those of them that had been sent before.
+    queue_drops: packets that the bottlenecks' queues dropped, both ways.
+    random_drops: packets lost at random.
+    longest_queue: the most packets at the bottleneck to the client at once.
+    idle_ms: how long the link to the client sent nothing before the page had arrived.
+    judged_by: "path" where each packet was judged by delay, rate and queue.
+    model_objects: objects whose end the model of TCP predicts: those on connections that never
+        waited behind another one's packets.
+    model_deviation_ms: the largest difference of such an object from the model.
+    """
+
+    COMPARED: ClassVar[str] = "page_ms"
+    trial: PageTrial
+    _: KW_ONLY
+    judged_by: str = ""
+    first_byte_ms: float | None = None
+    document_ms: float | None = None
+    first_screen_ms: float | None = None
+    page_ms: float | None = None
+    page_bytes: int | None = None
+    opened_connections: int | None = None
+    seen_initcwnd: str = ""
+    first_flights: str = ""
+    queued_ms: float | None = None
+    data_segments: int | None = None
+    retransmissions: int | None = None
+    queue_drops: int | None = None
+    random_drops: int | None = None
+    longest_queue: int | None = None
+    idle_ms: float | None = None
+    model_objects: int | None = None
+    model_deviation_ms: float | None = None
+
+
+def is_one_draw(record: PageRecord) -> bool:
+    """Whether another RTT, by microseconds, may give quite another time; losses have repeats."""
+    return bool(record.queue_drops) and not record.trial.loss_percent
+
+
+def record_of(evidence: PageEvidence) -> PageRecord:
+    """The record of a page, before its verdict."""
+    trial, objects = evidence.trial, evidence.objects
+    connections = evidence.connections.values()
+    drops = evidence.observation.get("drops", {}).values()
+    deviations = [abs(each.observed_ms - each.model_ms) for each in evidence.predicted]
+    return PageRecord(
+        trial, True,
+        judged_by=PATH if evidence.path is not None else "",
+        first_byte_ms=objects[0]["first_byte_ms"],
+        document_ms=objects[0]["end_ms"],
+        first_screen_ms=evidence.first_screen_ms,
+        page_ms=evidence.page_ms,
+        page_bytes=sum(each["size"] for each in objects),
+        opened_connections=len(connections),
+        seen_initcwnd=" ".join(map(str, sorted({
+            window for window in evidence.observation.get("initial_windows", {}).values()
+            if window is not None}))),
+        first_flights=" ".join(str(len(each.exchange.first_flight)) for each in connections),
+        queued_ms=round(sum(
+            (each["start_ms"] or 0.0) - (each["named_ms"] or 0.0) - requested.parse_ms
+            for each, requested in zip(objects, trial.requested)) / len(objects), 6),
+        data_segments=sum(sum(1 for segment in each.exchange.at_server
+                              if segment.to_client and segment.payload_bytes)
+                          for each in connections),
+        retransmissions=sum(len(each.exchange.retransmissions) for each in connections),
+        queue_drops=sum(dropped.get("queue", 0) for dropped in drops),
+        random_drops=sum(dropped.get("random", 0) for dropped in drops),
+        longest_queue=crossings.longest_queue(evidence.down, trial.path.down.delay_ms),
+        idle_ms=evidence.idle_ms,
+        model_objects=len(deviations),
+        model_deviation_ms=max(deviations, default=None))
+
+
+# The objects over time ----------------------------------------------------------------
+
+class ObjectTimes(NamedTuple):
+    """The times of one object, as objects.csv has them. connection: by the order of SYNs, from 1.
+    """
+
+    number: int
+    size_bytes: int
+    connection: int
+    is_first: bool  # on its connection
+    named_ms: float
+    start_ms: float
+    first_byte_ms: float
+    end_ms: float
+
+
+def file_of(evidence: PageEvidence) -> bytes:
+    """objects.csv: a row for each object, in the order of the page."""
+    place = {port: number for number, port in enumerate(evidence.connections, start=1)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(ObjectTimes._fields)
+    for number, each in enumerate(evidence.objects, start=1):
+        times = each["named_ms"], each["start_ms"], each["first_byte_ms"], each["end_ms"]
+        writer.writerow((number, each["size"], place.get(each["port"], 0),
+                         int(each["connects"] > 0), *(f"{at_ms or 0.0:.6f}" for at_ms in times)))
+    return text.getvalue().encode("ascii")
+
+
+def read_file(content: bytes, where: str) -> list[ObjectTimes]:
+    """The reverse of file_of. Raises FirstFlightError where it is damaged."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(content.decode("ascii"))))
+        found = [ObjectTimes(int(row["number"]), int(row["size_bytes"]), int(row["connection"]),
+                             row["is_first"] == "1", *(float(row[name])
+                                                       for name in ObjectTimes._fields[4:]))
+                 for row in rows]
+    except (UnicodeDecodeError, csv.Error, ValueError, KeyError, TypeError) as error:
+        raise _damaged(where, str(error)) from error
+    if not found or not all(0 <= time < MOST_FILE_MS for each in found for time in each[4:]):
+        raise _damaged(where, "a time is out of range" if found else "it has no object")
+    return found
+
+
+def _damaged(where: str, why: str) -> FirstFlightError:
+    return FirstFlightError(f"{where}: is damaged ({why}); measure again with --fresh")

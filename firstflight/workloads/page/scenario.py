@@ -1,0 +1,276 @@
+"""Scenarios of kind "page": TOML files, expanded into trials.
+
+docs/examples/page.toml describes a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import nearest
+from firstflight.net.queue_length import AUTO, packets_of
+from firstflight.parameters import default
+from firstflight.runs import schema
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
+from firstflight.runs.schema import key
+from firstflight.scenario import grammar
+from firstflight.setting.kernels import KERNEL
+from firstflight.setting.seeds import netem_seed
+from firstflight.workloads.page import objects
+from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.trial import BUILTIN, HTTP_2, NGINX, PageTrial
+
+TABLES = ("defaults", "page", "sweep", "figure")
+# The parameters of sweeps that the command line may replace.
+OVERRIDES = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "loss_percent", "http",
+             "connections", "initcwnd", "initrwnd", "congestion_control", "repeat", *KERNEL)
+# Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: each response's last short segment
+# waits for an acknowledgement, which no browser's user waits for.
+ONLY_HTTP_1 = "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages lack"
+_ONE = ("uplink_kbps", "initrwnd")  # a sweep has one value of these, as of RTT and bandwidth
+
+
+@dataclass(frozen=True)
+class ListedObject:
+    """One [[object]] of a list or of a page (workloads.page.objects.PageObject).
+
+    count: for several equal objects. at_byte, until_byte: where the first and the last of them are
+    named; the others are named at even distances between these.
+    """
+
+    size_bytes: int = key(quantity="response_bytes", name="bytes")
+    named_by: int | None = key(None, quantity="named_by")
+    at_byte: int | None = key(None, quantity="at_byte")
+    parse_ms: float = key(0.0, quantity="process_ms")
+    think_ms: float = key(0.0, quantity="process_ms")
+    host: int = key(0, quantity="host")
+    is_early: bool = key(False, name="early")
+    count: int = key(1, quantity="objects")
+    until_byte: int | None = key(None, quantity="at_byte")
+
+    def check(self, where: str) -> None:
+        if (self.until_byte is not None) != (self.count > 1) or (self.until_byte or 0) < (
+                self.at_byte or 0) and self.count > 1:
+            raise UsageError(f"{where}: count goes with at_byte and until_byte, where the first and"
+                             " the last of them are named")
+
+
+def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
+    """The [[object]]s of a page, first its document. Raises UsageError.
+
+    By default an object is named by the document, at its last byte.
+    """
+    found: list[PageObject] = []
+    tables = schema.as_tables(raw, "object", where)
+    if len(tables) > objects.MOST_OBJECTS:
+        raise UsageError(f"{where}: {objects.too_many(len(tables))}")
+    for number, table in enumerate(tables, start=1):
+        each = schema.read(ListedObject, table, f"{where}: [[object]] {number}")
+        named_by = (each.named_by if each.named_by is not None else 1) if found else (
+            each.named_by or 0)
+        at_byte = each.at_byte
+        if at_byte is None:
+            at_byte = found[named_by - 1].size_bytes if 0 < named_by <= len(found) else 0
+        if (count := len(found) + each.count) > objects.MOST_OBJECTS:
+            raise UsageError(f"{where}: {objects.too_many(count)}")
+        step = ((each.until_byte or 0) - at_byte) / max(each.count - 1, 1)
+        found += [PageObject(each.size_bytes, named_by, at_byte + round(place * step),
+                             each.parse_ms, each.think_ms, each.host, each.is_early)
+                  for place in range(each.count)]
+    if fault := objects.fault_of(found):
+        raise UsageError(f"{where}: {fault}")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Page:
+    """One [[page]]: a number of equal objects, or a list of objects.
+
+    count, size_bytes, document_bytes: for equal objects. listed: the list, first the document.
+    """
+
+    name: str = key(reader=schema.file_name)
+    count: int | None = key(None, quantity="objects", name="objects")
+    size_bytes: int | None = key(None, quantity="response_bytes", name="bytes")
+    document_bytes: int | None = key(None, quantity="response_bytes")
+    listed: tuple[PageObject, ...] = key((), name="object", reader=lambda value, where: listed(
+        {"object": value}, where.removesuffix(": object")))
+
+    def check(self, where: str) -> None:
+        if bool(self.listed) == (self.count is not None):
+            raise UsageError(f"{where}: has to have either objects = N with bytes, or [[object]]s")
+        if self.count is not None and self.size_bytes is None:
+            raise UsageError(f"{where}: bytes is missing, the size of each of its objects")
+        if self.listed and (self.size_bytes or self.document_bytes):
+            raise UsageError(f"{where}: bytes and document_bytes go only with objects = N")
+        if fault := objects.fault_of(self.objects):
+            raise UsageError(f"{where}: {fault}")
+
+    @property
+    def objects(self) -> tuple[PageObject, ...]:
+        """All objects of the page, first the document."""
+        if self.count is None or self.size_bytes is None:
+            return self.listed
+        document_bytes = self.document_bytes or self.size_bytes
+        return objects.equal_objects(self.count, self.size_bytes, document_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSweep(grammar.Sweep[PageTrial]):
+    """Pages on one network, in every combination of the lists. Its fields are those of PageTrial.
+
+    uplink_kbps: None for the bandwidth to the client. spread_ms: parse times are longer by a draw
+    from 0 to this, from the seed of the repeat and the same under every window. repeat: where
+    losses or parse times are drawn; repeat_lossless: where nothing is. repeat_with_drops: in
+    settings whose first page shows that one measurement is one draw (setting.draws); None:
+    no page is added. contents: the objects of page_names, set once the pages are read.
+    """
+
+    LISTS: ClassVar[tuple[str, ...]] = ("page_names", "queue", "loss_percent",
+                                        "congestion_control", "http", "connections", *KERNEL)
+    page_names: tuple[str, ...] = key(name="page", reader=schema.one_or_more(
+        schema.file_name, "names of pages"))
+    title: str = ""
+    rtt_ms: float
+    bandwidth_kbps: float
+    uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
+        "same", schema.number("uplink_kbps")))
+    queue: tuple[str, ...] = key((AUTO,), reader=schema.one_or_more(schema.number("queue")))
+    loss_percent: tuple[float, ...] = key((0.0,), reader=schema.one_or_more(
+        schema.number("loss_percent")))
+    http: tuple[str, ...] = key(("1.1",), reader=schema.one_or_more(schema.number("http")))
+    connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
+        schema.number("connections")))
+    server: Literal["builtin", "nginx"] = "builtin"
+    initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
+    initrwnd: int = 1000
+    congestion_control: tuple[str, ...] = key(("cubic",), reader=schema.one_or_more(
+        schema.number("congestion_control"), "names"))
+    kernel: tuple[str, ...] = key((default("kernel"),), reader=schema.one_or_more(
+        schema.number("kernel"), "names"))
+    module_parameter: tuple[str, ...] = key((default("module_parameter"),), reader=(
+        schema.one_or_more(schema.number("module_parameter"), "parameters")))
+    spread_ms: float = key(0.0, quantity="process_ms")
+    repeat: int = 1
+    repeat_lossless: int = key(1, quantity="repeat")
+    repeat_with_drops: int | None = key(None, quantity="repeat")
+    contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
+
+    def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
+        """The sweep with the contents of its pages. Raises UsageError where a page is missing."""
+        for name in self.page_names:
+            if name not in pages:
+                raise UsageError(f"{where}: page: there is no [[page]] {name!r}"
+                                 f"{nearest(name, list(pages))}; known:"
+                                 f" {', '.join(pages) or 'none'}")
+        swept = replace(self, contents=tuple(pages[name].objects for name in self.page_names))
+        swept.check_server(where)
+        return swept
+
+    def check_server(self, where: str) -> None:
+        """Raises UsageError where the server lacks think times, or for HTTP/2."""
+        if self.server == NGINX and any(each.think_ms for page in self.contents for each in page):
+            raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
+        if HTTP_2 in self.http:
+            raise UsageError(f"{where}: http: {ONLY_HTTP_1}: http = [\"1.1\"], --http 1.1")
+
+    @property
+    def count(self) -> int:
+        return sum(len(self.initcwnd) * self.repeats(cell) for cell in self.combinations())
+
+    def repeats(self, cell: Mapping[str, Any]) -> int:
+        """How often a cell is measured, before its first page is known."""
+        is_drawn = cell["loss_percent"] or self.spread_ms
+        return self.repeat if is_drawn else self.repeat_lossless
+
+    def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
+        """Yield the windows of each cell in turn, with the same losses and parse times."""
+        pages = dict(zip(self.page_names, self.contents))
+        for cell in self.combinations():
+            repeats = self.repeats(cell)
+            name, queue = cell.pop("page_names"), cell.pop("queue")
+            for repeat in range(1, 1 + repeats):
+                content = objects.text_of(objects.with_spread(pages[name], self.spread_ms,
+                                                         netem_seed(seed, repeat)))
+                for initcwnd in self.initcwnd:
+                    yield PageTrial(
+                        scenario=scenario, part=self.name, page=name, rtt_ms=self.rtt_ms,
+                        bandwidth_kbps=self.bandwidth_kbps,
+                        uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
+                        queue_packets=packets_of(queue, self.rtt_ms, self.bandwidth_kbps),
+                        server=self.server, initcwnd=initcwnd, initrwnd=self.initrwnd,
+                        repeat=repeat, objects=content, **cell,
+                        seed=netem_seed(seed, repeat) if cell["loss_percent"] else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFigure(grammar.Figure):
+    """A figure.
+
+    kind: "times" (the time of the page, a bar for each window) or "waterfall" (each object over
+    time, under two windows). sweep: the sweep that it shows. windows: those of a waterfall; () for
+    the sweep's first and last.
+    """
+
+    kind: Literal["times", "waterfall"]
+    sweep: str
+    windows: tuple[int, ...] = key((), reader=schema.values(schema.number("initcwnd")))
+
+
+PageScenario = grammar.Scenario[PageSweep, PageFigure, grammar.Claim]
+
+
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageScenario:
+    """Read the scenario of a file. Raises UsageError."""
+    schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
+    pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
+    defaults = grammar.read_defaults(PageSweep, file.raw, file.where, without=("name", "title"))
+    sweeps = tuple(sweep.linked(pages, schema.place_of(file.where, "sweep", sweep.name))
+                   for sweep in schema.read_tables(PageSweep, file.raw, "sweep", file.where,
+                                                   defaults=defaults))
+    return grammar.read_scenario(file, sweeps, PageFigure, grammar.Claim, _check_figure,
+                                 lambda claim, figure, sweeps, where: None)
+
+
+def _check_figure(figure: PageFigure, sweeps: Sequence[PageSweep], where: str) -> None:
+    """Raises UsageError where a figure names a sweep or window that is not measured."""
+    names = [sweep.name for sweep in sweeps]
+    schema.one_of(figure.sweep, names, f"{where}: sweep")
+    windows = sweeps[names.index(figure.sweep)].initcwnd
+    for window in figure.windows:
+        if window not in windows:
+            raise UsageError(f"{where}: windows: {window} is not measured; known:"
+                             f" {', '.join(map(str, windows))}")
+    if figure.windows and (figure.kind != "waterfall" or len(figure.windows) > 2):
+        raise UsageError(f'{where}: windows: a figure of kind "waterfall" has one or two')
+
+
+def expand(scenario: PageScenario, overrides: Overrides = NOTHING, seed: int = 1
+           ) -> list[PageTrial]:
+    """The trials of a scenario with its overrides. Raises UsageError."""
+    requested = apply(scenario, overrides)
+    check_count(requested.count, "pages", overrides.many)
+    return grammar.trials_of(requested.sweeps, scenario.name, seed)
+
+
+def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
+    """The scenario with the command line's overrides in its sweeps. Raises UsageError."""
+    values = overrides.replacing(OVERRIDES, lambda _, flag: (
+        f'{scenario.name}: {flag} does not go with a scenario of kind "page"'),
+        'a scenario of kind "page" takes one value')
+    if overrides.repeat is not None:
+        values["repeat"] = values["repeat_lossless"] = overrides.repeat
+    for name in _ONE:
+        if isinstance(values.get(name), tuple):
+            if len(values[name]) != 1:
+                raise UsageError(f'{overrides.given[name]}: a scenario of kind "page" takes one'
+                                 " value")
+            (values[name],) = values[name]
+    sweeps = tuple(replace(sweep, **values) for sweep in scenario.sweeps)
+    for sweep in sweeps:
+        sweep.check_server(schema.place_of(scenario.name, "sweep", sweep.name))
+    return replace(scenario, sweeps=sweeps)

@@ -1,0 +1,260 @@
+"""Judges pages: compares what was requested with the packets of all connections."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from firstflight.base.comparison import Comparison
+from firstflight.base.errors import FirstFlightError
+from firstflight.net.headers import MSS
+from firstflight.net.segments import MS, CaptureError, frames_of
+from firstflight.runs.results import checks
+from firstflight.runs.results.checks import Check
+from firstflight.runs.results.records import SKIPPED
+from firstflight.testbed.hosts.serving import body_of
+from firstflight.testbed.messages import Observation, ObservedTrial, started_at
+from firstflight.wire.delivery import packet_path
+from firstflight.wire.delivery.host import is_near_tick
+from firstflight.wire.delivery.packet_path import PATH, deliveries
+from firstflight.workloads.page import order
+from firstflight.workloads.page.predicted import predicted
+from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
+from firstflight.workloads.page.timing import unfounded_acks
+from firstflight.workloads.page.trial import HTTP_1, PageTrial
+
+CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
+HOST, MODEL, MODEL_MS, MODEL_SHARE = "host", "model", 1.0, 0.001
+SURE_SEGMENTS = 43  # fit into any client's first window: 64 kB less the part that it keeps free
+_NAMED = 3  # examples in one reason
+
+
+def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_kernel: bool = True
+               ) -> tuple[PageRecord, Mapping[str, bytes]]:
+    """Judge one trial; return its record, and the files to keep, by name.
+
+    exact: measured in virtual time. known_kernel: whether the model was checked against its kernel;
+    otherwise the model's times are recorded and do not judge, and nor does why data left.
+    """
+    observation, measured_at = observed.content, started_at(observed.content)
+    if observation.get("skipped"):
+        return PageRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
+                          measured_at=measured_at), observed.files
+    error = _failure(trial, observation)
+    try:
+        if not error:
+            evidence = _evidence(trial, observed, exact)
+            record = replace(record_of(evidence), measured_at=measured_at)
+            judging = CHECKS if known_kernel else tuple(
+                check for check in CHECKS if check.name not in (MODEL, HOST))
+            return (checks.give_verdict(record, checks.failures(judging, evidence)),
+                    {FILE: file_of(evidence), **observed.files})
+    except FirstFlightError as fault:
+        error = str(fault)
+    return PageRecord(trial, False, error, measured_at=measured_at), observed.files
+
+
+def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvidence:
+    """The evidence of an observed trial. Raises CaptureError where a capture lacks something."""
+    client, server = frames_of(observed.client_pcap, observed.server_pcap)
+    path = deliveries(client, server, trial.path, tuple) if exact else None
+    tick_ns = round(observed.content.get("started_at", 0) * 1e9) if exact else 0
+    evidence = PageEvidence.of_frames(trial, observed.content, exact, client, server, path,
+                                      tick_ns)
+    missing = {each["port"] for each in evidence.objects} - evidence.exchanges.keys()
+    if missing or not evidence.exchanges:
+        raise CaptureError(f"the captures lack {len(missing) or 'all'} of the connections that the"
+                           " client reports")
+    for connection in evidence.connections.values():
+        if not connection.exchange.syns:
+            raise CaptureError("the client's capture lacks the SYN of port"
+                               f" {connection.exchange.client_port}")
+    return replace(evidence, predicted=predicted(evidence))
+
+
+def _failure(trial: PageTrial, observation: Observation) -> str:
+    """Why the page was not loaded, in words; "" where it was."""
+    if observation.get("error"):
+        return observation["error"]
+    objects = observation.get("objects", ())
+    if len(objects) != len(trial.requested):
+        return f"the worker reported {len(objects)} objects of {len(trial.requested)}"
+    failed = [(number, each) for number, each in enumerate(objects, start=1) if not each["ok"]]
+    if failed:
+        number, each = failed[0]
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        return f"object {number}: {each['error'] or 'it failed'}{more}"
+    timeless = next((number for number, each in enumerate(objects, start=1)
+                     if None in (each["named_ms"], each["start_ms"], each["first_byte_ms"],
+                                 each["end_ms"])), 0)
+    return f"object {timeless}: the client reported no times" if timeless else ""
+
+
+# The checks ----------------------------------------------------------------------------
+
+def _compare_sizes(evidence: PageEvidence) -> Iterator[Comparison]:
+    wrong = [f"object {number} {each['size']} instead of {requested.size_bytes}"
+             for number, (each, requested) in enumerate(
+                 zip(evidence.objects, evidence.trial.requested), start=1)
+             if each["size"] != requested.size_bytes]
+    yield Comparison(not wrong, f"{len(wrong)} objects of another size{_examples(wrong)}", "none")
+
+
+@lru_cache(maxsize=4096)
+def _digest(size_bytes: int) -> str:
+    """The SHA-256 of a body of this size, as all servers of the testbed send it."""
+    return hashlib.sha256(body_of(size_bytes)).hexdigest()
+
+
+def _compare_digests(evidence: PageEvidence) -> Iterator[Comparison]:
+    wrong = [f"object {number}" for number, (each, requested) in enumerate(
+        zip(evidence.objects, evidence.trial.requested), start=1)
+        if each["sha256"] != _digest(requested.size_bytes)]
+    yield Comparison(not wrong, f"{len(wrong)} objects of another SHA-256{_examples(wrong)}",
+                     "none")
+
+
+def _compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Over HTTP/1.1 a connection carries headers and bodies only; over HTTP/2 frames as well."""
+    for number, connection in enumerate(evidence.connections.values(), start=1):
+        carried, reported = connection.sent_end - 1, connection.starts[-1] - 1
+        if evidence.trial.http == HTTP_1:
+            yield Comparison(carried == reported, f"{carried} bytes on connection {number}",
+                             f"{reported} as the client received")
+        else:
+            bodies = sum(loaded.report["size"] for loaded in connection.objects)
+            yield Comparison(carried >= bodies, f"{carried} bytes on connection {number}",
+                             f"{bodies} or more")
+
+
+def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
+    wrong = [f"{segment.ack} at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
+             for exchange in evidence.exchanges.values() for segment in unfounded_acks(exchange)]
+    yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{_examples(wrong)}", "none")
+
+
+def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
+    requested, windows = evidence.trial.initcwnd, evidence.observation.get("initial_windows", {})
+    for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        window = windows.get(str(port))
+        if window is not None and not connection.exchange.handshake_retransmissions:
+            yield Comparison(window == requested, f"{window} segments", f"{requested}",
+                             f"initial window of connection {number}")
+
+
+def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
+    """The first flight is at most the window, and as large where the first response fills it.
+
+    What a timer sends beyond the window does not count: a tail loss probe has new data. The
+    client's SYN gives its first window in 16 bits, so the client may allow less.
+    """
+    trial = evidence.trial
+    for number, connection in enumerate(evidence.connections.values(), start=1):
+        exchange = connection.exchange
+        most = min(trial.initcwnd, trial.initrwnd - 2, SURE_SEGMENTS)
+        timed = sum(evidence.tick_ns > 0 and is_near_tick(segment.time_ns - evidence.tick_ns)
+                    for segment in exchange.first_flight)
+        flight = len(exchange.first_flight)
+        if exchange.handshake_retransmissions or not connection.objects:
+            continue
+        least = 0
+        # What a pacer spreads may be acknowledged before all of the window has left.
+        if (trial.http == HTTP_1 and not trial.paces and not exchange.lost_to_client
+                and not exchange.retransmissions and not exchange.probes):
+            least = min(most, math.ceil((connection.starts[1] - 1) / MSS))
+        yield Comparison(least <= flight <= trial.initcwnd + timed, f"{flight} segments",
+                         f"{least} to {trial.initcwnd}" if least != trial.initcwnd else f"{least}",
+                         f"first flight of connection {number}")
+
+
+def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
+    """No more connections to a host than allowed, and none without an object."""
+    trial = evidence.trial
+    by_host: dict[int, set[int]] = {}
+    for each, requested in zip(evidence.objects, trial.requested):
+        by_host.setdefault(requested.host, set()).add(each["port"])
+    for host, ports in by_host.items():
+        yield Comparison(len(ports) <= trial.most_connections,
+                         f"{len(ports)} to host {host}", f"{trial.most_connections} at most")
+    used = {each["port"] for each in evidence.objects}
+    yield Comparison(used == evidence.exchanges.keys(),
+                     f"{len(evidence.exchanges)} in the captures", f"{len(used)} with objects")
+
+
+def _compare_path(evidence: PageEvidence) -> Iterable[Comparison]:
+    return packet_path.compare_path(evidence.path, evidence.observation.get("drops", {}))
+
+
+def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
+    if evidence.path is None or not evidence.tick_ns:
+        return
+    found = order.uncaused_data(evidence)
+    at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
+    yield Comparison(not found, f"{len(found)} segments without a cause{_examples(at_ms)}", "none")
+
+
+def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:
+    wrong = list(order.time_faults(evidence, _allowed_ms(evidence)))
+    yield Comparison(not wrong, f"{len(wrong)} times that no packet has{_examples(wrong)}", "none")
+
+
+def _compare_order(evidence: PageEvidence) -> Iterator[Comparison]:
+    wrong = list(order.order_faults(evidence, _allowed_ms(evidence)))
+    yield Comparison(not wrong, f"{len(wrong)} objects out of turn{_examples(wrong)}", "none")
+
+
+def _allowed_ms(evidence: PageEvidence) -> float:
+    """How far a time that the client reports may be from its packet."""
+    busy_ns = order.reading_ns(evidence) + order.connecting_ns(evidence)
+    return CLIENT_MS[evidence.exact] + busy_ns / MS
+
+
+def _compare_model(evidence: PageEvidence) -> Iterator[Comparison]:
+    for each in evidence.predicted if evidence.exact else ():
+        allowed_ms = max(MODEL_MS, MODEL_SHARE * each.model_ms)
+        yield Comparison(abs(each.observed_ms - each.model_ms) <= allowed_ms,
+                         f"{each.observed_ms:.3f} ms", f"{each.model_ms:.3f} ms",
+                         f"model of object {each.number}")
+
+
+def _examples(found: list[str]) -> str:
+    return f" ({', '.join(found[:_NAMED])}{', …' if len(found) > _NAMED else ''})" if found else ""
+
+
+def _is_whole(record: PageRecord) -> bool:
+    return record.ok and record.verdict != SKIPPED
+
+
+def _is_sent(record: PageRecord) -> bool:
+    return PATH in record.judged_by.split()
+
+
+CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
+    Check("size", "bytes of each object as received, compared with those requested",
+          _compare_sizes, _is_whole),
+    Check("digest", "SHA-256 of each object as received, compared with what the server has",
+          _compare_digests, _is_whole),
+    Check("bytes", "what each connection carried on the wire, compared with what was received",
+          _compare_bytes, _is_whole),
+    Check("acknowledgements", "no host acknowledges what had not arrived there",
+          _compare_acknowledgements, _is_whole),
+    Check("connections", "at most as many to a host as requested, each with an object",
+          _compare_connections, _is_whole),
+    Check("initial window", "TCP_INFO of each connection, compared with the route's initcwnd",
+          _compare_initial_window, lambda record: bool(record.seen_initcwnd)),
+    Check("first flight", "of each connection on the wire, compared with the window and the"
+          " response", _compare_first_flight, _is_whole),
+    Check(packet_path.NAME, packet_path.WHY, _compare_path, _is_sent, exact_only=True),
+    Check(HOST, "data leaves only when a packet came, a timer fired or a pause ended",
+          _compare_host, _is_sent, exact_only=True),
+    Check("times", "what the client says of each object, compared with the packets",
+          _compare_times, _is_whole),
+    Check("order", "each object is requested when it is named and a connection is free",
+          _compare_order, _is_whole),
+    Check(MODEL, "objects on connections that never waited behind another one, compared with"
+          " the model of TCP", _compare_model, lambda record: bool(record.model_objects),
+          exact_only=True),
+)

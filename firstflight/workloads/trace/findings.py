@@ -1,0 +1,354 @@
+"""The findings of traces: tables, the source's claims with what was measured, and charts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from firstflight.base.quantity import in_words
+from firstflight.base.words import plain
+from firstflight.figures.compare import Expected, exact, judge
+from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
+from firstflight.findings.claims import (NOT_MEASURED, NOT_REPRODUCED, REBUILT, REPRODUCED,
+                                         ComparedNumber)
+from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
+from firstflight.findings.quantities import quantity
+from firstflight.runs.kinds import RunData
+from firstflight.runs.results.cells import Cells
+from firstflight.runs.results.records import PASS, SKIPPED
+from firstflight.scenario.grammar import as_read, claims_on
+from firstflight.workloads.trace.analysis import Views, row_of
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.scenario import TraceClaim, TraceCurve, TraceFigure, TraceScenario
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.view import METRICS
+from firstflight.workloads.trace.window import INFINITE, limit
+
+# What a reader needs to know of the network where it does not vary.
+FIXED = ("rtt_ms", "bandwidth_kbps", "queue_packets", "initcwnd")
+TCP = Column("TCP", is_text=True)
+
+
+def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
+    """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
+    views = Views(run.records, run.folder)
+    return tuple(warm_finding(scenario, figure, run.records) if figure.kind == "warm"
+                 else Finding(figure.name, figure.title,
+                              (_overview(scenario, figure, views),
+                               *_restarts(scenario, figure, views)),
+                              tuple(as_read(claim, _statement(scenario, figure, claim, views))
+                                    for claim in claims_on(figure, scenario.claims)),
+                              chart=_chart(scenario, figure, views))
+                 for figure in scenario.figures)
+
+
+def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
+    """What can be shown of a run on another network than the scenario's.
+
+    The source's sentences are not to be tested there, and a figure may name an
+    initial window that is not measured.
+    """
+    windows: dict[str, dict[int, None]] = {}
+    for record in records:
+        windows.setdefault(record.trial.trace, {})[record.trial.initcwnd] = None
+    return replace(scenario, claims=(), sweeps=tuple(
+        replace(sweep, initcwnd=tuple(windows.get(sweep.name, sweep.initcwnd)))
+        for sweep in scenario.sweeps), figures=tuple(
+        replace(figure, title=f"{figure.title} (except what the command line gives)")
+        for figure in scenario.figures
+        if all(any(curve.is_of(record.trial) for record in records) for curve in figure.curves)))
+
+
+def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
+    """The traces by verdict, those that did not pass, and how many samples the rules judged."""
+    counted = Counter("failed" if not record.ok else record.verdict for record in records)
+    checked, wrong = _judged_samples(records)
+    restarts = sum(record.restarts or 0 for record in records if record.verdict == PASS)
+    return ("traces: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
+            *(f"  {record.trial.id}: "
+              f"{record.error or f'{record.verdict}: {record.verdict_reason}'}"
+              for record in records if not record.counts),
+            "window samples that equal the TCP's rules, to the segment:"
+            f" {checked - wrong} of {checked}",
+            "restarts after more than an RTO with the window and flight that the rule requires:"
+            f" {restarts}")
+
+
+def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
+    """Samples of the window that were compared with the rules, and those that differ."""
+    return (sum(record.rule_checked or 0 for record in records),
+            sum(record.rule_wrong or 0 for record in records))
+
+
+def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) -> str:
+    """The name of a curve within its figure: its TCP, and what else differs."""
+    title = _title(scenario, figure, trial.trace, trial.tcp)
+    alike = {(curve.trace, curve.tcp) for curve in figure.curves
+             if _title(scenario, figure, curve.trace, curve.tcp) == title}
+    if len(alike) > 1:
+        title += f" ({trial.trace}, {trial.tcp})"
+    several = len(scenario.sweep(trial.trace).initcwnd) > 1
+    return f"{title}, IW {trial.initcwnd}" if several else title
+
+
+def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
+    """A curve's title as the file has it; two curves may share one."""
+    sweep = scenario.sweep(trace)
+    title, of_trace = sweep.tcp(tcp).title, sweep.title
+    several = len({curve.trace for curve in figure.curves}) > 1
+    return f"{title}, {of_trace}" if of_trace and several else title
+
+
+# Tables ------------------------------------------------------------------------------
+
+def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Table:
+    columns = (TCP, *map(Column, ("segments", "lost", "retransmitted", "timeouts",
+                                  "largest window")),
+               Column("longest RTT", "ms"), Column("finished", "s", digits=3),
+               Column("in recovery, not judged"), Column("window as its rules say"))
+    records = [views.record(curve) for curve in figure.curves]
+    rows = tuple((title_of(scenario, figure, record.trial), *_cells(record))
+                 for record in records)
+    return Table("", columns, rows, _notes(scenario, figure, records))
+
+
+def _cells(record: TraceRecord) -> tuple[Cell, ...]:
+    if record.verdict == SKIPPED or not record.ok:
+        return (*[None] * 8, "skipped" if record.ok else "failed")
+    checked, wrong = _judged_samples([record])
+    return (record.data_segments, record.lost_segments, record.retransmissions, record.timeouts,
+            record.largest_window, record.longest_rtt_ms,
+            record.finish_ms and record.finish_ms / 1000,
+            record.rule_unjudged,
+            f"{checked - wrong} of {checked} samples" if checked else "at restarts")
+
+
+def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
+           ) -> tuple[str, ...]:
+    parts = [scenario.head.note] if scenario.head.note and figure is scenario.figures[0] else []
+    parts += [f"{record.trial.id}: {record.verdict if record.ok else 'failed'}:"
+              f" {record.error or record.verdict_reason}."
+              for record in records if not record.counts]
+    return (" ".join(parts),) if parts else ()
+
+
+def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> list[Table]:
+    """Every idle time of more than an RTO: what was done, and what the rule requires."""
+    rows: list[tuple[Cell, ...]] = []
+    for view, at_s, restart in views.restarts(figure):
+        cwnd, ssthresh = restart.rule or (None, None)
+        rows.append((
+            title_of(scenario, figure, view.trial), at_s, restart.idle, restart.rto,
+            f"{restart.before[0]} → {restart.after[0]}", cwnd,
+            f"{limit(restart.before[1])} → {limit(restart.after[1])}",
+            limit(INFINITE) if ssthresh == INFINITE else ssthresh, restart.flight))
+    columns = (TCP, Column("at", "s", digits=3), Column("idle", "ms"), Column("RTO", "ms"),
+               *map(Column, ("window", "by rule", "ssthresh", "by rule", "sent at once")))
+    return [Table("After idle times of more than an RTO:", columns, tuple(rows))] if rows else []
+
+
+# Claims ------------------------------------------------------------------------------
+
+def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
+               views: Views) -> Statement:
+    metric = METRICS[claim.metric]
+    numbers: list[float] = []
+    parts: list[str] = []
+    for curve in claim.curves:
+        record, view = views.record(curve), views.view(curve)
+        title = title_of(scenario, figure, record.trial)
+        if view is None or record.verdict != PASS:
+            return Statement(
+                claim.says, f"undetermined, {title} does not count ({record.why_not}).",
+                NOT_MEASURED if record.verdict == SKIPPED else NOT_REPRODUCED)
+        numbers.append(metric.value(view, claim.at_s))
+        parts.append(f"{title}: {metric.words(numbers[-1])}")
+    word, more = _judged(claim, numbers)
+    return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}.", word)
+
+
+def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
+    """The result, and the rest of the sentence."""
+    if claim.relation == "is" and claim.published is not None:
+        (measured,), published = numbers, plain(claim.published)
+        outcome = ComparedNumber(measured, claim.published, claim.within,
+                                 (measured, measured)).result
+        if claim.rebuilt:
+            return REBUILT if outcome == REPRODUCED else outcome, f", {published} put in"
+        return outcome, f", published {published}"
+    first, second = numbers
+    change = exact(second, first)  # every repeat of a trace gives the same
+    outcome = judge(_expected(claim), change).outcome
+    if claim.published is None:
+        return outcome, ""
+    return outcome, (f": {change.percent.value:.0f} % less,"
+                     f" published {plain(claim.published)} %")
+
+
+def _expected(claim: TraceClaim) -> Expected:
+    """What a claim on two curves expects of the first one, the second being the base."""
+    if claim.relation == "equal":
+        return Expected(0, within=claim.within, is_absolute=True)
+    if not claim.published:
+        return (Expected(0, within=claim.within) if claim.relation == "percent_smaller" else
+                Expected(-1 if claim.relation == "larger" else 1))
+    return Expected(1 if claim.published > 0 else -1, abs(claim.published), claim.within)
+
+
+# Charts ------------------------------------------------------------------------------
+
+def context_of(scenario: TraceScenario, trials: Iterable[TraceTrial]) -> tuple[str, ...]:
+    """The source, and what all curves of a figure have in common, with units."""
+    trials = list(trials)
+    common = [f"{quantity(name).head} {in_words(values.pop(), quantity(name).unit)}".removesuffix(
+        " segments")
+              for name in FIXED if len(values := {getattr(trial, name) for trial in trials}) == 1]
+    return f"{scenario.head.source}; here real Linux TCP", ", ".join(common)
+
+
+def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceChart:
+    records = [views.record(curve) for curve in figure.curves]
+    rows = []
+    for curve, record in zip(figure.curves, records):
+        title, view = title_of(scenario, figure, record.trial), views.view(curve)
+        rows.append(row_of(title, view, record.verdict != PASS) if view else TraceRow(
+            title, absent=f"{'skipped' if record.ok else 'failed'}: {record.why_not}"))
+    ends = [row.acked[-1][0] for row in rows if row.acked]
+    checked, wrong = _judged_samples(records)
+    return TraceChart(
+        figure.title, context_of(scenario, (record.trial for record in records)),
+        f"{checked} samples of the window compared with the rules of each TCP, to the segment",
+        f"{wrong} samples of the window differ from the rules" if wrong else "", tuple(rows),
+        figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt,
+        (figure.sequence_from_s, figure.sequence_to_s) if figure.sequence_to_s else None)
+
+
+# A warm connection: what a think time does to the next response --------------------
+
+ALIKE_MS = 0.5  # responses that differ by less take the same time
+ROW_INCHES = 1.9
+
+ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
+
+
+def by_think_time(records: Sequence[TraceRecord], curve: TraceCurve) -> ByThinkTime:
+    """The records of one trace and TCP that count, in the order of their think times."""
+    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp).by("think_s")
+    return {think_s: {record.trial.initcwnd: record for record in of_curve[think_s,].records}
+            for think_s in sorted(think_s for think_s, in of_curve if think_s is not None)}
+
+
+def windows_of(measured: ByThinkTime) -> list[int]:
+    """The initial windows that were measured, the smallest first."""
+    return sorted({window for line in measured.values() for window in line})
+
+
+# The columns of the figure: the labels of their axes, and what is drawn.
+WARM_COLUMNS: dict[str, Callable[[TraceRecord], float]] = {
+    "latency (ms)": lambda record: record.latency_ms or 0.0,
+    "window (segments)": lambda record: record.last_window or 0}
+
+
+def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
+                 ) -> Finding:
+    """A table for each curve of a figure, the answer, and its chart."""
+    note = scenario.head.note
+    measured = [by_think_time(records, curve) for curve in figure.curves]
+    tables = [_warm_table(curve, by_time) for curve, by_time in zip(figure.curves, measured)]
+    if note:
+        tables[-1] = replace(tables[-1], notes=(note,))
+    return Finding(
+        figure.name, figure.title, tuple(tables),
+        tuple(_warm_answer(curve, by_time) for curve, by_time in zip(figure.curves, measured)),
+        chart=_warm_chart(scenario, figure, measured, records))
+
+
+def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
+    windows = windows_of(measured)
+    rows: list[tuple[Cell, ...]] = [
+        (Rounded(think_s, len(plain(think_s).partition(".")[2])),
+         *(_warm_cell(line.get(window)) for window in windows))
+        for think_s, line in measured.items()]
+    return Table(
+        f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
+        " segments retransmitted)",
+        (Column("think time", "s"),
+         *(Column(f"IW {window}") for window in windows)), tuple(rows))
+
+
+def _warm_cell(record: TraceRecord | None) -> Cell:
+    if record is None or record.latency_ms is None:
+        return None
+    retransmitted = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
+    return f"{record.latency_ms:.1f} ({record.last_window or 0}{retransmitted})"
+
+
+def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
+    """Compare each initial window with the next smaller one, in sentences with numbers."""
+    windows = windows_of(measured)
+    requested = ("When is a larger initial window faster on a kept connection"
+             f" ({curve.trace}, {curve.tcp})?")
+    parts = [part for smaller, larger in zip(windows, windows[1:])
+             for part in _warm_against(measured, smaller, larger)]
+    never = "Never: all initial windows take the same time after every think time"
+    return Statement(requested, ("; ".join(parts) or never) + ".")
+
+
+def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:
+    """After which think times the larger window is faster, and after which slower."""
+    times = {think_s: (line[smaller].latency_ms or 0.0, line[larger].latency_ms or 0.0)
+             for think_s, line in measured.items() if smaller in line and larger in line}
+    parts = []
+    for word, sign in (("faster", 1), ("slower", -1)):
+        thinks = [think_s for think_s, (small_ms, large_ms) in times.items()
+                  if sign * (small_ms - large_ms) > ALIKE_MS]
+        if thinks:
+            small_ms, large_ms = times[thinks[-1]]
+            parts.append(f"IW {larger} is {word} than IW {smaller} {_when(thinks, list(times))}"
+                         f" ({large_ms:.1f} instead of {small_ms:.1f} ms after"
+                         f" {plain(thinks[-1])} s)")
+    return parts
+
+
+def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
+    if len(thinks) == len(all_thinks):
+        return "after every think time"
+    if list(thinks) == list(all_thinks[-len(thinks):]):
+        return f"from a think time of {plain(thinks[0])} s on"
+    return f"after a think time of {' or '.join(map(plain, thinks))} s"
+
+
+def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
+                records: Sequence[TraceRecord]) -> LineChart:
+    """A row for each curve, and a column for each of WARM_COLUMNS."""
+    titles = [f"{sweep.tcp(curve.tcp).title}, {sweep.title}" for curve in figure.curves
+              for sweep in [scenario.sweep(curve.trace)]]
+    excluded = sum(not record.counts for record in records)
+    return LineChart(
+        figure.title, context_of(scenario, (record.trial for record in records)),
+        "At the right: the window when the response begins.",
+        f"{excluded} excluded" if excluded else "",
+        columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
+                                       by_time is measured[-1], _warm_top(label, measured))
+                            for by_time, title in zip(measured, titles))
+                      for place, label in enumerate(WARM_COLUMNS)),
+        plot_inches=ROW_INCHES, legend=True, palette="ordered")
+
+
+def _warm_top(label: str, measured: Sequence[ByThinkTime]) -> float:
+    """The top of a column's axis, which all of its rows share."""
+    return max((WARM_COLUMNS[label](record) for by_time in measured for line in by_time.values()
+                for record in line.values()), default=1.0)
+
+
+def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool, top: float) -> Plot:
+    lines = []
+    for look, window in enumerate(windows_of(measured)):
+        points = {think_s: WARM_COLUMNS[label](line[window]) for think_s, line in measured.items()
+                  if window in line}
+        lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look,
+                          window=window))
+    return Plot("think time (s)" if is_last else "", label, tuple(lines), title,
+                ticks=tuple((think_s, plain(think_s)) for think_s in measured),
+                x_scale="log", y_ends=(0, 1.08 * top), whole=True)

@@ -1,0 +1,126 @@
+"""The record of a trace: one row of trials.csv. The window over time is in a file of its own."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from firstflight.runs.results.records import Record
+from firstflight.testbed.messages import Observation
+from firstflight.wire import exchange as packets
+from firstflight.wire.delivery.packet_path import PATH, Delivery
+from firstflight.workloads.trace.replay import Replay
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.view import View
+
+
+@dataclass(frozen=True)
+class TraceEvidence:
+    """What is known of a trial whose transfer succeeded.
+
+    observation: as the worker reported it. exact: measured in virtual time, and path then what the
+    path did with each packet, to client and to server.
+    """
+
+    view: View
+    observation: Observation
+    exact: bool
+    path: tuple[Delivery, Delivery] | None = None
+
+    @property
+    def trial(self) -> TraceTrial:
+        return self.view.trial
+
+    @property
+    def replayed(self) -> Replay:
+        return self.view.replayed
+
+    @property
+    def seen_initcwnd(self) -> int | None:
+        """TCP_INFO's window at accept, segments."""
+        return self.observation["responses"][0]["initial_window"]
+
+    @property
+    def seen_rtt_ms(self) -> float | None:
+        return packets.seen_rtt_ms(self.view.exchange, self.trial.uplink_kbps,
+                                   self.trial.bandwidth_kbps)
+
+
+@dataclass(frozen=True)
+class TraceRecord(Record):
+    """One measured trace. Times in ms, windows in segments.
+
+    connect_ms: the client's handshake.
+    latency_ms: the last response's time from its first byte sent to its last byte acknowledged, by
+        the kernel's time stamps.
+    finish_ms: from the first request's arrival at the server to the last byte acknowledged, by the
+        capture there.
+    seen_initcwnd: the initial window by TCP_INFO at accept.
+    seen_rtt_ms: the handshake less serialisation.
+    data_segments: data segments that the server sent.
+    retransmissions, lost_segments: those that were retransmissions, and those that never arrived.
+    timeouts: how often the retransmission timer ran out.
+    longest_rtt_ms: the longest time from a segment sent once to the first acknowledgement of it.
+    largest_window: the largest congestion window of all samples.
+    restarts: how often it sent again after a pause of more than an RTO.
+    restart_windows: the window after each such pause, separated by spaces.
+    last_window: the window with which the last response began.
+    last_retransmissions: segments that were retransmitted from then on.
+    judged_by: "path" where each packet was judged by delay, rate and queue.
+    samples: samples of the window. rule_checked: those that were compared with the TCP's rules
+        (workloads.trace.rules). rule_unjudged: those taken during recovery from a loss, which were
+        not.
+    rule_wrong: those that differed from the rules.
+    """
+
+    COMPARED: ClassVar[str] = "finish_ms"
+    trial: TraceTrial
+    _: KW_ONLY
+    judged_by: str = ""
+    connect_ms: float | None = None
+    latency_ms: float | None = None
+    finish_ms: float | None = None
+    seen_initcwnd: int | None = None
+    seen_rtt_ms: float | None = None
+    data_segments: int | None = None
+    retransmissions: int | None = None
+    lost_segments: int | None = None
+    timeouts: int | None = None
+    longest_rtt_ms: float | None = None
+    largest_window: int | None = None
+    restarts: int | None = None
+    restart_windows: str = ""
+    last_window: int | None = None
+    last_retransmissions: int | None = None
+    samples: int | None = None
+    rule_checked: int | None = None
+    rule_unjudged: int | None = None
+    rule_wrong: int | None = None
+
+
+def record_of(evidence: TraceEvidence) -> TraceRecord:
+    """What was measured of a trace, without a verdict."""
+    view, replayed = evidence.view, evidence.replayed
+    last_request_s = view.last_request_s()
+    return TraceRecord(
+        evidence.trial, True,
+        judged_by=PATH if evidence.path is not None else "",
+        connect_ms=evidence.observation["fetches"][0]["connect_ms"],
+        latency_ms=evidence.observation["responses"][-1]["latency_ms"],
+        finish_ms=view.finish_s() * 1000,
+        seen_initcwnd=evidence.seen_initcwnd,
+        seen_rtt_ms=evidence.seen_rtt_ms,
+        data_segments=len(view.sends),
+        retransmissions=len(view.exchange.retransmissions),
+        lost_segments=len(view.exchange.lost_data),
+        timeouts=view.timeouts(),
+        longest_rtt_ms=view.longest_rtt_ms(),
+        largest_window=view.largest_window(),
+        restarts=len(replayed.restarts),
+        restart_windows=" ".join(str(restart.after[0]) for restart in replayed.restarts),
+        last_window=view.sample_at(last_request_s).cwnd,
+        last_retransmissions=view.retransmissions(last_request_s),
+        samples=len(view.samples),
+        rule_checked=replayed.checked,
+        rule_unjudged=replayed.unjudged,
+        rule_wrong=len(replayed.mismatches))

@@ -1,0 +1,314 @@
+"""The rules of each TCP for an unused window.
+
+They are from their sources, not from the code that is measured (Linux's stand in
+model/congestion.py, which the model of a fetch follows as well):
+
+    RFC 2861 as Linux has it: tcp_cwnd_restart(), tcp_cwnd_validate(),
+        tcp_is_cwnd_limited(), tcp_reno_cong_avoid()
+    RFC 5681 section 4.1: restart from the initial window
+    the report (Handley, Padhye and Floyd 1999), section 2.2; its windows are
+        in bytes (sections 2.2 and 5)
+
+workloads.trace.replay feeds them with the packets at the server's interface and asks
+for the window whenever TCP_INFO was sampled: both have to agree, to the
+segment. Windows are in segments; times in ticks of the kernel's clock
+(jiffies, 1 ms at HZ = 1000).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from firstflight.model.congestion import (WindowUse, additive_increase, remembered_threshold,
+                                          restarted_window, shrunk_window, slow_start)
+from firstflight.workloads.trace.window import INFINITE
+
+
+@dataclass
+class Outstanding:
+    """What every TCP remembers of what it sent: byte offsets, and where its packets end."""
+
+    last_send: int
+    una: int = 1
+    nxt: int = 1
+    outstanding: deque[int] = field(default_factory=deque)
+
+    @property
+    def packets(self) -> int:
+        return len(self.outstanding)
+
+    @property
+    def unacknowledged(self) -> int:
+        return self.nxt - self.una
+
+    def sent(self, end: int) -> None:
+        self.nxt = end
+        self.outstanding.append(end)
+
+    def acknowledged(self, ack: int) -> int:
+        """Take an acknowledgement; return how many packets it was for."""
+        count = 0
+        while self.outstanding and self.outstanding[0] <= ack:
+            self.outstanding.popleft()
+            count += 1
+        self.una = max(self.una, ack)
+        return count
+
+
+@dataclass(frozen=True)
+class RuleSetting:
+    """How a TCP is configured: its initial window in segments, bytes of a segment, which rules.
+
+    restarts: only RFC 5681's; grows_unused: without the limit on growth;
+    exact: the window is full only when nothing of it is free.
+    """
+
+    initcwnd: int
+    mss: int
+    validation: bool = False
+    restarts: bool = False
+    grows_unused: bool = False
+    exact: bool = False
+
+
+class Rules:
+    """One TCP's window. `rto`, in ticks, is set from outside: it is measured, not predicted."""
+
+    rto: int
+
+    def __init__(self, setting: RuleSetting, start: int) -> None:
+        self.setting = setting
+        self.cwnd = setting.initcwnd
+        self.ssthresh = INFINITE
+        self.peer_window_bytes = INFINITE
+        self.largest_peer_window_bytes = 0
+        self.connection = Outstanding(last_send=start)
+        self.recovering = False
+
+    def declared(self, window_bytes: int) -> None:
+        self.peer_window_bytes = window_bytes
+        self.largest_peer_window_bytes = max(self.largest_peer_window_bytes, window_bytes)
+
+    def set_window(self, cwnd: int, ssthresh: int) -> None:
+        """Take over a window that other rules made: those of recovery from a loss."""
+        self.cwnd, self.ssthresh = cwnd, ssthresh
+
+    def after_recovery(self) -> list[Rules]:
+        """Copies of this, one for each part of a segment of growth that recovery can have left.
+
+        TCP_INFO has whole segments only.
+        """
+        copies = [deepcopy(self) for _ in range(self.cwnd)]
+        for acknowledgements, copy in enumerate(copies):
+            copy.grow_unseen(acknowledgements)
+        return copies
+
+    def grow_unseen(self, acknowledgements: int) -> None:
+        """Grow by so many, by less than a segment together."""
+        raise NotImplementedError
+
+    def before_sending(self, now: int) -> None:
+        """Called when TCP begins to send what the application wrote or an ACK allowed."""
+
+    def after_sending(self, now: int, data_is_left: bool) -> None:
+        """Called when it has sent all that it may."""
+
+    def acknowledged(self, now: int, ack: int) -> None:
+        raise NotImplementedError
+
+    def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
+        """(cwnd, ssthresh) after an idle time. The closed form, without changing anything."""
+        raise NotImplementedError
+
+
+class LinuxRules(Rules):
+    """Reno in Linux, with its own validation, none, a restart, or without the limit on growth."""
+
+    def __init__(self, setting: RuleSetting, start: int) -> None:
+        super().__init__(setting, start)
+        self.credit = 0  # snd_cwnd_cnt
+        self.used = 0  # snd_cwnd_used
+        self.stamp = start  # snd_cwnd_stamp
+        self.use = WindowUse(usage_end=1)
+
+    def set_window(self, cwnd: int, ssthresh: int) -> None:
+        super().set_window(cwnd, ssthresh)
+        self.credit = 0
+
+    def grow_unseen(self, acknowledgements: int) -> None:
+        self.credit = acknowledgements
+
+    def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
+        if idle <= rto:
+            return self.cwnd, self.ssthresh
+        if self.setting.restarts:
+            return min(self.setting.initcwnd, self.cwnd), self.ssthresh
+        if not self.setting.validation:
+            return self.cwnd, self.ssthresh
+        return (restarted_window(self.cwnd, self.setting.initcwnd, idle, rto),
+                remembered_threshold(self.cwnd, self.ssthresh))
+
+    def before_sending(self, now: int) -> None:
+        idle = now - self.connection.last_send
+        if self.connection.packets or idle <= self.rto:
+            return
+        self.cwnd, self.ssthresh = self.restart_window(idle, self.rto)
+        self.stamp, self.used = now, 0
+
+    def after_sending(self, now: int, data_is_left: bool) -> None:
+        packets = self.connection.packets
+        self.use.note(self.connection.una, self.connection.nxt, packets, packets >= self.cwnd)
+        if self.use.may_grow(self.cwnd, self.ssthresh):
+            self.used, self.stamp = 0, now
+            return
+        self.used = max(self.used, packets)
+        if (self.setting.validation and not self.recovering
+                and now - self.stamp >= self.rto):
+            if (cwnd := shrunk_window(self.cwnd, self.setting.initcwnd, self.used)) < self.cwnd:
+                self.ssthresh = remembered_threshold(self.cwnd, self.ssthresh)
+                self.cwnd = cwnd
+            self.used, self.stamp = 0, now
+
+    def acknowledged(self, now: int, ack: int) -> None:
+        count = self.connection.acknowledged(ack)
+        if not count or self.recovering:
+            return
+        if self.setting.grows_unused or self.use.may_grow(self.cwnd, self.ssthresh):
+            self._grow(count)
+        # tcp_cong_avoid(): with every acknowledgement, which is why Linux's
+        # application-limited rule hardly ever finds an RTO without one.
+        self.stamp = now
+
+    def _grow(self, count: int) -> None:
+        """Grow by so many acknowledged segments (tcp_reno_cong_avoid)."""
+        if self.cwnd < self.ssthresh:
+            self.cwnd, count = slow_start(self.cwnd, self.ssthresh, count)
+            if not count:
+                return
+        self.cwnd, self.credit = additive_increase(self.cwnd, self.credit, self.cwnd, count)
+
+
+class ReportRules(Rules):
+    """The report's algorithm: section 2.2, and growth only of a window that was full.
+
+    What was sent is judged when the next segments are sent or the next
+    acknowledgement arrives, as of the time of sending: that is when TCP_INFO
+    can show it (vtime/kernel/tcp_cwv.c).
+    """
+
+    def __init__(self, setting: RuleSetting, start: int) -> None:
+        super().__init__(setting, start)
+        self.window_bytes = setting.initcwnd * setting.mss
+        self.previous = start  # T_prev
+        self.used_bytes = 0  # W_used
+        self.unjudged: tuple[int, int, bool] | None = None  # when sent, RTO, data is left
+
+    def set_window(self, cwnd: int, ssthresh: int) -> None:
+        super().set_window(cwnd, ssthresh)
+        self.window_bytes = cwnd * self.setting.mss
+
+    def grow_unseen(self, acknowledgements: int) -> None:
+        mss = self.setting.mss
+        self.window_bytes += min(acknowledgements * (mss * mss // self.window_bytes), mss - 1)
+
+    def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
+        times = idle // rto
+        if not times:
+            return self.cwnd, self.ssthresh
+        window = self.window_bytes
+        for _ in range(times):
+            window = max(min(window, self.largest_peer_window_bytes) // 2, self.setting.mss)
+        return window // self.setting.mss, self._remembered()
+
+    def before_sending(self, now: int) -> None:
+        self._judge()
+        idle = now - self.connection.last_send
+        if idle < self.rto or self.recovering:
+            return
+        self.ssthresh = self._remembered()
+        for _ in range(idle // self.rto):
+            self._set(max(min(self.window_bytes, self.largest_peer_window_bytes) // 2,
+                          self.setting.mss))
+        self.previous, self.used_bytes = now, 0
+
+    def after_sending(self, now: int, data_is_left: bool) -> None:
+        self.unjudged = now, self.rto, data_is_left
+
+    def _judge(self) -> None:
+        """"After sending a data segment"."""
+        if self.unjudged is None:
+            return
+        (now, rto, data_is_left), self.unjudged = self.unjudged, None
+        if self.recovering or self._is_full():
+            self.previous, self.used_bytes = now, 0
+            return
+        if data_is_left:
+            return
+        self.used_bytes = max(self.used_bytes, self.connection.unacknowledged)
+        if now - self.previous < rto:
+            return
+        self.ssthresh = self._remembered()
+        window = min(self.window_bytes, self.largest_peer_window_bytes)
+        self._set(max((window + self.used_bytes) // 2, self.setting.mss))
+        self.previous, self.used_bytes = now, 0
+
+    def acknowledged(self, now: int, ack: int) -> None:
+        if ack > self.connection.una:
+            self._judge()
+        was_full = self._is_full()
+        count = self.connection.acknowledged(ack)
+        if not count or self.recovering or not was_full:
+            return
+        window, mss = self.window_bytes, self.setting.mss
+        if self.cwnd < self.ssthresh:
+            more = min(count, self.ssthresh - self.cwnd)
+            window, count = window + more * mss, count - more
+        if count:
+            window += max(count * mss * mss // window, 1)
+        self._set(window)
+
+    def _is_full(self) -> bool:
+        free = min(self.window_bytes, self.peer_window_bytes) - self.connection.unacknowledged
+        if self.setting.exact:
+            return free <= 0
+        return free < self.setting.mss or self.connection.packets >= self.cwnd
+
+    def _remembered(self) -> int:
+        return max(self.ssthresh, self.window_bytes * 3 // 4 // self.setting.mss)
+
+    def _set(self, window_bytes: int) -> None:
+        self.window_bytes = window_bytes
+        self.cwnd = window_bytes // self.setting.mss
+
+
+RULES: dict[str, tuple[type[Rules], dict[str, bool]]] = {
+    "reno": (LinuxRules, {}),
+    "unvalidated": (LinuxRules, {"grows_unused": True}),
+    "restart": (LinuxRules, {"restarts": True}),
+    "cwv": (ReportRules, {}),
+    "cwv_exact": (ReportRules, {"exact": True}),
+}
+
+
+def rules_for(congestion_control: str, validation: bool, initcwnd: int, mss: int,
+              start: int) -> Rules | None:
+    """The rules of a congestion control; None for one whose growth is not written down here."""
+    if congestion_control not in RULES:
+        return None
+    kind, options = RULES[congestion_control]
+    return kind(RuleSetting(initcwnd, mss, validation=validation, **options), start)
+
+
+def restart_rule(congestion_control: str, validation: bool, initcwnd: int, mss: int,
+                 before: tuple[int, int], idle: int, rto: int) -> tuple[int, int] | None:
+    """(cwnd, ssthresh) after an idle time, by the rules of Linux, whatever the growth.
+
+    None for BBR, which Linux's rules leave alone (tcp_slow_start_after_idle_check).
+    """
+    if congestion_control == "bbr":
+        return None
+    rules = LinuxRules(RuleSetting(initcwnd, mss, validation=validation), 0)
+    rules.set_window(*before)
+    return rules.restart_window(idle, rto)

@@ -1,0 +1,393 @@
+"""Scenarios of kind "trace": one connection that is written to on a schedule, under several TCPs.
+
+A file names the TCPs to compare, the schedules, and the networks; it expands
+into one trial for each TCP on each of its traces.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import format_lossless, nearest, plain
+from firstflight.net.headers import MSS
+from firstflight.runs import schema
+from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
+from firstflight.runs.schema import Reader, key
+from firstflight.runs.sysctls import sysctls_of
+from firstflight.scenario import grammar
+from firstflight.workloads.trace.trial import MOST_WRITES, TraceTrial
+from firstflight.workloads.trace.view import METRICS
+
+EACH_THINK = "each"  # in a request: the think time that the trial is about
+
+
+def _listed(kind: type[object]) -> Reader:
+    """Tables in a list, as instances of a dataclass."""
+    def read_list(value: object, where: str) -> tuple[object, ...]:
+        if not isinstance(value, list) or not value \
+                or not all(isinstance(item, dict) for item in value):
+            raise UsageError(f"{where} has to be a list of tables, such as"
+                             " [{ at_s = 0.5, segments = 10 }]")
+        return tuple(schema.read(kind, item, f"{where} {number}")
+                     for number, item in enumerate(value, start=1))
+    return read_list
+
+
+@dataclass(frozen=True)
+class Write:
+    """What the application writes: bytes at one time, or repeatedly until another time.
+
+    Times in seconds after the request arrived. `until_s` itself is not one of
+    the times. The size is in bytes or in segments.
+    """
+
+    at_s: float = key(quantity="time_s")
+    size_bytes: int | None = key(None, quantity="write_bytes", name="bytes")
+    segments: int | None = key(None, quantity="write_segments")
+    until_s: float | None = key(None, quantity="time_s")
+    every_s: float | None = None
+
+    def check(self, where: str) -> None:
+        if (self.size_bytes is None) == (self.segments is None):
+            raise UsageError(f"{where}: has to have either bytes or segments")
+        if (self.until_s is None) != (self.every_s is None):
+            raise UsageError(f"{where}: until_s and every_s go together")
+        if self.until_s is not None and self.until_s <= self.at_s:
+            raise UsageError(f"{where}: until_s: {plain(self.until_s)} s is not after at_s,"
+                             f" {plain(self.at_s)} s: time goes backwards")
+
+    def bytes_each(self, mss: int) -> int:
+        return self.size_bytes or (self.segments or 0) * mss
+
+    @property
+    def count(self) -> int:
+        if self.until_s is None or self.every_s is None:
+            return 1
+        return max(math.ceil((self.until_s - self.at_s) / self.every_s - 1e-9), 1)
+
+    @property
+    def last_s(self) -> float:
+        return self.at_s + (self.count - 1) * (self.every_s or 0.0)
+
+    def text(self, mss: int) -> str:
+        """The write as server.py reads it."""
+        when = _ms(self.at_s)
+        if self.until_s is not None and self.every_s is not None:
+            when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
+        return f"{when}:{self.bytes_each(mss)}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request on a persistent connection.
+
+    think_s: from the end of the response before it; None for the think time
+    that the trial is about.
+    """
+
+    size_bytes: int = key(quantity="write_bytes", name="bytes")
+    think_s: float | None = key(0.0, reader=schema.none_for(
+        EACH_THINK, schema.number("time_s")))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the application does: writes into one response, or requests one after another."""
+
+    name: str = key(reader=schema.file_name)
+    writes: tuple[Write, ...] = key((), reader=_listed(Write))
+    requests: tuple[Request, ...] = key((), reader=_listed(Request))
+
+    def check(self, where: str) -> None:
+        if bool(self.writes) == bool(self.requests):
+            raise UsageError(f"{where}: has to have either writes or requests")
+        for number, (before, write) in enumerate(zip(self.writes, self.writes[1:]), start=2):
+            if write.at_s < before.last_s:
+                raise UsageError(f"{where}: writes {number}: at_s: {plain(write.at_s)} s is before"
+                                 f" {plain(before.last_s)} s, where the write before it ends:"
+                                 " time goes backwards")
+        if sum(write.count for write in self.writes) > MOST_WRITES:
+            raise UsageError(f"{where}: has more than {MOST_WRITES} writes")
+
+    @property
+    def is_about_thinking(self) -> bool:
+        return any(request.think_s is None for request in self.requests)
+
+    def thinks_s(self, think_s: float | None) -> list[float]:
+        """Seconds before each of its requests; think_s: what the trial is about."""
+        return [think_s or 0.0 if request.think_s is None else request.think_s
+                for request in self.requests] or [0.0]
+
+    def size_bytes(self, mss: int) -> int:
+        """All that it sends."""
+        return (sum(write.bytes_each(mss) * write.count for write in self.writes)
+                + sum(request.size_bytes for request in self.requests))
+
+    def paths(self, mss: int) -> tuple[str, ...]:
+        """What is fetched, without the trace's own parameters."""
+        if self.writes:
+            times = ";".join(write.text(mss) for write in self.writes)
+            return (f"/{self.size_bytes(mss)}?at={times}",)
+        return tuple(f"/{request.size_bytes}?" for request in self.requests)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".")
+
+
+TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
+OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
+OVERRIDDEN = ("rtt_ms", "bandwidth_kbps", "initcwnd")  # by the command line
+
+
+# Readers of what is more than one word or number -------------------------------------
+
+def _settings(value: object, where: str) -> tuple[str, ...]:
+    """A table of sysctls as "name=value" each."""
+    sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
+    return tuple(f"{name}={word}" for name, word in sysctls.items())
+
+
+def _outage_ms(value: object, where: str) -> tuple[float, ...]:
+    check = schema.number("outage_ms")
+    times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
+    if value != [] and (len(times) != 2 or times[0] >= times[1]):
+        raise UsageError(f"{where} has to be two times, the first before the second")
+    return times or (0.0, 0.0)
+
+
+# What stands in a file ---------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Tcp:
+    """One of the TCPs that are compared.
+
+    validation: whether Linux's own rules are on (workloads.trace.trial.VALIDATION_SYSCTL).
+    sysctls: what else is set at the server, "name=value" each.
+    """
+
+    title: str
+    validation: bool
+    name: str = key(reader=schema.file_name)
+    congestion_control: str = key(reader=schema.number("congestion_control"))
+    sysctls: tuple[str, ...] = key((), reader=_settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceSweep(grammar.Sweep[TraceTrial]):
+    """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
+
+    schedule, tcp_names: as the file has them; writing, tcps: the tables of these names.
+    uplink_kbps: None for as much as down. outage_ms: from and to; both 0 for none. think_s:
+    (None,) once the schedule is known to have no time of its own to think.
+    """
+
+    LISTS: ClassVar[tuple[str, ...]] = ("initcwnd", "think_s", "tcps")
+    schedule: str
+    rtt_ms: float
+    bandwidth_kbps: float
+    queue_packets: int
+    sample_ms: float
+    tcp_names: tuple[str, ...] = key(name="tcp")
+    initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
+    title: str = ""
+    uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
+        "same", schema.number("uplink_kbps")))
+    mss: int = MSS
+    receive_window: int = 0
+    rto_min_ms: int = 0
+    quickack: bool = False
+    nagle: bool = False
+    outage_ms: tuple[float, ...] = key((0.0, 0.0), reader=_outage_ms)
+    think_s: tuple[float | None, ...] = key((), reader=schema.values(schema.number("time_s")))
+    may_lose: bool = False
+    writing: Schedule = key(Schedule(""), absent=True)
+    tcps: tuple[Tcp, ...] = key((), absent=True)
+
+    def linked(self, schedules: Mapping[str, Schedule], tcps: Mapping[str, Tcp], where: str
+               ) -> TraceSweep:
+        """The sweep with the tables that it names. Raises UsageError where there are none."""
+        for tcp in self.tcp_names:
+            schema.one_of(tcp, list(tcps), f"{where}: tcp")
+        if self.schedule not in schedules:
+            raise UsageError(f"{where}: schedule: there is no [[schedule]] {self.schedule!r}"
+                             f"{nearest(self.schedule, list(schedules))}; known:"
+                             f" {', '.join(schedules) or 'none'}")
+        writing = schedules[self.schedule]
+        schema.number("response_bytes")(writing.size_bytes(self.mss),
+                                        f"{where}: schedule: all its bytes together")
+        if bool(self.think_s) != writing.is_about_thinking:
+            raise UsageError(f'{where}: think_s goes with a request of think_s = "{EACH_THINK}"'
+                             " in its schedule")
+        return replace(self, writing=writing, think_s=self.think_s or (None,),
+                       tcps=tuple(tcps[name] for name in self.tcp_names))
+
+    @property
+    def count(self) -> int:
+        return self.combination_count()
+
+    def tcp(self, name: str) -> Tcp:
+        return next(tcp for tcp in self.tcps if tcp.name == name)
+
+    def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
+        """Nothing in them is random. They share long values: a schedule may have many writes."""
+        paths = " ".join(self.writing.paths(self.mss))
+        think_times = {think_s: " ".join(map(format_lossless, self.writing.thinks_s(think_s)))
+                       for think_s in self.think_s}
+        for values in self.combinations():
+            tcp, think_s = values["tcps"], values["think_s"]
+            yield TraceTrial(
+                scenario=scenario, trace=self.name, tcp=tcp.name,
+                congestion_control=tcp.congestion_control, validation=tcp.validation,
+                rtt_ms=self.rtt_ms, bandwidth_kbps=self.bandwidth_kbps,
+                uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
+                queue_packets=self.queue_packets, initcwnd=values["initcwnd"], mss=self.mss,
+                receive_window=self.receive_window, rto_min_ms=self.rto_min_ms,
+                quickack=self.quickack, nagle=self.nagle, sample_ms=self.sample_ms,
+                outage_from_ms=self.outage_ms[0], outage_to_ms=self.outage_ms[1],
+                paths=paths, think_times=think_times[think_s], think_s=think_s,
+                may_lose=self.may_lose, sysctls=" ".join(tcp.sysctls))
+
+
+@dataclass(frozen=True)
+class TraceCurve:
+    """A trial of the scenario, for figures and claims: "trace/tcp" or "trace/tcp/iw10"."""
+
+    trace: str
+    tcp: str
+    initcwnd: int | None = None
+
+    @classmethod
+    def parse(cls, value: object, where: str) -> TraceCurve:
+        """The curve that a text names. Raises UsageError."""
+        match = (re.fullmatch(r"(\w+)/(\w+)(?:/iw(\d+))?", value) if isinstance(value, str)
+                 else None)
+        if match is None:
+            raise UsageError(f"{where}: {value!r} is not of the form \"trace/tcp\" or"
+                             ' "trace/tcp/iw10"')
+        return cls(match[1], match[2], int(match[3]) if match[3] else None)
+
+    def is_of(self, trial: TraceTrial) -> bool:
+        return ((self.trace, self.tcp) == (trial.trace, trial.tcp)
+                and self.initcwnd in (None, trial.initcwnd))
+
+    @property
+    def text(self) -> str:
+        window = "" if self.initcwnd is None else f"/iw{self.initcwnd}"
+        return f"{self.trace}/{self.tcp}{window}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceFigure(grammar.Figure):
+    """A figure.
+
+    kind: "window" (a row of a time–sequence and a window plot for each curve)
+    or "warm" (response latency by think time). from_s, to_s: what is shown,
+    all of it if to_s is 0; sequence_from_s, sequence_to_s: in the
+    time–sequence plots, the same if sequence_to_s is 0.
+    rtt: whether the smoothed RTT is drawn beside the window.
+    """
+
+    kind: Literal["window", "warm"]
+    curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))
+    from_s: float = key(0.0, quantity="time_s")
+    to_s: float = key(0.0, quantity="time_s")
+    sequence_from_s: float = key(0.0, quantity="time_s")
+    sequence_to_s: float = key(0.0, quantity="time_s")
+    rtt: bool = False
+
+
+@dataclass(frozen=True)
+class TraceClaim(grammar.Claim):
+    """A sentence of the source, and how it is tested.
+
+    metric, at_s: what is compared (workloads.trace.view), and when.
+    first, second: the curves. relation: how the first stands to the second;
+    "percent_smaller" with what was published; "is": the first alone, beside
+    what was published. within: how far from what was published, or from the second, the first
+    may be and still be reproduced, in its unit. Larger and smaller are a direction.
+    rebuilt: the source does not print that number, this file puts it in (a window, a write), so
+    that no agreement with it reproduces anything.
+    """
+
+    relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
+    metric: str = key(reader=schema.word(tuple(METRICS)))
+    first: TraceCurve = key(reader=TraceCurve.parse)
+    second: TraceCurve | None = key(None, reader=TraceCurve.parse)
+    at_s: float = key(0.0, quantity="time_s")
+    published: float | None = None
+    within: float = 0.0
+    rebuilt: bool = False
+
+    @property
+    def curves(self) -> tuple[TraceCurve, ...]:
+        return (self.first,) if self.second is None else (self.first, self.second)
+
+    def check(self, where: str) -> None:
+        if (self.relation in ("is", "percent_smaller")) != (self.published is not None):
+            raise UsageError(f'{where}: published goes with relation = "is" or "percent_smaller"')
+        if (self.relation == "is") == (self.second is not None):
+            raise UsageError(f'{where}: second goes with every relation but "is"')
+        if self.rebuilt and self.relation != "is":
+            raise UsageError(f'{where}: rebuilt goes with relation = "is"')
+
+
+TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]
+
+
+# The file, and the command line ------------------------------------------------------
+
+def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
+    """The scenario of a file. Raises UsageError."""
+    schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
+    return grammar.read_scenario(file, _sweeps(file), TraceFigure, TraceClaim, _check_figure,
+                                 _check_claim, table="trace")
+
+
+def _sweeps(file: ScenarioFile) -> tuple[TraceSweep, ...]:
+    raw, where = file.raw, file.where
+    defaults = grammar.read_defaults(TraceSweep, raw, where, without=OF_ONE_TRACE)
+    tcps = {tcp.name: tcp for tcp in schema.read_tables(Tcp, raw, "tcp", where)}
+    schedules = {each.name: each for each in schema.read_tables(Schedule, raw, "schedule", where)}
+    return tuple(sweep.linked(schedules, tcps, f'{where}: [[trace]] "{sweep.name}"')
+                 for sweep in schema.read_tables(TraceSweep, raw, "trace", where,
+                                                 defaults=defaults))
+
+
+def _check_figure(figure: TraceFigure, sweeps: Sequence[TraceSweep], where: str) -> None:
+    for curve in figure.curves:
+        _check_measured(curve, sweeps, f"{where}: curves")
+
+
+def _check_claim(claim: TraceClaim, figure: TraceFigure, sweeps: Sequence[TraceSweep],
+                 where: str) -> None:
+    for name, curve in zip(("first", "second"), claim.curves):
+        _check_measured(curve, sweeps, f"{where}: {name}")
+
+
+def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str) -> None:
+    if not any((sweep.name, curve.tcp in sweep.tcp_names) == (curve.trace, True)
+               and curve.initcwnd in (None, *sweep.initcwnd) for sweep in sweeps):
+        raise UsageError(f"{where}: no trace is {curve.text!r}")
+
+
+def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
+           seed: int = 1) -> list[TraceTrial]:
+    """The trials of a scenario; nothing is drawn at random. Raises UsageError."""
+    requested = apply(scenario, overrides)
+    check_count(requested.count, "traces", overrides.many)
+    return grammar.trials_of(requested.sweeps, scenario.name, seed)
+
+
+def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
+    """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
+    requested = overrides.replacing(OVERRIDDEN, lambda _, flag: (
+        f'{scenario.name}: {flag} does not go with a scenario of kind "trace": its schedules'
+        " and TCPs are in its file"), 'a scenario of kind "trace" takes one value')
+    return replace(scenario, sweeps=tuple(replace(sweep, **requested) for sweep in scenario.sweeps))

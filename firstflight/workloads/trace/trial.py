@@ -1,0 +1,139 @@
+"""The trial of a trace: one connection under one TCP, as plain data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from firstflight.base.words import format_lossless
+from firstflight.net.headers import TIMESTAMP_BYTES
+from firstflight.net.link import Path
+from firstflight.net.timeouts import longest_s
+from firstflight.testbed.messages import Job
+
+# Validation by the kernel's own rules (RFC 2861), on or off.
+MOST_WRITES = 50_000
+VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
+
+
+@dataclass(frozen=True)
+class TraceTrial:
+    """One connection under one TCP.
+
+    trace: its name. tcp: the TCP's name. validation: whether Linux's RFC 2861 is on.
+    congestion_control: the server's.
+    rtt_ms: without load. queue_packets: drop-tail limit of either bottleneck.
+    initcwnd: route metric at the server, segments. mss: bytes of data in a full
+        segment.
+    receive_window: the most that the client advertises, in segments; 0 for
+        what its buffers allow.
+    rto_min_ms: least retransmission timeout, 0 for the kernel's (200 ms).
+    quickack: the client acknowledges every segment at once.
+    nagle: whether Nagle's algorithm is on. sample_ms: between looks at the window.
+    outage_from_ms, outage_to_ms: when everything to the client is lost; both
+        0 for never.
+    paths: what is fetched on the connection, in order, separated by spaces;
+        think_times: seconds before each of them, likewise.
+    think_s: the think time that the trial is about, None without one.
+    may_lose: whether the queue may overflow.
+    sysctls: set at the server besides validation, "name=value" separated by spaces.
+    """
+
+    scenario: str
+    trace: str
+    tcp: str
+    congestion_control: str
+    validation: bool
+    rtt_ms: float
+    bandwidth_kbps: float
+    uplink_kbps: float
+    queue_packets: int
+    initcwnd: int
+    mss: int
+    receive_window: int
+    rto_min_ms: int
+    quickack: bool
+    nagle: bool
+    sample_ms: float
+    outage_from_ms: float
+    outage_to_ms: float
+    paths: str
+    think_times: str
+    think_s: float | None
+    may_lose: bool
+    sysctls: str = ""
+
+    @property
+    def id(self) -> str:
+        """Names the trial in files and messages; unique within a scenario."""
+        think = "" if self.think_s is None else f"-think{format_lossless(self.think_s)}"
+        return f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}"
+
+    @property
+    def response_sizes(self) -> list[int]:
+        """The bytes of each response that is fetched."""
+        return [int(path[1:].partition("?")[0]) for path in self.paths.split()]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.response_sizes)
+
+    @property
+    def thinks_s(self) -> tuple[float, ...]:
+        return tuple(map(float, self.think_times.split()))
+
+    @property
+    def schedule(self) -> str:
+        """What the server writes and when, as workloads.trace.scenario.Write.text; "" for none."""
+        return self.paths.partition("at=")[2].partition("&")[0]
+
+    @property
+    def schedule_s(self) -> float:
+        """When the last write of the schedule is over, 0 without one."""
+        ends = (write.partition(":")[0].partition("/")[0].rpartition("..")[2]
+                for write in self.schedule.split(";") if write)
+        return max((float(end) / 1000 for end in ends), default=0.0)
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds of the network's time for one request, retransmissions and all."""
+        sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
+        return (40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
+                + longest_s(self.size_bytes, self.rtt_ms))
+
+    @property
+    def path(self) -> Path:
+        """What is installed and judged: half the RTT each way; an outage is on the way down."""
+        path = Path.between(self.rtt_ms, self.bandwidth_kbps, self.uplink_kbps, self.queue_packets)
+        outage_ms = (self.outage_from_ms, self.outage_to_ms)
+        return replace(path, down=replace(path.down, outage_ms=outage_ms))
+
+    def job(self) -> Job:
+        """The trial as the worker reads it."""
+        ending = f"&trace_ms={format_lossless(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
+        return {
+            "kind": "trace", "id": self.id, "initcwnd": self.initcwnd,
+            "initrwnd": self.receive_window or 1000,
+            "congestion_control": self.congestion_control, "client": "libcurl",
+            "sysctls": {VALIDATION_SYSCTL: str(int(self.validation)), **dict(
+                setting.split("=", 1) for setting in self.sysctls.split())},
+            "window_bytes": self.receive_window * self.mss,
+            "options": {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
+                        "advertised_mss": self.mss + TIMESTAMP_BYTES},
+            "paths": [path + ending for path in self.paths.split()],
+            "think_s": list(self.thinks_s), "deadline_s": self.deadline_s,
+            "network": self.path.to_json()}
+
+
+def due_times_s(schedule: str) -> list[float]:
+    """The times of the writes of a schedule's text, in order."""
+    times = []
+    for write in filter(None, schedule.split(";")):
+        when, _, every = write.partition(":")[0].partition("/")
+        first, _, last = when.partition("..")
+        start, step = float(first), float(every or 1)
+        if last and not (step > 0 and float(last) - start <= MOST_WRITES * step):
+            raise ValueError(f"no schedule of at most {MOST_WRITES} writes")
+        count = max(math.ceil((float(last) - start) / step - 1e-9), 1) if last else 1
+        times += [(start + number * step) / 1000 for number in range(count)]
+    return times

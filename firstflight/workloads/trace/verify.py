@@ -1,0 +1,217 @@
+"""Judges traces: compares the request with what the packets and TCP_INFO show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from statistics import mode
+
+from firstflight.base.comparison import Comparison
+from firstflight.base.errors import FirstFlightError
+from firstflight.net.segments import frames_of
+from firstflight.runs.results import checks
+from firstflight.runs.results.checks import Check
+from firstflight.runs.results.records import SKIPPED
+from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response, started_at
+from firstflight.wire.delivery import packet_path
+from firstflight.wire.delivery.packet_path import deliveries
+from firstflight.wire.exchange import read_exchange
+from firstflight.workloads.trace.record import TraceEvidence, TraceRecord, record_of
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.view import view_of
+from firstflight.workloads.trace.window import WINDOW_FILE, parse
+
+RTT_TOLERANCE_MS = 3.0  # in real time
+ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after it was due
+MOST_RESTARTS = 3  # of those that differ, in one reason
+
+
+def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceRecord:
+    """The record of one trial.
+
+    exact: in virtual time, where the rules are judged to the segment.
+    """
+    observation, measured_at = observed.content, started_at(observed.content)
+    if observation.get("skipped"):
+        return TraceRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
+                           measured_at=measured_at)
+    error = _failure(observation)
+    try:
+        if not error:
+            evidence = _evidence(trial, observed, exact)
+            record = replace(record_of(evidence), measured_at=measured_at)
+            return checks.give_verdict(record, checks.failures(CHECKS, evidence))
+    except FirstFlightError as fault:
+        error = str(fault)
+    return TraceRecord(trial, False, error, measured_at=measured_at)
+
+
+def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:
+    """Raises FirstFlightError where captures or samples are missing or damaged."""
+    client, server = frames_of(observed.client_pcap, observed.server_pcap)
+    exchange = read_exchange(client, server)
+    if WINDOW_FILE not in observed.files:
+        raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
+    samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
+    path = deliveries(client, server, trial.path, tuple) if exact else None
+    return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
+
+
+def _failure(observation: Observation) -> str:
+    if observation.get("error"):
+        return observation["error"]
+    fetches = observation.get("fetches", ())
+    if not fetches:
+        return "the worker reported no transfer"
+    failed = next((fetch for fetch in fetches if not fetch["ok"]), None)
+    if failed is not None:
+        return failed["error"] or "the transfer failed"
+    count = len(observation.get("responses", ()))
+    return ("" if count == len(fetches) else
+            f"the server reported {count} responses of {len(fetches)}")
+
+
+# What is compared --------------------------------------------------------------------
+
+def _transfers(evidence: TraceEvidence) -> Iterator[tuple[Fetch, Response]]:
+    """What the client reported of each response, and what the server did."""
+    return zip(evidence.observation["fetches"], evidence.observation["responses"])
+
+
+def _compare_sizes(evidence: TraceEvidence) -> Iterator[Comparison]:
+    for (fetch, response), size in zip(_transfers(evidence), evidence.trial.response_sizes):
+        yield Comparison(fetch["size"] == response["body_bytes"] == size,
+                         f"{fetch['size']} bytes of {response['body_bytes']} sent", f"{size}")
+
+
+def _compare_digests(evidence: TraceEvidence) -> Iterator[Comparison]:
+    for fetch, response in _transfers(evidence):
+        yield Comparison(fetch["sha256"] == response["sha256"], f"{fetch['sha256'][:12]}…",
+                         f"{response['sha256'][:12]}… as sent")
+
+
+def _compare_initial_window(evidence: TraceEvidence) -> Iterator[Comparison]:
+    window, requested = evidence.seen_initcwnd, evidence.trial.initcwnd
+    yield Comparison(window == requested, f"{window} segments", f"{requested}")
+
+
+def _compare_segment_size(evidence: TraceEvidence) -> Iterator[Comparison]:
+    mss = evidence.view.samples[0].mss
+    yield Comparison(mss == evidence.trial.mss, f"{mss} bytes", f"{evidence.trial.mss}")
+
+
+def _compare_path(evidence: TraceEvidence) -> Iterable[Comparison]:
+    return packet_path.compare_path(evidence.path, {})
+
+
+def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
+    if evidence.seen_rtt_ms is not None and evidence.path is None:
+        yield Comparison(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= RTT_TOLERANCE_MS,
+                         f"{evidence.seen_rtt_ms:.3f} ms", f"{evidence.trial.rtt_ms:g} ms")
+
+
+def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """Nearly always: the first acknowledgement may advertise a segment more.
+
+    The kernel rounds, so that a part of a segment may be missing.
+    """
+    requested = evidence.trial.receive_window
+    if requested:
+        usual_bytes = mode(sample.send_window_bytes for sample in evidence.view.samples)
+        usual = usual_bytes / evidence.trial.mss
+        yield Comparison(requested - 1 < usual < requested + 0.1, f"{usual:.2f} segments",
+                         f"{requested}")
+
+
+def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
+    if _may_lose_nothing(evidence.trial) and evidence.path is None:
+        exchange = evidence.view.exchange
+        lost = len(exchange.lost_to_client) + len(exchange.lost_to_server)
+        yield Comparison(lost == 0, f"{lost}", "none")
+
+
+def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
+    if _may_lose_nothing(evidence.trial):
+        count = len(evidence.view.exchange.retransmissions)
+        yield Comparison(count == 0, f"{count}", "none")
+
+
+def _may_lose_nothing(trial: TraceTrial) -> bool:
+    return not trial.may_lose and not trial.outage_to_ms
+
+
+def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
+    if evidence.trial.outage_to_ms:
+        lost = len(evidence.view.exchange.lost_data)
+        yield Comparison(lost > 0, f"{lost} data segments lost in it",
+                         "one or more (in real time it comes when it can)")
+
+
+def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """Writes that found nothing outstanding are on the wire when they were due."""
+    late_ms = evidence.view.lateness_ms(0.0 if evidence.exact else 2 * evidence.trial.rtt_ms)
+    if late_ms is not None:
+        yield Comparison(late_ms <= ON_TIME_MS[evidence.exact], f"{late_ms:.3f} ms late",
+                         f"at most {ON_TIME_MS[evidence.exact]:g}")
+
+
+def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
+    if not evidence.exact:
+        return
+    wrong = evidence.replayed.mismatches
+    first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
+             f" {wrong[0].observed}, by the rules {wrong[0].rule}") if wrong else ""
+    yield Comparison(not wrong,
+                     f"{len(wrong)} of {evidence.replayed.checked} samples differ{first}",
+                   "none")
+
+
+def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
+    odd = [restart for restart in evidence.replayed.restarts if not restart.agrees]
+    for restart in odd[:MOST_RESTARTS] if evidence.exact else ():
+        yield Comparison(False, f"{restart.after}, {restart.flight} segments sent",
+                         f"{restart.rule}, {restart.may_send}",
+                         f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
+
+
+def _is_whole(record: TraceRecord) -> bool:
+    return record.ok and record.verdict != SKIPPED
+
+
+def _is_estimated(record: TraceRecord) -> bool:
+    """Whether RTT and losses were, since no packet was judged by itself."""
+    return _is_whole(record) and packet_path.PATH not in record.judged_by.split()
+
+
+# Whether it was in virtual time a record does not hold: in real time samples may differ from the
+# rules without a verdict, and then neither of the last two has judged.
+CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
+    Check("size", "bytes of each response, at both ends and as requested", _compare_sizes,
+          _is_whole),
+    Check("digest", "SHA-256 of each response, received compared with sent", _compare_digests,
+          _is_whole),
+    Check("initial window", "TCP_INFO at accept, compared with the route's initcwnd",
+          _compare_initial_window, _is_whole),
+    Check("segment size", "TCP_INFO's segment, compared with the requested one",
+          _compare_segment_size, _is_whole),
+    Check(packet_path.NAME, packet_path.WHY, _compare_path,
+          lambda record: packet_path.PATH in record.judged_by.split(), exact_only=True),
+    Check("RTT", "the handshake on the wire less serialisation, compared with the requested RTT",
+          _compare_rtt,
+          lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
+    Check("receive window", "the most that the client advertises, compared with the one requested",
+          _compare_receive_window,
+          lambda record: _is_whole(record) and record.trial.receive_window > 0),
+    Check("lost packets", "none, where the queue holds all", _compare_lost_packets,
+          lambda record: _is_estimated(record) and _may_lose_nothing(record.trial)),
+    Check("retransmissions", "none, where the queue holds all", _compare_retransmissions,
+          lambda record: _is_whole(record) and _may_lose_nothing(record.trial)),
+    Check("outage", "data was lost in it", _compare_outage,
+          lambda record: _is_whole(record) and record.trial.outage_to_ms > 0),
+    Check("schedule", "writes are on the wire when they were due", _compare_schedule,
+          lambda record: _is_whole(record) and bool(record.trial.schedule)),
+    Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
+          _compare_window, lambda record: bool(record.rule_checked) and not record.rule_wrong),
+    Check("restart", "window and first flight after more than an RTO, as the rule requires",
+          _compare_restarts, lambda record: bool(record.restarts) and not record.rule_wrong),
+)

@@ -1,0 +1,220 @@
+"""One measured trace, ready for analysis: its packets, its window, times since its request."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.base.words import plain
+from firstflight.net.segments import Segment
+from firstflight.runs.measuring import capture_path, trial_file_path, read_trial_file
+from firstflight.wire.exchange import Exchange, read_exchange
+from firstflight.workloads.trace.replay import Replay, SendGroup, groups_of, replay
+from firstflight.workloads.trace.trial import TraceTrial, due_times_s
+from firstflight.workloads.trace.window import INFINITE, WINDOW_FILE, WindowSample, limit, parse
+
+LOSS = 4  # TCP_CA_Loss
+SETTLED_NS = 500_000  # a window is read so long after the write that it is about
+NEAR_NS = 100_000
+
+
+@dataclass(frozen=True)
+class View:
+    """start_ns: when the first request arrived at the server, the zero of all times here.
+
+    sends: data that the server sent, retransmissions too; one segment at least.
+    """
+
+    trial: TraceTrial
+    exchange: Exchange
+    samples: tuple[WindowSample, ...]
+    start_ns: int
+    sends: tuple[Segment, ...]
+    groups: tuple[SendGroup, ...]
+
+    def seconds(self, time_ns: int) -> float:
+        return (time_ns - self.start_ns) / 1e9
+
+    @cached_property
+    def replayed(self) -> Replay:
+        return replay(self.trial, self.exchange, self.samples)
+
+    # What claims compare; at_s: from when on, or at which time ------------------
+
+    def sample_at(self, at_s: float) -> WindowSample:
+        """The newest sample at a time, what a write at that very time does included."""
+        times = [sample.time_ns for sample in self.samples]
+        place = bisect_right(times, self.start_ns + round(at_s * 1e9) + SETTLED_NS)
+        return self.samples[max(place - 1, 0)]
+
+    def window(self, at_s: float) -> float:
+        return self.sample_at(at_s).cwnd
+
+    def ssthresh(self, at_s: float) -> float:
+        return self.sample_at(at_s).ssthresh
+
+    def rtt_ms(self, at_s: float) -> float:
+        """TCP's smoothed RTT."""
+        return self.sample_at(at_s).rtt_us / 1000
+
+    def burst(self, at_s: float) -> float:
+        """Segments sent at a time before any acknowledgement came in."""
+        sent, begun = 0, False
+        for group in self.groups:
+            if not self._since(group, at_s):
+                continue
+            if begun and group.ack is not None:
+                break
+            data = sum(segment.payload_bytes > 0 for segment in group.sends)
+            sent, begun = sent + data, begun or data > 0
+        return sent
+
+    def finish_s(self, at_s: float = 0.0) -> float:
+        """When the last byte of data was acknowledged."""
+        last = max(segment.end for segment in self.sends)
+        for group in self.groups:
+            if group.ack is not None and group.ack >= last:
+                return self.seconds(group.time_ns)
+        raise FirstFlightError(f"{self.trial.id}: its data was never acknowledged")
+
+    def lasts_s(self, at_s: float) -> float:
+        """How long it lasts from a time to the end."""
+        return self.finish_s() - at_s
+
+    def retransmissions(self, at_s: float = 0.0) -> int:
+        return sum(self._since(segment, at_s) for segment in self.exchange.retransmissions)
+
+    def lost(self, at_s: float = 0.0) -> int:
+        return sum(self._since(segment, at_s) for segment in self.exchange.lost_data)
+
+    def timeouts(self, at_s: float = 0.0) -> int:
+        """How often the retransmission timer ran out.
+
+        While TCP recovers from one timeout its window only grows, until the next.
+        """
+        count = 0
+        for before, sample in zip((None, *self.samples), self.samples):
+            begins = before is None or before.state != LOSS or sample.cwnd < before.cwnd
+            count += sample.state == LOSS and begins and self.seconds(sample.time_ns) >= at_s
+        return count
+
+    def largest_window(self, at_s: float = 0.0) -> int:
+        return max((sample.cwnd for sample in self.samples
+                    if self.seconds(sample.time_ns) >= at_s), default=0)
+
+    def longest_rtt_ms(self, at_s: float = 0.0) -> float:
+        """The longest time from a segment, sent once only, to its first acknowledgement."""
+        retransmitted = {segment.end for segment in self.exchange.retransmissions}
+        waiting = [segment for segment in self.sends
+                   if self._since(segment, at_s) and segment.end not in retransmitted]
+        longest_ns, place = 0, 0
+        for group in self.groups:
+            while group.ack is not None and place < len(waiting) \
+                    and waiting[place].end <= group.ack:
+                longest_ns = max(longest_ns, group.time_ns - waiting[place].time_ns)
+                place += 1
+        return longest_ns / 1e6
+
+    def last_request_s(self) -> float:
+        """When the last request arrived at the server."""
+        requests = [segment for segment in self.exchange.at_server
+                    if not segment.to_client and segment.payload_bytes]
+        return self.seconds(requests[-1].time_ns)
+
+    def lateness_ms(self, quiet_ms: float) -> float | None:
+        """How late the latest write was that found nothing outstanding; None without a schedule.
+
+        quiet_ms: and no packet for so long. In real time a server can be too
+        slow for its own burst, and pause within it.
+        """
+        if not self.trial.schedule:
+            return None
+        due = [self.start_ns + round(time_s * 1e9)
+               for time_s in due_times_s(self.trial.schedule)]
+        acknowledged, sent, worst_ns = 1, 1, 0
+        for before, group in zip((None, *self.groups), self.groups):
+            if group.ack is not None:
+                acknowledged = max(acknowledged, group.ack)
+            if not group.sends:
+                continue
+            quiet = before is None or group.time_ns - before.time_ns >= quiet_ms * 1e6
+            if group.ack is None and acknowledged == sent > 1 and quiet:
+                place = bisect_right(due, group.time_ns)
+                if place:
+                    worst_ns = max(worst_ns, group.time_ns - due[place - 1])
+            sent = max(sent, max(segment.end_with_fin for segment in group.sends))
+        return worst_ns / 1e6
+
+    def _since(self, sent: Segment | SendGroup, at_s: float) -> bool:
+        return sent.time_ns >= self.start_ns + round(at_s * 1e9) - NEAR_NS
+
+
+# What claims may name -----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Metric:
+    """What a claim compares: how it is read from a view, and its words.
+
+    value: (view, from when on or at which time, s) → value. past: what the
+    number is, in a sentence. at_a_time: it is of one moment, which the
+    sentence names.
+    """
+
+    value: Callable[[View, float], float]
+    unit: str
+    digits: int = 0
+    past: str = ""
+    at_a_time: bool = False
+
+    def words(self, value: float) -> str:
+        """The value with its unit, as a sentence has it."""
+        number = limit(int(value)) if value == INFINITE else f"{value:.{self.digits}f}"
+        one = number == "1" and len(self.unit) > 2
+        return f"{self.past} {number} {self.unit.removesuffix('s') if one else self.unit}".strip()
+
+    def when(self, at_s: float) -> str:
+        """" at 2.5 s" where the metric is of one moment, else nothing."""
+        return f" at {plain(at_s)} s" if self.at_a_time else ""
+
+
+METRICS = {
+    "window": Metric(View.window, "segments", past="a window of", at_a_time=True),
+    "ssthresh": Metric(View.ssthresh, "segments", past="an ssthresh of", at_a_time=True),
+    "burst": Metric(View.burst, "segments", past="at once", at_a_time=True),
+    "finish_s": Metric(View.finish_s, "s", 3, "finished after"),
+    "lasts_s": Metric(View.lasts_s, "s", 3, "took"),
+    "retransmissions": Metric(View.retransmissions, "segments", past="retransmitted"),
+    "lost": Metric(View.lost, "segments", past="lost"),
+    "timeouts": Metric(View.timeouts, "timeouts"),
+    "rtt_ms": Metric(View.rtt_ms, "ms", past="a smoothed RTT of", at_a_time=True),
+    "longest_rtt_ms": Metric(View.longest_rtt_ms, "ms", past="an RTT of up to"),
+    "largest_window": Metric(View.largest_window, "segments", past="a window of up to"),
+}
+
+
+# Making one --------------------------------------------------------------------------
+
+def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> View:
+    """Raises FirstFlightError where the capture holds no request, or no data for it."""
+    request = next((segment for segment in exchange.at_server
+                    if not segment.to_client and segment.payload_bytes), None)
+    if request is None:
+        raise FirstFlightError(f"{trial.id}: no request arrived at the server")
+    sends = tuple(segment for segment in exchange.at_server
+                  if segment.to_client and segment.payload_bytes)
+    if not sends:
+        raise FirstFlightError(f"{trial.id}: the server sent no data")
+    return View(trial, exchange, tuple(samples), request.time_ns, sends,
+                tuple(groups_of(exchange)))
+
+
+def stored(trial: TraceTrial, folder: Path) -> View:
+    """The view of a trial from the files of its run. Raises FirstFlightError."""
+    client, server = (read_trial_file(capture_path(folder, trial.id, side))
+                      for side in ("client", "server"))
+    path = trial_file_path(folder, trial.id, WINDOW_FILE)
+    return view_of(trial, read_exchange(client, server), parse(read_trial_file(path), str(path)))
