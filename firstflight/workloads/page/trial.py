@@ -28,7 +28,8 @@ class PageTrial:
     bottleneck. drawn_rtt_ms, drawn_queue_packets: measured in place of these, in a setting that is
     repeated with others near them (setting.draws). loss_percent: random loss towards the client.
     repeat: the number of the repeat. seed: of what is random, the same under every window.
-    initcwnd, initrwnd: route metrics of server and client, in segments. kernel, module_parameter: of the guest (setting.kernels).
+    initcwnd, initrwnd: route metrics of server and client, in segments. kernel, module_parameter:
+    of the guest (setting.kernels).
     """
 
     scenario: str
