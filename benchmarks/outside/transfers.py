@@ -49,13 +49,13 @@ from firstflight.net.segments import capture_file
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.sysctls import sysctls_of
+from firstflight.scenario.setting_sweep import queue_of
 from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import HERE
 from firstflight.study.questions.question import WITH_FLAGS
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.sweep import queue_of
 from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.fetch.verify.integrity import is_modelled
 from firstflight.workloads.fetch.verify.observed import EXACT

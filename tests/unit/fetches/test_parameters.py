@@ -22,6 +22,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.scenario_file import ScenarioFile, find, parsed
 from firstflight.study import registry
 from firstflight.study.fetch_findings import analyse
+from firstflight.scenario.setting_sweep import queue_of
 from firstflight.study.fetches import KIND
 from firstflight.testbed import engine
 from firstflight.testbed.guests import Place, UmlEngine, place_of
@@ -34,7 +35,6 @@ from firstflight.workloads.fetch.figures.cells import settings
 from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_changes, kernels_table
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.response import segments_at_once
-from firstflight.workloads.fetch.scenario.sweep import queue_of
 from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.fetch.verify.notes import run_notes
 from firstflight.workloads.fetch.verify.verify import every_check

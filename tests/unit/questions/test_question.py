@@ -137,8 +137,8 @@ def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
     """A map of 1,024 networks took eleven minutes to tell: its cells were listed for each cell."""
     listed: list[Sweep] = []
     requested: list[object] = []
-    cells, columns = Sweep._cells, varied_parameters.requested_columns
-    monkeypatch.setattr(Sweep, "_cells", lambda sweep: (listed.append(sweep), cells(sweep))[1])
+    cells, columns = Sweep.cell_values, varied_parameters.requested_columns
+    monkeypatch.setattr(Sweep, "cell_values", lambda sweep: (listed.append(sweep), cells(sweep))[1])
     monkeypatch.setattr(varied_parameters, "requested_columns", lambda *given, **more: (
         requested.append(given), columns(*given, **more))[1])
     study = registry.own_question("own", Overrides({

@@ -17,9 +17,10 @@ from typing import Any
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
 from firstflight.runs.schema import key
+from firstflight.scenario.setting_sweep import queue_of
 from firstflight.workloads.fetch.scenario import rows
 from firstflight.workloads.fetch.scenario.rows import Row
-from firstflight.workloads.fetch.scenario.sweep import Template, queue_of
+from firstflight.workloads.fetch.scenario.sweep import Template
 from firstflight.workloads.fetch.scenario.trial import Trial
 
 # The columns of a row that trials have, and their values before a cause adds the column: one write,

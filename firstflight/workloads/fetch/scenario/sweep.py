@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -15,107 +15,52 @@ from typing import Any, ClassVar, Literal, get_args
 
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import OWN_WINDOW
-from firstflight.net.queue_length import packets_of
 from firstflight.parameters import PARAMETERS, SWEPT
-from firstflight.runs import schema
 from firstflight.runs.schema import key
-from firstflight.scenario import grammar
+from firstflight.scenario.setting_sweep import (NETWORK, SettingSweep, draws_at_random,
+                                                lists_of, rows_of, values_of)
 from firstflight.setting.draws import NOT_DRAWN
 from firstflight.setting.kernels import KERNEL
-from firstflight.setting.path import RANDOM
 from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN, OwnServer, parsed
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 from firstflight.workloads.fetch.scenario.trial import Trial
 
-Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
 Chain = tuple[Any, ...]  # a value for each of CHAIN
 CHAIN = ("signature", "intermediates", "chain_bytes")
-_NETWORK = ("rtt_ms", "bandwidth_kbps")
-DRAWN = (*_NETWORK, "response_bytes")  # each user, and each row of a population, has its own
+DRAWN = (*NETWORK, "response_bytes")  # each user, and each row of a population, has its own
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
 Value = float | str
 CellKey = Trial  # a trial without what varies within a cell: see cell_key
-_DEFAULTS = {name: row.quantity.defaults for name, row in PARAMETERS.items()
-             if name in SWEPT and not (row.required or row.follows)}
-
-
-def _together(*names: str) -> schema.Reader:
-    """A reader of rows that have one value for each of these quantities; repeated rows go."""
-    def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
-        if not isinstance(value, list) or not value or not all(
-                isinstance(row, list) and len(row) == len(names) for row in value):
-            raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
-        return tuple(dict.fromkeys(
-            tuple(schema.number(name)(part, where) for name, part in zip(names, row))
-            for row in value))
-    return read
-
-
-def _list(name: str) -> schema.Reader:
-    """A reader of a parameter's values: a list, or a single value without brackets."""
-    read = schema.number(name)
-    return schema.one_or_more(schema.none_for("same", read) if name == "uplink_kbps" else read)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep(grammar.Sweep[Trial]):
+class Sweep(SettingSweep[Trial]):
     """Networks, windows and sizes that are measured in every combination.
 
-    lists: the values of each of SWEPT by name, in the order of SWEPT; defaults where a file gives
-        none. An uplink of None is as fast as the downlink. Without a list of systems, all trials
-        run in one system that can do all of the sweep, so that they can be compared.
-    pairs: of (rtt_ms, bandwidth_kbps), instead of every RTT with every bandwidth; chains: of
-        (signature, intermediates, chain_bytes), and kernels: of (kernel, module_parameter),
-        instead of every combination.
-    repeat_with_loss: replaces repeat in cells that chance affects. repeat_with_drops: replaces it
-        in cells whose first trial shows that one measurement is one draw (setting.draws);
-        None: no further trial is added.
+    lists: by name, in the order of parameters.SWEPT. Without a list of systems, all trials run in
+    one system that can do all of the sweep, so that they can be compared.
+    chains: of (signature, intermediates, chain_bytes), instead of every combination.
     """
 
-    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": _NETWORK, "chains": CHAIN,
+    SWEPT: ClassVar[tuple[str, ...]] = SWEPT
+    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "chains": CHAIN,
                                                          "kernels": KERNEL}
-    pairs: tuple[Network, ...] = key((), reader=_together(*_NETWORK))
-    chains: tuple[Chain, ...] = key((), reader=_together(*CHAIN))
-    kernels: tuple[tuple[str, str], ...] = key((), reader=_together(*KERNEL))
-    lists: Mapping[str, tuple[Any, ...]] = schema.several(*(
-        schema.Item(name, PARAMETERS[name].key, _list(name)) for name in SWEPT))
-    initcwnd: tuple[int, ...] = key(reader=_list("initcwnd"))
+    chains: tuple[Chain, ...] = key((), reader=rows_of(*CHAIN))
+    lists: Mapping[str, tuple[Any, ...]] = lists_of(SWEPT)
     own_server: str = key("", absent=True)
     client: Client
     repeat: int
-    repeat_with_loss: int | None = key(None, quantity="repeat")
-    repeat_with_drops: int | None = key(None, quantity="repeat")
 
-    def __post_init__(self) -> None:
-        given = {**_DEFAULTS, **self.lists}
-        for names, rows in ((CHAIN, self.chains), (KERNEL, self.kernels)):
-            given |= {name: tuple(dict.fromkeys(values))
-                      for name, values in zip(names, zip(*rows))}
-        given.setdefault("system", (system_for(given),))
-        object.__setattr__(self, "lists", {name: given[name] for name in SWEPT if name in given})
-
-    def check(self, where: str) -> None:
-        """Check that no list is missing, and no network given twice. Raises UsageError."""
-        if self.pairs and not self.lists.keys().isdisjoint(_NETWORK):
-            raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
-        self.check_given(where, without=_NETWORK if self.pairs else ())
-        self.check_together(where)
-
-    def check_given(self, where: str, without: Sequence[str]) -> None:
-        """Check that each list without a default is given. Raises UsageError."""
-        for name in SWEPT:
-            if PARAMETERS[name].required and name not in (*self.lists, *without):
-                raise UsageError(f"{where}: {PARAMETERS[name].key} is missing")
+    def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        return {"system": (system_for(lists),), **lists}
 
     def check_together(self, where: str) -> None:
         """Check that values go together, such as bursts of losses and loss. Raises UsageError."""
+        super().check_together(where)
         lists, kept, idle_ms = self.lists, self.lists["kept"], self.lists["idle_ms"]
-        if any(burst > 1 for burst in lists["loss_burst"]) and not all(lists["loss_percent"]):
-            raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
-                             " loss (loss_percent, --loss)")
         if any(idle_ms) and not all(kept):
             raise UsageError(f"{where}: a pause (idle_ms, --idle) is between two responses: kept"
                              " (--kept) has to be 1 or more")
@@ -151,37 +96,17 @@ class Sweep(grammar.Sweep[Trial]):
         return bool(self.own and self.own.ca)
 
     @property
-    def networks(self) -> tuple[Network, ...]:
-        """All networks, as (rtt_ms, bandwidth_kbps)."""
-        return self.pairs or tuple(product(*(self.lists[name] for name in _NETWORK)))
-
-    @property
-    def by_name(self) -> Mapping[str, tuple[Any, ...]]:
-        return self.lists
-
-    def with_lists(self, **lists: tuple[Any, ...]) -> Sweep:
-        """The sweep with some lists replaced, by name."""
-        return replace(self, lists={**self.lists, **lists})
-
-    @property
     def cells(self) -> list[CellKey]:
         """The cells in the order in which they are measured."""
         return [Trial(scenario="", initcwnd=0, client="", repeat=0, **values)
-                for values in self._cells()]
-
-    @property
-    def count(self) -> int:
-        lossless = self.combination_count({name: self.lists[name].count(0) for name in RANDOM})
-        return len(self.initcwnd) * (
-            lossless * self.repeat
-            + (self.combination_count() - lossless) * (self.repeat_with_loss or self.repeat))
+                for values in self.cell_values()]
 
     def counted(self, *names: str) -> Counter[tuple[Value, ...]]:
         """How many cells have each combination of values of these quantities (bucket_value).
 
         All other quantities have one value while cells are counted; then the count is multiplied.
         """
-        kept = {*names, *(_NETWORK if {*_NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets"}
+        kept = {*names, *(NETWORK if {*NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets"}
                           & {*names} else ()),
                 *(("queue",) if "queue_packets" in names else ()),
                 *(name for row in (CHAIN, KERNEL) if {*row} & {*names} for name in row)}
@@ -200,42 +125,18 @@ class Sweep(grammar.Sweep[Trial]):
         The windows of one repeat follow each other and have the same random numbers, so that their
         difference varies far less than either time.
         """
-        for values in self._cells():
-            by_chance = any(values[name] for name in RANDOM)
+        for values in self.cell_values():
             own = self.own_server if values["server"] == OWN else ""
-            repeats = self.repeat_with_loss or self.repeat if by_chance else self.repeat
-            for repeat in range(1, repeats + 1):
-                own_seed = netem_seed(seed, repeat) if by_chance else 0
+            for repeat in range(1, self.repeats(values) + 1):
+                own_seed = netem_seed(seed, repeat) if draws_at_random(values) else 0
                 for initcwnd in self.initcwnd:
                     yield Trial(scenario=scenario, initcwnd=initcwnd, client=self.client,
                                 repeat=repeat, seed=own_seed, own_server=own, **values)
 
-    def _cells(self) -> Iterator[dict[str, Any]]:
-        """The fields that the trials of a cell share, for each cell."""
-        for values in self.combinations():
-            rtt_ms, bandwidth_kbps = values["rtt_ms"], values["bandwidth_kbps"]
-            if values["uplink_kbps"] is None:
-                values["uplink_kbps"] = bandwidth_kbps
-            values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
-            yield values
-
-    def overridden(self, lists: dict[str, tuple[Any, ...]]) -> Sweep:
-        """The sweep with some lists replaced, by name; "initcwnd" replaces the windows.
-
-        Pairs then become every RTT with every bandwidth.
-        """
-        given, pairs = {**self.lists, **lists}, self.pairs
-        initcwnd = given.pop("initcwnd", self.initcwnd)
-        if pairs and not lists.keys().isdisjoint(_NETWORK):
-            rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(values)) for values in zip(*pairs))
-            given = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, **given}
-            pairs = ()
-        chains = self.chains if lists.keys().isdisjoint(CHAIN) else ()
-        kernels = self.kernels if lists.keys().isdisjoint(KERNEL) else ()
-        if "system" not in lists and system_for(given) == NEWER:
-            given["system"] = (NEWER,)
-        return replace(self, lists=given, initcwnd=initcwnd, pairs=pairs, chains=chains,
-                       kernels=kernels)
+    def overridden(self, lists: Mapping[str, tuple[Any, ...]]) -> Sweep:
+        if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
+            lists = {**lists, "system": (NEWER,)}
+        return super().overridden(lists)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
         """A coarser grid of about one in `one_in` networks, with the ends of both lists.
@@ -245,7 +146,7 @@ class Sweep(grammar.Sweep[Trial]):
         if self.pairs:
             raise UsageError(f"{where} has pairs of RTT and bandwidth, and no grid")
         fewer = {}
-        for name in _NETWORK:
+        for name in NETWORK:
             values = self.lists[name]
             count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
             fewer[name] = tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
@@ -261,7 +162,7 @@ class Template(Sweep):
     """
 
     name: str = key("defaults", absent=True)
-    initcwnd: tuple[int, ...] = key((), reader=_list("initcwnd"))
+    initcwnd: tuple[int, ...] = key((), reader=values_of("initcwnd"))
     repeat: int = 1
 
     def __post_init__(self) -> None:
@@ -299,12 +200,6 @@ def bucket_value(by: str, cell: Any) -> Value:
         return float(cell.rtt_ms * cell.bandwidth_kbps / 8)
     value: Value = getattr(cell, by)
     return value
-
-
-def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
-    """The fields of a Trial for a queue's length. Raises UsageError where it is too long."""
-    return {"queue_packets": packets_of(length, rtt_ms, bandwidth_kbps),
-            **({} if length.isdigit() else {"queue_from": length})}
 
 
 # Checks of what is requested together ------------------------------------------------

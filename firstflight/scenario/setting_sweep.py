@@ -1,0 +1,178 @@
+"""The sweep of a setting: lists of values of its parameters, measured in every combination.
+
+Each workload has a sweep of this kind. It says which parameters it has lists of, adds lists of its
+own, and makes a trial of each combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, ClassVar, TypeVar
+
+from firstflight.base.errors import UsageError
+from firstflight.net.queue_length import packets_of
+from firstflight.parameters import PARAMETERS
+from firstflight.runs import schema
+from firstflight.runs.kinds import AnyTrial
+from firstflight.runs.schema import key
+from firstflight.scenario import grammar
+from firstflight.setting.kernels import KERNEL
+from firstflight.setting.path import RANDOM
+
+Tr = TypeVar("Tr", bound=AnyTrial)
+Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
+NETWORK = ("rtt_ms", "bandwidth_kbps")
+
+
+def rows_of(*names: str) -> schema.Reader:
+    """A reader of rows that have one value for each of these quantities; repeated rows go."""
+    def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
+        if not isinstance(value, list) or not value or not all(
+                isinstance(row, list) and len(row) == len(names) for row in value):
+            raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
+        return tuple(dict.fromkeys(
+            tuple(schema.number(name)(part, where) for name, part in zip(names, row))
+            for row in value))
+    return read
+
+
+def values_of(name: str) -> schema.Reader:
+    """A reader of a parameter's values: a list, or a single value without brackets."""
+    read = schema.number(name)
+    return schema.one_or_more(schema.none_for("same", read) if name == "uplink_kbps" else read)
+
+
+def lists_of(names: Sequence[str]) -> Any:
+    """The field of a sweep that has a list of values for each of these parameters, by name."""
+    return schema.several(*(schema.Item(name, PARAMETERS[name].key, values_of(name))
+                            for name in names))
+
+
+def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
+    """The fields of a trial for a queue's length. Raises UsageError where it is too long."""
+    return {"queue_packets": packets_of(length, rtt_ms, bandwidth_kbps),
+            **({} if length.isdigit() else {"queue_from": length})}
+
+
+def draws_at_random(values: Mapping[str, Any]) -> bool:
+    """Whether a cell's network loses or delays packets at random. values: by name."""
+    return any(values[name] for name in RANDOM)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingSweep(grammar.Sweep[Tr]):
+    """Parameters of a setting, and windows, that are measured in every combination.
+
+    SWEPT: the parameters that it has lists of, the slowest first. A subclass has the field `lists`
+    for them (lists_of): the values by name, the defaults where a file gives none. An uplink of None
+    is as fast as the downlink. Lists of its own are fields that LISTS names, and vary slower.
+    pairs: of (rtt_ms, bandwidth_kbps), instead of every RTT with every bandwidth; kernels: of
+    (kernel, module_parameter).
+    repeat_with_loss: replaces repeat in cells that chance affects. repeat_with_drops: replaces it
+    in cells whose first trial shows that one measurement is one draw (setting.draws); None: no
+    further trial is added.
+    """
+
+    SWEPT: ClassVar[tuple[str, ...]] = ()
+    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "kernels": KERNEL}
+    pairs: tuple[Network, ...] = key((), reader=rows_of(*NETWORK))
+    kernels: tuple[tuple[str, str], ...] = key((), reader=rows_of(*KERNEL))
+    lists: Mapping[str, tuple[Any, ...]] = lists_of(())
+    initcwnd: tuple[int, ...] = key(reader=values_of("initcwnd"))
+    repeat: int = 1
+    repeat_with_loss: int | None = key(None, quantity="repeat")
+    repeat_with_drops: int | None = key(None, quantity="repeat")
+
+    def __post_init__(self) -> None:
+        given = {**{name: PARAMETERS[name].quantity.defaults for name in self.SWEPT
+                    if not (PARAMETERS[name].required or PARAMETERS[name].follows)}, **self.lists}
+        for together, names in self.TOGETHER.items():
+            if names != NETWORK:
+                given |= {name: tuple(dict.fromkeys(values))
+                          for name, values in zip(names, zip(*getattr(self, together)))}
+        given = self.with_followers(given)
+        object.__setattr__(self, "lists", {name: given[name] for name in self.SWEPT
+                                           if name in given})
+
+    def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        """The lists with those whose default follows from others."""
+        return lists
+
+    def check(self, where: str) -> None:
+        """Check that no list is missing, and no network given twice. Raises UsageError."""
+        if self.pairs and not self.lists.keys().isdisjoint(NETWORK):
+            raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
+        self.check_given(where, without=NETWORK if self.pairs else ())
+        self.check_together(where)
+
+    def check_given(self, where: str, without: Sequence[str]) -> None:
+        """Check that each list without a default is given. Raises UsageError."""
+        for name in self.SWEPT:
+            if PARAMETERS[name].required and name not in (*self.lists, *without):
+                raise UsageError(f"{where}: {PARAMETERS[name].key} is missing")
+
+    def check_together(self, where: str) -> None:
+        """Check that values go together, such as bursts of losses and loss. Raises UsageError."""
+        lists = self.lists
+        if any(burst > 1 for burst in lists["loss_burst"]) and not all(lists["loss_percent"]):
+            raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
+                             " loss (loss_percent, --loss)")
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """All networks, as (rtt_ms, bandwidth_kbps)."""
+        return self.pairs or tuple(product(*(self.lists[name] for name in NETWORK)))
+
+    @property
+    def by_name(self) -> Mapping[str, Sequence[Any]]:
+        return {**super().by_name, **self.lists}
+
+    @property
+    def count(self) -> int:
+        lossless = 0 if self.is_random else self.combination_count(
+            {name: self.lists[name].count(0) for name in RANDOM})
+        return len(self.initcwnd) * (
+            lossless * self.repeat
+            + (self.combination_count() - lossless) * (self.repeat_with_loss or self.repeat))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether chance affects every cell, whatever its network."""
+        return False
+
+    def repeats(self, values: Mapping[str, Any]) -> int:
+        """How often a cell is measured, before its first trial is known. values: by name."""
+        is_drawn = self.is_random or draws_at_random(values)
+        return self.repeat_with_loss or self.repeat if is_drawn else self.repeat
+
+    def cell_values(self) -> Iterator[dict[str, Any]]:
+        """The fields that the trials of a cell share, for each cell."""
+        for values in self.combinations():
+            rtt_ms, bandwidth_kbps = values["rtt_ms"], values["bandwidth_kbps"]
+            if values["uplink_kbps"] is None:
+                values["uplink_kbps"] = bandwidth_kbps
+            values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
+            yield values
+
+    def with_lists(self: Sw, **lists: tuple[Any, ...]) -> Sw:
+        """The sweep with some lists replaced, by name."""
+        return replace(self, lists={**self.lists, **lists})
+
+    def overridden(self: Sw, lists: Mapping[str, tuple[Any, ...]]) -> Sw:
+        """The sweep with some lists replaced, by name; "initcwnd" replaces the windows.
+
+        Rows that have values of these lists go. Pairs then become every RTT with every bandwidth.
+        """
+        given = {**self.lists, **lists}
+        initcwnd = given.pop("initcwnd", self.initcwnd)
+        rows = {together: getattr(self, together) if lists.keys().isdisjoint(names) else ()
+                for together, names in self.TOGETHER.items()}
+        if self.pairs and not rows["pairs"]:
+            rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(values)) for values in zip(*self.pairs))
+            given = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, **given}
+        return replace(self, lists=given, initcwnd=initcwnd, **rows)
+
+
+Sw = TypeVar("Sw", bound=SettingSweep[Any])
