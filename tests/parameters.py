@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstflight.base.quantity import KernelName, ModuleParameters, Word
+from firstflight.base.quantity import KernelName, ModuleParameters, Sizes, Windows, Word
 from firstflight.parameters import Parameter
 
 
@@ -15,6 +15,10 @@ def another(row: Parameter, value: Any) -> Any:
         return "mine"
     if isinstance(quantity, ModuleParameters):
         return "tcp_cubic.hystart=0"
+    if isinstance(quantity, Sizes):
+        return "17+38+2"
+    if isinstance(quantity, Windows):
+        return "10=7"
     if isinstance(quantity, Word):
         return next(word for word in quantity.known if word != value)
     return quantity.check(value + 1 if value + 1 <= quantity.highest else quantity.lowest, "here")

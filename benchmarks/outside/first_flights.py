@@ -21,6 +21,7 @@ from pathlib import Path
 from benchmarks import command
 from firstflight.base.errors import FAILED, FirstFlightError
 from firstflight.base.parser import Parser
+from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import read_records
 from firstflight.workloads.fetch.record import Record
 
@@ -73,7 +74,7 @@ def main(words: Sequence[str]) -> int:
     command.need("tshark")
     read, probes, differing = 0, 0, 0
     for record in read_records(run / "trials.csv", Record):
-        capture = run / "captures" / f"{record.trial.id}-server.pcap"
+        capture = capture_path(run, record.trial.id, "server")
         if not capture.exists():
             continue
         read += 1

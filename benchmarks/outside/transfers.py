@@ -41,6 +41,7 @@ from firstflight.base import files
 from firstflight.base.argument_types import positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK, UsageError
 from firstflight.base.parser import Parser
+from firstflight.base.places import named_after
 from firstflight.base.progress import Progress
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import FLAGS
@@ -350,7 +351,8 @@ def measured(seed: int, numbers: Sequence[int], jobs: int,
 def keep(folder: Path, observation: ObservedTrial) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for side, packets in (("client", observation.client_pcap), ("server", observation.server_pcap)):
-        files.write(folder / f"{observation.trial_id}-{side}.pcap", capture_file(packets))
+        files.write(named_after(folder, observation.trial_id, f"-{side}.pcap"),
+                    capture_file(packets))
 
 
 def requested_sysctls(words: Sequence[str]) -> dict[str, str]:

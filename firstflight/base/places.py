@@ -7,6 +7,7 @@ Which links are followed, and who owns what is new: see files.py.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pathlib import Path
 from firstflight.base import PROJECT
 from firstflight.base.errors import FirstFlightError, WriteError
 
+# A file's name has at most 255 bytes (NAME_MAX); endings and the names of temporary files add some.
+CUT_BYTES, DIGEST_DIGITS = 180, 32
 MOST_LINKS = 40  # of one path, as in the kernel (MAXSYMLINKS)
 PLACE = os.O_PATH | os.O_NOFOLLOW
 NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -40,6 +43,21 @@ def inside(folder: Path, name: str) -> Path:
     if name in ("", ".", "..") or "/" in name or not name.isprintable():
         raise FirstFlightError(f"{name!r} cannot be the name of a file in {folder}")
     return folder / name
+
+
+def named_after(folder: Path, words: str, ending: str) -> Path:
+    """The path of a file that is named after words, such as a trial's id. Raises as inside().
+
+    Words of 180 bytes and more are cut, and a digest of all of them follows. Such a name has
+    exactly 180 bytes before its ending, and any other one has fewer: no two ids share a file.
+    """
+    whole = inside(folder, words).name
+    if len(whole.encode()) >= CUT_BYTES:
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:DIGEST_DIGITS]
+        most_bytes = CUT_BYTES - DIGEST_DIGITS - 1
+        start = whole.encode()[:most_bytes].decode(errors="ignore")
+        whole = f"{start}{'_' * (most_bytes - len(start.encode()))}-{digest}"
+    return inside(folder, f"{whole}{ending}")
 
 
 @contextmanager

@@ -389,12 +389,12 @@ def save_trial_files(folder: Path, judged: JudgedTrial) -> None:
 
 def capture_path(folder: Path, trial_id: str, side: str) -> Path:
     """The path of a trial's capture at one side, kept or not. Raises FirstFlightError."""
-    return places.inside(folder / CAPTURES, f"{trial_id}-{side}.pcap")
+    return places.named_after(folder / CAPTURES, trial_id, f"-{side}.pcap")
 
 
 def trial_file_path(folder: Path, trial_id: str, name: str) -> Path:
     """The path of a file of a trial. Raises FirstFlightError."""
-    return places.inside(folder / FILES, f"{trial_id}-{name}")
+    return places.named_after(folder / FILES, trial_id, f"-{name}")
 
 
 def read_trial_file(path: Path) -> bytes:

@@ -244,7 +244,8 @@ def _check_trials(path: Path, records: Sequence[Record], name: str) -> None:
                            f" but run.json says {name!r}")
     for number, record in enumerate(records, start=2):
         try:
-            places.inside(path.parent, record.trial.job()["id"])  # files are named after it
+            # Its captures and files are named after it.
+            places.named_after(path.parent, record.trial.job()["id"], "")
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{path}, row {number}: is not a trial: {error}") from error
 

@@ -18,6 +18,7 @@ LINE_BYTES = 4 << 20  # of an observation, which usually has a few hundred; more
 CAPTURE_BYTES = 128 << 20
 FILE_BYTES = 256 << 20  # of all files of a trial
 REASON_CHARACTERS = 1000
+ID_CHARACTERS = 10_000  # with each parameter and several sysctls
 MOST = 1 << 20  # items of a list; the length of a line limits them as well
 _SPAN_MS = 1e9
 
@@ -102,7 +103,7 @@ _place = table({"offset": whole(0, 1 << 50), "bytes": whole(0, CAPTURE_BYTES)},
                {"packets": _size})
 FACTS = table({}, {"kernel": _word, "sysctls": by_name(by_name(text(1000), 1000), 1000)})
 
-OBSERVATION = table({"trial": text(1000)}, {
+OBSERVATION = table({"trial": text(ID_CHARACTERS)}, {
     "started_at": _second, "duration_s": _second, "error": _reason, "skipped": _reason,
     "captures": table({}, {"client": _place, "server": _place}),
     "files": by_name(text(500), 10_000, matching(FILE_NAME.pattern)),

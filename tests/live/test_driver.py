@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from firstflight.findings.render import data, markdown
+from firstflight.net.segments import client_ports
 from firstflight.runs import runs
+from firstflight.runs.measuring import capture_path
+from firstflight.runs.results.records import PASS, read_records
 from firstflight.study import registry
+from firstflight.workloads.fetch.record import Record
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
 from tests.running import mounts_a_disk, run_program, small_disk
@@ -20,6 +24,46 @@ from vtime import uml
 # At 56 kbit/s timers send probes and segments again.
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000", "--iw", "3,10",
          "--keep-captures")
+
+
+# Whatever goes together, none of it at its default.
+EVERY_PARAMETER = """# What changes where every parameter is another one?
+title = "every parameter"
+source = "a test"
+[[sweep]]
+name = "all"
+rtt_ms = [101.25]
+bandwidth_kbps = [4000.5]
+uplink = 3000.25
+queue_packets = 999
+loss_percent = [0.5]
+loss_burst = [1.5]
+jitter_ms = [0.125]
+response_bytes = [30001]
+initcwnd = [3, 10]
+initrwnd = 44
+congestion_control = "reno"
+mss = [1200]
+gap_ms = [12.5]
+nagle = ["on"]
+framing = ["close"]
+head = ["17+38+2"]
+loss_probes = ["off"]
+receive_rules = ["linux3"]
+acts_as = ["10=7,16=8"]
+send_buffer_bytes = [100000]
+chain_bytes = [4000]
+signature = ["ecdsa"]
+intermediates = [1]
+tickets = [1]
+record_bytes = [4096]
+buffer_bytes = [0]
+module_parameter = ["tcp_cubic.hystart=0+tcp_cubic.beta=512"]
+htb_burst_bytes = [15360]
+arp_ms = [1000]
+client = "curl"
+repeat = 1
+"""
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +140,20 @@ def test_a_disk_that_fills_up_is_no_failed_trial(small: Path, results: Path) -> 
         found, meant = ([{name: value for name, value in row.items() if name != "measured_at"}
                          for row in sorted(rows(home), key=str)] for home in (results, small))
         assert sorted(found, key=str) == sorted(meant, key=str)
+
+
+def test_packets_of_a_trial_with_every_parameter_are_kept(drive: Driver, results: Path,
+                                                          tmp_path: Path) -> None:
+    """Its id has more bytes than the name of a file may have."""
+    scenario = tmp_path / "every.toml"
+    scenario.write_text(EVERY_PARAMETER)
+    done = drive("--scenario", str(scenario), "--keep-captures", "--no-figures", "--no-reasons")
+    assert done.returncode == 0, done.stderr
+    folder = results / "every" / "latest"
+    records = read_records(folder / runs.TRIALS_CSV, Record)
+    assert [record.verdict for record in records] == [PASS, PASS]
+    for record in records:
+        assert len(record.trial.id) > 255
+        for side in ("client", "server"):
+            packets = capture_path(folder, record.trial.id, side).read_bytes()
+            assert len(client_ports(packets)) == 1

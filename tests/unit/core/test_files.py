@@ -202,6 +202,27 @@ def test_names_stay_in_their_folder(tmp_path: Path, name: str) -> None:
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "../etc", "/etc/passwd", "a/b", "a" * 400 + "/b"])
+def test_files_named_after_words_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FirstFlightError, match="cannot be the name of a file in"):
+        places.named_after(tmp_path, name, "-client.pcap")
+
+
+def test_no_two_ids_share_a_file(tmp_path: Path) -> None:
+    """Not where they differ at their end only, nor where one is spelt as another one is cut."""
+    def stem(words: str) -> str:
+        path = places.named_after(tmp_path, words, "-client.pcap")
+        assert path.parent == tmp_path and len(path.name.encode()) <= 192
+        path.write_bytes(b"")
+        return path.name.removesuffix("-client.pcap")
+
+    ids = ["a" * 179, "a" * 180, "a" * 181, "a" * 400 + "1", "a" * 400 + "2", "ä" * 90, "ä" * 91,
+           "a" + "ä" * 90]
+    ids += [stem(words) for words in ids]
+    assert stem(ids[0]) == ids[0]
+    assert len({stem(words) for words in ids}) == len(dict.fromkeys(ids))
+
+
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.base import files
 from firstflight.base.stats import Estimate
 from firstflight.commands import flags
 from firstflight.findings import drawing
@@ -301,9 +302,9 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
 
 
 def kept(folder: Path, record: Record, **captures: bytes) -> None:
-    """The captures of one side or of both in the folder, with their file headers."""
+    """The captures of one side or of both in the run's folder, with their file headers."""
     for side, packets in captures.items():
-        (folder / f"{record.trial.id}-{side}.pcap").write_bytes(PCAP_HEADER + packets)
+        files.save(folder, f"captures/{record.trial.id}-{side}.pcap", PCAP_HEADER + packets)
 
 
 def test_kept_captures_are_drawn_with_the_windows_side_by_side(tmp_path: Path) -> None:
@@ -332,7 +333,7 @@ def test_captures_that_show_no_transfer_are_left_out(tmp_path: Path) -> None:
 
     kept(tmp_path, records[3], client=of.client)
     for side in ("client", "server"):
-        os.mkfifo(tmp_path / f"{records[4].trial.id}-{side}.pcap")
+        os.mkfifo(tmp_path / "captures" / f"{records[4].trial.id}-{side}.pcap")
     assert timelines(records, tmp_path) == () == timelines(records, tmp_path / "none")
     kept(tmp_path, records[3], server=of.server)
     assert len(timelines(records, tmp_path)) == 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.base import files
 from firstflight.base.errors import UsageError
 from firstflight.base.words import to_cell
 from firstflight.net.segments import CaptureError
@@ -175,8 +176,8 @@ def test_a_slow_link_has_time_for_the_connection_before() -> None:
 def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
     record = stored.load("https_records").judge()
     for side in ("client", "server"):
-        (tmp_path / f"{record.trial.id}-{side}.pcap").write_bytes(
-            (stored.FOLDER / "https_records" / f"{side}.pcap").read_bytes())
+        files.save(tmp_path, f"captures/{record.trial.id}-{side}.pcap",
+                   (stored.FOLDER / "https_records" / f"{side}.pcap").read_bytes())
     plain = stored.load("iw10").judge()
     assert by_effect([plain, record]) == [record, plain]
     (line,) = timelines([record], tmp_path)

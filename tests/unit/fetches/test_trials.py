@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
+from firstflight.base import files
 from firstflight.base.errors import UsageError
 from firstflight.model.predict import predict
 from firstflight.net import link
-from firstflight.parameters import SWEPT
+from firstflight.parameters import PARAMETERS, SWEPT
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
+from firstflight.runs.measuring import capture_path, trial_file_path
 from firstflight.setting import tcp
 from firstflight.setting.seeds import netem_seed
 from firstflight.study import registry
@@ -32,6 +34,7 @@ from firstflight.workloads.fetch.verify.evidence import Evidence
 from firstflight.workloads.fetch.verify.observed import EXACT
 from firstflight.workloads.fetch.verify.transfers import transfer_of
 from tests.golden import stored
+from tests.parameters import another
 from tests.running import run_program
 from tests.transfers import transfer
 from tests.unit.core.example import whole
@@ -97,6 +100,22 @@ def test_overrides_reach_pairs(tmp_path: Path) -> None:
                                 "pairs = [[20, 56], [20, 256], [50, 56], [50, 256]]"))
     trials = expand(scenario, lists(rtt_ms=[5]))
     assert {(trial.rtt_ms, trial.bandwidth_kbps) for trial in trials} == {(5, 56), (5, 256)}
+
+
+def test_a_trial_with_every_parameter_names_its_captures_and_files(tmp_path: Path) -> None:
+    """An id of more than 255 bytes is no name of a file, and the one at the end decides."""
+    values = {row.field: another(row, row.default) for row in PARAMETERS.values()
+              if row.tag is not None}
+    trial = replace(stored.load("iw10").trial, **values)
+    trials = [replace(trial, repeat=repeat) for repeat in (1, 2)]
+    assert len(trials[0].id) > 255
+    paths = [path for trial in trials for path in (
+        *(capture_path(tmp_path, trial.id, side) for side in ("client", "server")),
+        trial_file_path(tmp_path, trial.id, "window.csv"))]
+    for path in paths:
+        files.save(tmp_path, str(path.relative_to(tmp_path)), path.name)
+    assert [path.read_text() for path in paths] == [path.name for path in paths]
+    assert len(set(paths)) == len(paths)
 
 
 def test_partial_and_covering(tmp_path: Path) -> None:

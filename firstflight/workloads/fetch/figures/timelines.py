@@ -15,7 +15,7 @@ from firstflight.findings.charts import Mark, PacketsChart, Timeline
 from firstflight.findings.findings import Finding
 from firstflight.net.segments import CaptureError, Segment, client_ports
 from firstflight.runs.kinds import RunData
-from firstflight.runs.measuring import CAPTURES
+from firstflight.runs.measuring import CAPTURES, capture_path
 from firstflight.runs.results.cells import grouped
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.flights import acknowledged_and_offered
@@ -31,13 +31,14 @@ CapturedTrial = tuple[Record, Exchange]  # a record, and the exchange in its two
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """Timelines of two trials with captures in `folder` that differ in the window only.
+    """Timelines of two trials with captures in the run's `folder` that differ in the window only.
 
     The two that the window changed most (by_effect), the smaller window first. A single timeline
     where no two such trials have captures, () where none has.
     """
-    names = {path.name for path in folder.glob("*.pcap")}
-    captured = [record for record in records if f"{record.trial.id}-client.pcap" in names]
+    names = {path.name for path in (folder / CAPTURES).glob("*.pcap")}
+    captured = [record for record in records
+                if capture_path(folder, record.trial.id, "client").name in names]
     chosen: list[CapturedTrial] = []
     for record in by_effect(captured):
         first = chosen[0][0].trial if chosen else record.trial
@@ -84,7 +85,7 @@ def _read_captures(record: Record, folder: Path) -> list[CapturedTrial]:
     """The record with its exchange; [] where the captures cannot be read, or have no data."""
     trial = record.trial
     try:
-        client_pcap, server_pcap = (reading.content(folder / f"{trial.id}-{side}.pcap")
+        client_pcap, server_pcap = (reading.content(capture_path(folder, trial.id, side))
                                     for side in ("client", "server"))
         ports = client_ports(server_pcap)
         exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
@@ -166,4 +167,4 @@ def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
 
 def run_timelines(run: RunData) -> tuple[Timeline, ...]:
     """The timelines of a run's kept captures."""
-    return timelines(run.records, run.folder / CAPTURES)
+    return timelines(run.records, run.folder)
