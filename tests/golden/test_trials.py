@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ LOAD = LoadTrial(
 TRACE = TraceTrial(
     scenario="names", trace="idle", tcp="validated", congestion_control="reno", validation=True,
     rtt_ms=100.0, bandwidth_kbps=10_000.0, uplink_kbps=10_000.0, queue_packets=100, initcwnd=4,
-    mss=512, receive_window=0, rto_min_ms=0, quickack=False, nagle=False, sample_ms=1.0,
+    loss_percent=0.0, initrwnd=125, mss=512, receive_window=0, rto_min_ms=0, quickack=False, nagle=False, sample_ms=1.0,
     outage_from_ms=0.0, outage_to_ms=0.0, paths="/100?", think_times="0 2.5", think_s=2.5,
     may_lose=False)
 PAGE = PageTrial(
@@ -105,7 +106,11 @@ IDS: list[tuple[Any, str]] = [
            weight=0.5), "average-7-iw10-1"),
     (LOAD, "grid-rtt100-bw10000-q83-cake-load0.5-15000B-x4-cubic-paced-iw3+10-3"),
     (PAGE, "lossy-made-rtt40-bw5000-up1000-q42-loss1.5-http1.1-c6-nginx-reno-rw70-iw10-3"),
-    (TRACE, "idle-validated-iw4-think2.5")]
+    (TRACE, "idle-validated-iw4-think2.5-mss512"),
+    (replace(TRACE, loss_percent=1.0, loss_burst=3.0, jitter_ms=2.5, qdisc="cake", mss=1448,
+             kernel="mine", module_parameter="tcp_cubic.hystart=0", seed=7, repeat=3),
+     "idle-validated-iw4-think2.5-loss1-jitter2.5-burst3-cake-kernel-mine-tcp_cubic.hystart=0"
+     "-seed7-3")]
 
 COLUMNS: dict[type[Record], str] = {
     FetchRecord: """

@@ -10,7 +10,9 @@ from typing import Any, cast
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, WorkerError
 from firstflight.testbed.messages import Job, Observation, Response
+from firstflight.testbed.network.commands import sysctls_of
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
+from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -39,7 +41,7 @@ class TraceBench(FetchBench):
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
         self.star.install(self.path)
-        self.star.set_trial_sysctls(client={}, server=trial["sysctls"])
+        self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial["options"]))
 
@@ -49,6 +51,7 @@ class TraceBench(FetchBench):
             return
         for tap in self.taps.values():
             tap.discard()
+        before = dict(self.star.dropped)
         deadline_s = trial["deadline_s"]
         self.client.order({"think_s": trial["think_s"], "deadline_s": deadline_s,
                            "program": "libcurl", "window_bytes": trial["window_bytes"],
@@ -60,7 +63,9 @@ class TraceBench(FetchBench):
         observation["fetches"] = answer["fetches"]
         if answer["fetches"][0]["ok"] or answer["fetches"][0].get("port"):
             observation["responses"] = self._responses(whole_s)
+        self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
+        observation["drops"] = dropped_between(before, self.star.dropped)
 
     def add_recorded(self, observation: Observation) -> None:
         super().add_recorded(observation)

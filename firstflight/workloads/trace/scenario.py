@@ -21,7 +21,7 @@ from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import Reader, key
 from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
-from firstflight.workloads.trace.trial import MOST_WRITES, TraceTrial
+from firstflight.workloads.trace.trial import MOST_WRITES, TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import METRICS
 
 EACH_THINK = "each"  # in a request: the think time that the trial is about
@@ -247,7 +247,9 @@ class TraceSweep(grammar.Sweep[TraceTrial]):
                 congestion_control=tcp.congestion_control, validation=tcp.validation,
                 rtt_ms=self.rtt_ms, bandwidth_kbps=self.bandwidth_kbps,
                 uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
-                queue_packets=self.queue_packets, initcwnd=values["initcwnd"], mss=self.mss,
+                queue_packets=self.queue_packets, loss_percent=0.0,
+                initcwnd=values["initcwnd"], mss=self.mss,
+                initrwnd=first_receive_window(self.mss, self.receive_window),
                 receive_window=self.receive_window, rto_min_ms=self.rto_min_ms,
                 quickack=self.quickack, nagle=self.nagle, sample_ms=self.sample_ms,
                 outage_from_ms=self.outage_ms[0], outage_to_ms=self.outage_ms[1],

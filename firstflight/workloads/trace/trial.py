@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from firstflight.base.words import format_lossless
+from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.link import Path
 from firstflight.net.timeouts import longest_s
+from firstflight.parameters import NETWORK, TCP
+from firstflight.setting.kernels import add_kernel
+from firstflight.setting.path import PathParameters
+from firstflight.setting.tags import tagged
+from firstflight.setting.tcp import TcpParameters
 from firstflight.testbed.messages import Job
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
 MOST_WRITES = 50_000
 VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 
+# The first columns of trials.csv; the other parameters of network and TCP follow.
+_FIRST = (
+    "scenario", "trace", "tcp", "congestion_control", "validation", "rtt_ms", "bandwidth_kbps",
+    "uplink_kbps", "queue_packets", "initcwnd", "mss", "receive_window", "rto_min_ms", "quickack",
+    "nagle", "sample_ms", "outage_from_ms", "outage_to_ms", "paths", "think_times", "think_s",
+    "may_lose", "sysctls", "repeat")
 
-@dataclass(frozen=True)
-class TraceTrial:
-    """One connection under one TCP.
+
+@dataclass(frozen=True, kw_only=True)
+class TraceTrial(PathParameters, TcpParameters):
+    """One connection under one TCP: the parameters of network and TCP, and what follows.
 
     trace: its name. tcp: the TCP's name. validation: whether Linux's RFC 2861 is on.
-    congestion_control: the server's.
-    rtt_ms: without load. queue_packets: drop-tail limit of either bottleneck.
-    initcwnd: route metric at the server, segments. mss: bytes of data in a full
-        segment.
-    receive_window: the most that the client advertises, in segments; 0 for
-        what its buffers allow.
+    receive_window: the most that the client ever offers, in segments; 0 for what its buffers
+        allow. It begins with initrwnd.
     rto_min_ms: least retransmission timeout, 0 for the kernel's (200 ms).
     quickack: the client acknowledges every segment at once.
     nagle: whether Nagle's algorithm is on. sample_ms: between looks at the window.
@@ -37,19 +47,14 @@ class TraceTrial:
     think_s: the think time that the trial is about, None without one.
     may_lose: whether the queue may overflow.
     sysctls: set at the server besides validation, "name=value" separated by spaces.
+    repeat: 1, 2, … for repeated measurements.
     """
 
+    COLUMNS: ClassVar[tuple[str, ...]] = _FIRST
     scenario: str
     trace: str
     tcp: str
-    congestion_control: str
     validation: bool
-    rtt_ms: float
-    bandwidth_kbps: float
-    uplink_kbps: float
-    queue_packets: int
-    initcwnd: int
-    mss: int
     receive_window: int
     rto_min_ms: int
     quickack: bool
@@ -62,12 +67,16 @@ class TraceTrial:
     think_s: float | None
     may_lose: bool
     sysctls: str = ""
+    repeat: int = 1
 
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a scenario."""
         think = "" if self.think_s is None else f"-think{format_lossless(self.think_s)}"
-        return f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}"
+        seed = f"-seed{self.seed}" if self.is_random else ""
+        repeat = f"-{self.repeat}" if self.repeat > 1 else ""
+        return (f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}{tagged(self, NETWORK)}"
+                f"{tagged(self, TCP)}{seed}{repeat}")
 
     @property
     def response_sizes(self) -> list[int]:
@@ -99,30 +108,45 @@ class TraceTrial:
         """Seconds of the network's time for one request, retransmissions and all."""
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
         return (40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
-                + longest_s(self.size_bytes, self.rtt_ms))
+                + longest_s(self.size_bytes, self.rtt_ms, self.mss))
 
     @property
     def path(self) -> Path:
-        """What is installed and judged: half the RTT each way; an outage is on the way down."""
-        path = Path.between(self.rtt_ms, self.bandwidth_kbps, self.uplink_kbps, self.queue_packets)
+        """What is installed and judged; an outage is on the way down."""
+        path = super().path
         outage_ms = (self.outage_from_ms, self.outage_to_ms)
         return replace(path, down=replace(path.down, outage_ms=outage_ms))
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
         ending = f"&trace_ms={format_lossless(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
-        return {
-            "kind": "trace", "id": self.id, "initcwnd": self.initcwnd,
-            "initrwnd": self.receive_window or 1000,
+        job: Job = {
+            "kind": "trace", "id": self.id, "initcwnd": self.route_window,
+            "initrwnd": self.client_window,
             "congestion_control": self.congestion_control, "client": "libcurl",
             "sysctls": {VALIDATION_SYSCTL: str(int(self.validation)), **dict(
                 setting.split("=", 1) for setting in self.sysctls.split())},
             "window_bytes": self.receive_window * self.mss,
             "options": {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
-                        "advertised_mss": self.mss + TIMESTAMP_BYTES},
+                        "advertised_mss": self.syn_mss},
             "paths": [path + ending for path in self.paths.split()],
             "think_s": list(self.thinks_s), "deadline_s": self.deadline_s,
             "network": self.path.to_json()}
+        if self.seed:
+            job["seed"] = self.seed
+        if grown := self.with_buffers({}):
+            job["buffers"] = grown
+        add_kernel(job, self)
+        return job
+
+
+def first_receive_window(mss: int, receive_window: int) -> int:
+    """The initial receive window where none is requested: what the client's buffer has room for.
+
+    In segments, as initrwnd. receive_window: as in TraceTrial.
+    """
+    room = RECEIVE_BUFFERS[0] // 2 // (mss + TIMESTAMP_BYTES)
+    return min(receive_window or room, room)
 
 
 def due_times_s(schedule: str) -> list[float]:

@@ -131,12 +131,12 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
     first, *trials = expand(scenario)
     assert scenario.count == 1 + len(trials) == 9
     assert [trial.id for trial in trials] == [
-        f"second-{tcp}-iw{window}-think{think}" for window in (4, 2) for think in ("0.5", "3")
+        f"second-{tcp}-iw{window}-think{think}-mss1000" for window in (4, 2) for think in ("0.5", "3")
         for tcp in ("linux", "other")]
     assert trials[1] == TraceTrial(
         scenario="mine", trace="second", tcp="other", congestion_control="cubic",
         validation=False, rtt_ms=30, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=100,
-        initcwnd=4, mss=1000, receive_window=40, rto_min_ms=300, quickack=True, nagle=True,
+        loss_percent=0.0, initrwnd=40, initcwnd=4, mss=1000, receive_window=40, rto_min_ms=300, quickack=True, nagle=True,
         sample_ms=1, outage_from_ms=150, outage_to_ms=500, paths="/5000? /600?",
         think_times="0 0.5", think_s=0.5, may_lose=True,
         sysctls="net.ipv4.tcp_sack=0 net.ipv4.tcp_frto=2")
@@ -150,7 +150,7 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
     # What the first says nothing of.
     assert (first.receive_window, first.rto_min_ms, first.quickack, first.nagle,
             first.may_lose, first.sysctls) == (0, 0, False, False, False, "")
-    assert first.job()["initrwnd"] == 1000 and "outage_ms" not in first.job()["network"]["down"]
+    assert first.job()["initrwnd"] == 44 and "outage_ms" not in first.job()["network"]["down"]
 
 
 def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_pat
 
 def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
     trials = expand(load(tmp_path, GOOD + THINKING))
-    for text, first, count in (("second/other", "second-other-iw4-think0.5", 4),
-                               ("second/other/iw2", "second-other-iw2-think0.5", 2),
+    for text, first, count in (("second/other", "second-other-iw4-think0.5-mss1000", 4),
+                               ("second/other/iw2", "second-other-iw2-think0.5-mss1000", 2),
                                ("first/other", "", 0)):
         curve = TraceCurve.parse(text, "")
         ids = [trial.id for trial in trials if curve.is_of(trial)]
@@ -232,7 +232,7 @@ def test_the_captures_that_figures_are_read_off_are_kept() -> None:
 
 def test_what_is_asked_of_the_worker() -> None:
     job = changed(nagle=False, receive_window=0, outage_from_ms=5.0, outage_to_ms=0.0).job()
-    assert (job["initrwnd"], job["window_bytes"]) == (1000, 0)
+    assert (job["initrwnd"], job["window_bytes"]) == (44, 0) and "buffers" not in job
     assert (job["kind"], job["client"], job["options"]["advertised_mss"]) == (
         "trace", "libcurl", TRIAL.mss + 12)
     assert job["network"] == {

@@ -11,10 +11,11 @@ from firstflight.base.words import format_lossless
 from firstflight.net.headers import MSS
 from firstflight.net.timeouts import longest_s
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
-                                        default, of_subject)
+                                        default)
 from firstflight.setting.kernels import add_kernel, kernel_tag
 from firstflight.setting.path import PathParameters
 from firstflight.setting.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
+from firstflight.setting.tags import tagged
 from firstflight.setting.tcp import TcpParameters
 from firstflight.setting.tls import TlsParameters
 from firstflight.testbed.messages import Job
@@ -81,19 +82,13 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
                   else "")
         return (f"rtt{format_lossless(self.rtt_ms)}-bw{format_lossless(self.bandwidth_kbps)}"
                 f"-up{format_lossless(self.uplink_kbps)}-q{self.queue_packets}"
-                f"{self._tagged(NETWORK)}"
-                f"{'-' if self.queue_from else ''}{self.queue_from}{self._tagged(PUBLISHED)}{seed}"
-                f"-iw{self.initcwnd}-rw{self.initrwnd}{self._tagged(TCP)}"
-                f"-{self.congestion_control}-{self.client}{earlier}{self._tagged(RESPONSE)}"
-                f"{self._tagged(TLS)}{self._tagged(SERVER)}{system}"
+                f"{tagged(self, NETWORK)}"
+                f"{'-' if self.queue_from else ''}{self.queue_from}{tagged(self, PUBLISHED)}{seed}"
+                f"-iw{self.initcwnd}-rw{self.initrwnd}{tagged(self, TCP)}"
+                f"-{self.congestion_control}-{self.client}{earlier}{tagged(self, RESPONSE)}"
+                f"{tagged(self, TLS)}{tagged(self, SERVER)}{system}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}{drawn}"
                 f"{'-without-' if self.what_if else ''}{self.what_if}")
-
-    def _tagged(self, subject: str) -> str:
-        """The part of the id with a subject's parameters that are not at their default."""
-        return "".join(f"-{row.tag}{value if isinstance(value, str) else format_lossless(value)}"
-                       for row in _TAGGED[subject]
-                       if (value := getattr(self, row.field)) != row.default)
 
     @property
     def is_secure(self) -> bool:
@@ -172,9 +167,4 @@ def _path(size: int, options: Sequence[str]) -> str:
     return f"/{size}{'?' if options else ''}{'&'.join(options)}"
 
 
-# In the order of the columns, since stored ids have it.
-_TAGGED = {subject: tuple(sorted(
-    (row for row in of_subject(subject) if row.tag is not None),
-    key=lambda row: Trial.COLUMNS.index(row.field)))
-    for subject in (NETWORK, PUBLISHED, TCP, RESPONSE, TLS, SERVER)}
 _UNMODELLED = tuple(row for row in PARAMETERS.values() if not row.modelled)
