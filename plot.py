@@ -15,6 +15,7 @@ if __name__ == "__main__":
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from firstflight.base import PROJECT, argument_types
@@ -23,7 +24,7 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.base.main import run_main
 from firstflight.base.parser import Parser
 from firstflight.base.terminal import say
-from firstflight.commands.stored import add_runs, with_each_run
+from firstflight.commands.stored import ChosenRuns, add_runs, with_each_run
 from firstflight.findings import drawing
 from firstflight.findings.findings import Report
 from firstflight.findings.quantities import FLAGS
@@ -35,11 +36,20 @@ exit status: 0 drawn · 1 results are missing or damaged · 2 usage · 130 inter
 """
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a command line of plot.py asks for: which runs, and where their figures go."""
+
+    runs: ChosenRuns
+    figures: Path
+    formats: Sequence[str]
+
+
 def main(argv: Sequence[str]) -> int:
-    arguments = parse(argv)
+    request = parse(argv)
     return with_each_run(
-        "plot.py", arguments,
-        lambda folder: draw_run(folder, arguments.figures, arguments.format),
+        "plot.py", request.runs,
+        lambda folder: draw_run(folder, request.figures, request.formats),
         "no results to draw; measure with ./run.sh")
 
 
@@ -68,7 +78,7 @@ def drawn(report: Report, folder: Path, forms: Sequence[str]) -> drawing.Images:
         return {}
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> Request:
     measuring = ("plot.py draws stored runs; ./run.sh measures, such as ./run.sh zhao2019"
                  " --rtt 200")
     parser = Parser(
@@ -84,9 +94,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         metavar="png,svg,pdf",
                         help="which files to write (default png)")
     arguments = parser.parse_args(argv)
-    if arguments.run is not None:  # latest is a link, and nothing is written through one
-        arguments.run = Path(os.path.realpath(arguments.run))
-    return arguments
+
+    run: Path | None = arguments.run
+    if run is not None:  # latest is a link, and nothing is written through one
+        run = Path(os.path.realpath(run))
+    chosen = ChosenRuns(arguments.names or arguments.scenario or (), run, arguments.results)
+    return Request(chosen, arguments.figures, arguments.format)
 
 
 if __name__ == "__main__":

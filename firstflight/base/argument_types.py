@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+Read = TypeVar("Read")
 MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
 
 EXPORTS = ("json", "md", "csv")  # of findings, findings.render.data
 PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
+
+
+def argument(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """A reader whose ValueError is what argparse prints behind the name of the flag."""
+    def read_argument(word: str) -> Read:
+        try:
+            return read(word)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return read_argument
 
 
 def picture_formats(text: str) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ that was sent there.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -40,7 +39,7 @@ from vtime.uml import KernelMissing
 EPILOG = "exit status: 0 measured · 1 the guest failed · 2 usage · 4 this machine cannot"
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def make_parser() -> Parser:
     parser = Parser(prog="batch.py", description="Measure a batch of trials for a cluster.",
                     epilog=EPILOG, allow_abbrev=False)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -51,7 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         help="kernels under names, a folder each")
     what.add_argument("--versions", action="store_true",
                       help="print what a measurement depends on here, as JSON")
-    return parser.parse_args(argv)
+    return parser
 
 
 def measure(content: bytes, kernel: Path, kernels: Path | None = None) -> bytes:
@@ -90,7 +89,7 @@ def free_processor() -> Iterator[int | None]:
 
 
 def main(argv: Sequence[str]) -> int:
-    arguments = parse(argv)
+    arguments = make_parser().parse_args(argv)
     if arguments.versions:
         print(json.dumps(provenance.tools()))
     else:

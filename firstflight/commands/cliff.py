@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from firstflight.base import errors
 from firstflight.base.terminal import say, terminal_width
 from firstflight.commands import export
-from firstflight.commands.dry_run import dry_run
-from firstflight.commands.overrides import overrides_of
+from firstflight.commands.request import Measuring, Request
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
 from firstflight.study.registry import FoundCliff
@@ -25,34 +23,42 @@ def add_flags(add: Callable[..., object]) -> None:
              " data that a first flight holds, with the writes and segments that explain it")
 
 
-def wrong(arguments: argparse.Namespace, given: Container[str], questions: Sequence[str]) -> str:
-    """Why the flags do not go with --find-cliff; "" if they do. given: flags of network and TCP."""
-    if arguments.find_cliff and (arguments.scenario or len(questions) > 1 or arguments.name
-                                 or arguments.repeat):
+def is_requested(request: Request) -> bool:
+    return request.find_cliff is not None
+
+
+def check(request: Request) -> str:
+    """Why the other flags do not go with --find-cliff; "" if they do."""
+    if is_requested(request) and (request.scenarios or request.users or request.page
+                                  or request.name or request.overrides.repeat):
         return ("--find-cliff is a question of its own: it takes flags of a network, TCP and TLS,"
                 " and no scenario, --users, --name or --repeat")
     return ""
 
 
-def read(arguments: argparse.Namespace) -> list[Study]:
+def read(request: Request) -> list[Study]:
     """The network and windows of the search. Raises UsageError."""
-    return [registry.cliff_question(arguments.find_cliff, overrides_of(arguments))]
+    assert request.find_cliff is not None
+    return [registry.cliff_question(request.find_cliff, request.overrides)]
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(request: Request) -> int:
     """Print where one byte more costs a round trip, window by window; the exit status.
 
     Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
     """
-    what, found = arguments.find_cliff, []
-    study, = read(arguments)
-    if arguments.dry_run:
-        return dry(study, arguments)
+    assert request.find_cliff is not None
+    what, found = request.find_cliff, []
+    study, = read(request)
+    if request.dry_run:
+        return dry(study, request.measuring)
     # What boots guests, judges and renders, which a dry run does not load.
     from firstflight.commands.runners import rounds
     from firstflight.findings.render.text import wrapped
-    with rounds(study, arguments) as records:
-        is_quiet = arguments.quiet
+
+    output = request.output
+    with rounds(study, request.measuring) as records:
+        is_quiet = output.quiet
 
         def measured(trials: Sequence[Any]) -> dict[Any, Any]:
             """The records of some trials, judged as those of any run."""
@@ -65,13 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
         for cliff in registry.cliffs(what, study, measured):
             for line in cliff.lines:
                 detail = line.startswith("  ")
-                export.print_text(arguments, wrapped(
+                export.print_text(output, wrapped(
                     line.strip(), terminal_width(), "    " if detail else "  ",
                     "  " if detail else ""))
             found.append(cliff)
     report = report_of(study, found)
-    export.write_files(arguments, report)
-    was_read = export.print_data(arguments, report)
+    export.write_files(output, report)
+    was_read = export.print_data(output, report)
     if not all(cliff.agrees for cliff in found):
         return errors.VERDICT
     return errors.OK if was_read else errors.UNREAD
@@ -94,9 +100,10 @@ def report_of(study: Study, found: Sequence[FoundCliff]) -> Report:
         sentences=lines, answer=Answer(lines[0], values={"cliffs": values}))
 
 
-def dry(study: Study, arguments: argparse.Namespace) -> int:
+def dry(study: Study, measuring: Measuring) -> int:
     """Print what a search would measure."""
-    dry_run(study, arguments)
+    from firstflight.commands.dry_run import dry_run
+    dry_run(study, measuring)
     print("--find-cliff: measures other sizes of each trial, round after round, until the largest"
           " that fits and the smallest that does not are one byte apart; the expected time is that"
           " of one round")

@@ -18,20 +18,16 @@ Commands that answer with other numbers have names for these: recommended_iw of 
 
 from __future__ import annotations
 
-import argparse
 import ast
 import math
 import operator
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import NamedTuple, Protocol
 
-from firstflight.base import errors
 from firstflight.base.errors import VERDICT, FirstFlightError, UsageError
 from firstflight.base.words import nearest
-from firstflight.commands import export
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import Study
 from firstflight.runs.results.records import Record, columns_of, hints_of, trial_class, value_of
@@ -79,7 +75,8 @@ class OfRecords:
                   and (value := value_of(record, mean.column)) is not None]
         if not values:
             raise UndeterminedError("no verified trial has a value of it")
-        return (fmean(values),) * 2
+        average = math.fsum(values) / len(values)
+        return average, average
 
 
 class UndeterminedError(FirstFlightError):
@@ -188,31 +185,6 @@ class Condition:
         except UndeterminedError as error:
             raise UndeterminedError(f"--fail-if {self.text!r}: {ast.unparse(expression)}: {error}"
                                     ) from None
-
-
-def judge(arguments: argparse.Namespace, source: Source, was_read: bool) -> int:
-    """Print whether each condition of --fail-if holds; return the exit status.
-
-    was_read: whether what was printed before it was read. Raises UndeterminedError once the others
-    are printed.
-    """
-    lines, is_met, undetermined = [], False, None
-    for condition in arguments.fail_if:
-        try:
-            holds, line = condition.holds(source)
-        except UndeterminedError as error:
-            undetermined = undetermined or error
-            continue
-        is_met = is_met or holds
-        lines.append(line)
-
-    if lines:
-        was_read = export.print_text(arguments, "\n".join(lines)) and was_read
-    if undetermined:
-        raise undetermined
-    if is_met:
-        return errors.CONDITION
-    return errors.OK if was_read else errors.UNREAD
 
 
 def read(text: str) -> Condition:

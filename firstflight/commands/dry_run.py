@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from firstflight.base.words import escaped
 from firstflight.commands.engines import engine_errors, planned
+from firstflight.commands.request import Measuring
 from firstflight.runs.expected import expected_time
 from firstflight.runs.kinds import Study
 from firstflight.testbed.network.commands import commands_of
@@ -13,10 +12,10 @@ from firstflight.testbed.network.commands import commands_of
 DRY_RUN_LISTED = 20
 
 
-def dry_run(study: Study, arguments: argparse.Namespace) -> None:
+def dry_run(study: Study, measuring: Measuring) -> None:
     """Print what a run would do. Raises CannotError for more guests than this machine can have."""
     with engine_errors():
-        engine, jobs = planned(arguments)
+        engine, jobs = planned(measuring)
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
@@ -26,5 +25,5 @@ def dry_run(study: Study, arguments: argparse.Namespace) -> None:
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(escaped(f"  {command}"))
-    print(f"expected time: {expected_time(study, engine, jobs, arguments.results)}"
+    print(f"expected time: {expected_time(study, engine, jobs, measuring.results)}"
           f" ({engine} engine)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import platform
 import re
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 
 from firstflight.base import PROJECT
 from firstflight.base.errors import CannotError, FirstFlightError, resume_hint
+from firstflight.commands.request import Measuring
 from firstflight.testbed.messages import HOST, UML
 from vtime import memory
 from vtime.console import EngineCannot, EngineError
@@ -36,11 +36,11 @@ def engine_errors() -> Iterator[None]:
         raise FirstFlightError(f"{error}{resume_hint(error)}") from error
 
 
-def planned(arguments: argparse.Namespace) -> tuple[str, int]:
+def planned(measuring: Measuring) -> tuple[str, int]:
     """The engine that would run the trials, and how many guests it would have.
 
     It needs no kernel: run.sh may still have to build it. Raises EngineCannot.
     """
-    if arguments.engine == HOST or platform.machine() != "x86_64":
+    if measuring.engine == HOST or platform.machine() != "x86_64":
         return HOST, 1
-    return UML, memory.guests(arguments.jobs)
+    return UML, memory.guests(measuring.jobs)

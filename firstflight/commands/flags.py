@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
+from dataclasses import replace
 
 from firstflight.base import PROJECT, argument_types
-from firstflight.base.argument_types import nonempty, positive_number, whole_number
+from firstflight.base.argument_types import argument, nonempty, positive_number, whole_number
 from firstflight.base.parser import Parser
-from firstflight.base.quantity import Quantity
 from firstflight.base.removed import REMOVED
-from firstflight.commands import conditions
+from firstflight.commands import (check_scenario, cliff, compare_runs, conditions, list_scenarios,
+                                  new_scenario, page, probe, run, users)
+from firstflight.commands.from_flags import request_of, unaccompanied
 from firstflight.commands.help_texts import EPILOG, EXAMPLES, SHORT, SYNONYMS
-from firstflight.commands.overrides import overrides_of
-from firstflight.commands.questions import PAGES, QUESTIONS
+from firstflight.commands.request import Request
 from firstflight.commands.together import check_command, check_names, check_together
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import cluster, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT
 
 EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
-DEFAULT_SCENARIOS = ["zhao2019", "dukkipati2010"]
 
 
 def flags_of_commands() -> str:
@@ -30,73 +29,40 @@ def flags_of_commands() -> str:
     return command.SHORT
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> Request:
+    """Read a command line; exit with a line where one is wrong, or with the help."""
     parser = Parser(
         {**SYNONYMS, **REMOVED}, SHORT, examples=EXAMPLES, others=flags_of_commands, prog="run.sh",
         description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    add = parser.add_argument
-    add("--list", action="store_true",
-        help="list the scenarios with their claims; with words, those whose files contain them")
-    add("names", nargs="*", metavar="SCENARIO", type=nonempty,
-        help="what to measure: names of --list, or files of your own, path/to/my.toml"
-             f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
-             " response a question of your own)")
-    add("--new", metavar="NAME", type=nonempty,
-        help="write NAME.toml here, a scenario with every key explained; it runs as it is")
-    add("--check", metavar="FILE", type=nonempty,
-        help="read a scenario, expand it and print how long it takes; measure nothing")
-    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=nonempty,
-        help="what to measure, as without a flag")
-    add("--as-published", action="store_true",
-        help="measure published reproductions with the defects of their set-up switched on: the"
-             " scenarios NAME_as_published (default: the clean run)")
-    add_question(parser)
+    for command in (list_scenarios, new_scenario, check_scenario, run):
+        command.add_flags(parser.add_argument)
+    add_network(parser)
     add_own_server(parser)
     add_questions(parser)
     add_how(parser)
+
     check_command(parser, argv)
     arguments = parser.parse_args(argv)
-    arguments.scenario = [*arguments.names, *arguments.scenario]
     check_names(parser, arguments.names, argv)
+    scenarios = [*arguments.names, *arguments.scenario]
     if arguments.as_published:
-        arguments.scenario = as_published(arguments.scenario, parser)
-    arguments.own = is_own_question(arguments)
-    check_together(parser, arguments)
-    if not arguments.scenario and not arguments.own:
-        arguments.scenario = DEFAULT_SCENARIOS
-    return arguments
+        scenarios = as_published(scenarios, parser)
+    if why := unaccompanied(arguments):
+        parser.error(why)
 
-
-def is_own_question(arguments: argparse.Namespace) -> bool:
-    """Whether a network, or a name for it, is given and no scenario."""
-    return not arguments.scenario and bool(overrides_of(arguments).given or arguments.name
-                                           or any(getattr(arguments, flag) for flag in PAGES))
-
-
-def as_typed(quantity: Quantity) -> Callable[[str], list[object]]:
-    """Reads a list of a quantity's values, as people type them."""
-    def read(words: str) -> list[object]:
-        try:
-            return quantity.listed(words)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-    return read
-
-
-def condition(text: str) -> conditions.Condition:
-    """Reads a condition of --fail-if."""
-    try:
-        return conditions.read(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    request = request_of(arguments, scenarios)
+    check_together(parser, request)
+    if not request.scenarios and not request.own:
+        request = replace(request, scenarios=run.DEFAULT_SCENARIOS)
+    return request
 
 
 def sample(word: str) -> str | int:
     """Reads "full", or N of "1/N"."""
     part = word.removeprefix("1/")
     if word != "full" and (part == word or not part.isdecimal() or not 2 <= int(part) <= 10_000):
-        raise argparse.ArgumentTypeError(f"'{word}' is not full, nor 1/N like 1/16")
+        raise ValueError(f"'{word}' is not full, nor 1/N like 1/16")
     return word if word == "full" else int(part)
 
 
@@ -111,7 +77,7 @@ def as_published(names: Sequence[str], parser: Parser) -> list[str]:
     return [f"{name.removesuffix(EXPLAINS)}{EXPLAINS}" for name in names or known]
 
 
-def add_question(parser: Parser) -> None:
+def add_network(parser: Parser) -> None:
     """The flags of a network, TCP and responses: what is measured."""
     add = parser.add_argument_group(
         "a question of your own: a network, TCP and responses",
@@ -119,7 +85,7 @@ def add_question(parser: Parser) -> None:
         " here;\nwith a scenario, its own, and a flag replaces it.").add_argument
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
-            action="extend", type=as_typed(quantity), help=quantity.help)
+            action="extend", type=argument(quantity.listed), help=quantity.help)
     add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
         help="a TCP setting of both hosts that differs from a current distribution's, like"
              " net.ipv4.tcp_slow_start_after_idle=0; may be given several times (default none)")
@@ -127,7 +93,7 @@ def add_question(parser: Parser) -> None:
         help="measure a setting N times (default 1, 100 with loss or jitter, 20 if a queue drops)")
     add("--client", choices=("curl", "wget", "libcurl"),
         help="the fetching program (default libcurl, curl's library)")
-    add("--sample", type=sample, metavar="1/N|full",
+    add("--sample", type=argument(sample), metavar="1/N|full",
         help="1/N: measure only one in N of a scenario's networks, or of its population's clients;"
              " full: measure the large sample of a population, for narrower intervals")
     add("--name", metavar="NAME", type=nonempty,
@@ -162,16 +128,8 @@ def add_own_server(parser: Parser) -> None:
 def add_questions(parser: Parser) -> None:
     """The flags of a question about users, and of stored runs."""
     add = parser.add_argument_group("which window for my users, and stored runs").add_argument
-    for module in dict.fromkeys(QUESTIONS.values()):
-        import_module(module).add_flags(add)
-    add("--probe", metavar="URL", type=nonempty,
-        help="measure the initial window of your server from this machine, by one connection to"
-             " this URL; the only flag that uses the network. With the right to"
-             " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
-             " them; take a page of 100 kB or more")
-    add("--compare", type=argument_types.file_path, nargs="+", metavar="RUN",
-        help="compare stored runs, cell by cell, with the first one, and name the settings that"
-             " differ; measures nothing")
+    for question in (users, cliff, page, probe, compare_runs):
+        question.add_flags(add)
 
 
 def add_how(parser: Parser) -> None:
@@ -182,7 +140,7 @@ def add_how(parser: Parser) -> None:
              " auto: uml where its kernel is built, else host (default auto)")
     add("--jobs", type=positive_number, metavar="N",
         help="guests side by side (default one a core, as far as memory goes); host runs alone")
-    add("--cluster", metavar="ADDRESS", type=cluster.address,
+    add("--cluster", metavar="ADDRESS", type=argument(cluster.address),
         help="measure on the machines of a Dask cluster, whose scheduler is at tls://host:8786"
              " (docs/INSTALL.md; default: here)")
     add("--seed", type=whole_number, default=1, metavar="N",
@@ -199,7 +157,8 @@ def add_how(parser: Parser) -> None:
         help="also write the findings: json, md or csv, with units, intervals and provenance; FILE:"
              " - is standard output, where the text goes to standard error then; {name} in it is"
              " the scenario's; repeatable (default none)")
-    add("--fail-if", action="append", default=[], type=condition, metavar="CONDITION",
+    add("--fail-if", action="append", default=[], metavar="CONDITION",
+        type=argument(conditions.read),
         help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"
              " total_ms(10) < 50': columns of trials.csv, their means over the verified trials, in"
              " parentheses the initial window and flags, (10, rtt=200); with --users also"

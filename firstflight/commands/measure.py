@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,9 +10,10 @@ from pathlib import Path
 from firstflight.base import PROJECT, errors
 from firstflight.base.errors import WriteError
 from firstflight.base.terminal import say, terminal_width
-from firstflight.commands import conditions, export
+from firstflight.commands import export, fail_if
 from firstflight.commands.conditions import OfRecords, Source
 from firstflight.commands.engines import engine_errors
+from firstflight.commands.request import Output, Request
 from firstflight.commands.runners import measurer_for
 from firstflight.findings.render import text
 from firstflight.findings.render.text import not_drawn
@@ -36,26 +36,25 @@ def worst(statuses: Sequence[int]) -> int:
                  if status in statuses), errors.OK)
 
 
-def run_study(study: Study, arguments: argparse.Namespace) -> int:
+def run_study(study: Study, request: Request) -> int:
     """Measure one scenario and show its report; return the exit status."""
-    return show(study, measured(study, arguments), arguments)
+    return show(study, measure_study(study, request), request.output)
 
 
-def measured(study: Study, arguments: argparse.Namespace,
-             refining: Refining | None = None) -> RunData:
+def measure_study(study: Study, request: Request,
+                  refining: Refining | None = None) -> RunData:
     """Measure one scenario; return its run. refining: how it gives an early answer."""
-    with engine_errors(), measurer_for(study, arguments) as measurer:
-        return measure(study, measurer, options_of(study, arguments, refining))
+    with engine_errors(), measurer_for(study, request.measuring) as measurer:
+        return measure(study, measurer, options_of(study, request, refining))
 
 
-def show(study: Study, run: RunData, arguments: argparse.Namespace,
-         source: Source | None = None) -> int:
+def show(study: Study, run: RunData, output: Output, source: Source | None = None) -> int:
     """Write the page and figures of a run, then print its report; return the exit status.
 
     Files come first, so that a reader who leaves early (`| head`) loses only text. source: of the
     numbers of --fail-if, the run's means without one.
     """
-    if len(run.records) >= MANY_RECORDS and not arguments.quiet:
+    if len(run.records) >= MANY_RECORDS and not output.quiet:
         say(f"{study.head.name}: measured; now its figures and its page are made")
     report = study.report(run)
     written = [run.folder / name for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)
@@ -68,34 +67,34 @@ def show(study: Study, run: RunData, arguments: argparse.Namespace,
             written.extend(save())
         except WriteError as error:
             lost.append(error)
-    keep(lambda: export.write_files(arguments, report))
+    keep(lambda: export.write_files(output, report))
     undrawn = ""
-    if not arguments.no_figures:
+    if output.draw:
         from firstflight.findings.render import page
         pictures: dict[str, bytes] = {}
         is_drawn = study.whole or any(finding.bars for finding in report.findings)
         if is_drawn:
             from firstflight.findings import drawing  # imports matplotlib, so only where it draws
-            images = drawing.images(report, tuple(dict.fromkeys(("png", *arguments.format))))
-            is_apart = not study.whole and arguments.figures == PROJECT / "figures"
-            folder = run.folder if is_apart else arguments.figures  # the whole scenario's stay
-            keep(lambda: drawing.save(report.name, images, folder, arguments.format))
+            images = drawing.images(report, tuple(dict.fromkeys(("png", *output.formats))))
+            is_apart = not study.whole and output.figures == PROJECT / "figures"
+            folder = run.folder if is_apart else output.figures  # the whole scenario's stay
+            keep(lambda: drawing.save(report.name, images, folder, output.formats))
             pictures = drawing.for_page(images)
         else:
             undrawn = f"{not_drawn(report, Path(os.path.relpath(run.folder)))}\n"
         undrawn += text.some_not_drawn(report)
         keep(lambda: [page.write(run.folder, report, pictures)])
-    rendered = (text.text if arguments.full else text.brief)(report, terminal_width())
+    rendered = (text.text if output.full else text.brief)(report, terminal_width())
     was_read = export.print_text(
-        arguments, f"{rendered}{files_written(written, arguments.full)}\n{undrawn}")
-    was_read = export.print_data(arguments, report) and was_read
+        output, f"{rendered}{files_written(written, output.full)}\n{undrawn}")
+    was_read = export.print_data(output, report) and was_read
     for error in lost:
         say(f"run.sh: {error}")
     if lost:
         return errors.FAILED
     if status := status_of(run):
         return status
-    return conditions.judge(arguments, source or OfRecords(run.records), was_read)
+    return fail_if.judge(output, source or OfRecords(run.records), was_read)
 
 
 def files_written(written: Sequence[Path], full: bool) -> str:
@@ -117,18 +116,18 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     return "\n".join(lines)
 
 
-def options_of(study: Study, arguments: argparse.Namespace, refining: Refining | None
-               ) -> MeasureOptions:
+def options_of(study: Study, request: Request, refining: Refining | None) -> MeasureOptions:
     """Where and how to measure, and what run.json records of the command and the machine.
 
     A question with few trials keeps all their packets, so that the trial that shows most is drawn.
     """
-    is_small_question = arguments.own and len(study.trials) <= OWN_CAPTURES
+    is_small_question = request.own and len(study.trials) <= OWN_CAPTURES
+    measuring = request.measuring
     return MeasureOptions(
-        results=arguments.results, seed=arguments.seed, fresh=arguments.fresh,
-        keep_captures=arguments.keep_captures, keep_first_captures=is_small_question,
+        results=measuring.results, seed=measuring.seed, fresh=measuring.fresh,
+        keep_captures=measuring.keep_captures, keep_first_captures=is_small_question,
         facts={"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
-        quiet=arguments.quiet, refining=refining, reasons=not arguments.no_reasons)
+        quiet=request.output.quiet, refining=refining, reasons=measuring.reasons)
 
 
 def status_of(run: RunData) -> int:

@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from firstflight.base import errors
+from firstflight.base.argument_types import nonempty
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
-from firstflight.commands import conditions, export
 from firstflight.commands.conditions import Mean, UndeterminedError
-from firstflight.findings.findings import Answer, Column, Finding, Report, Table
+from firstflight.commands.request import Output, Request
 from firstflight.findings.quantities import QUANTITIES
 
 if TYPE_CHECKING:
-    from firstflight.probe.verdict import ProbeResult
+    from firstflight.findings.findings import Report
+    from firstflight.probe.verdict import ProbedConnection, ProbeResult
 
 
-def probe(arguments: argparse.Namespace) -> int:
+def add_flags(add: Callable[..., object]) -> None:
+    add("--probe", metavar="URL", type=nonempty,
+        help="measure the initial window of your server from this machine, by one connection to"
+             " this URL; the only flag that uses the network. With the right to"
+             " capture (root, CAP_NET_RAW) it reads that connection's packets, else it counts"
+             " them; take a page of 100 kB or more")
+
+
+def is_requested(request: Request) -> bool:
+    return request.probe is not None
+
+
+def run(request: Request) -> int:
     """Print what window a server uses, by one connection to it; by none with --dry-run.
 
     Raises UsageError.
     """
-    from firstflight.probe import client, verdict  # only where it is requested
-    address = arguments.probe
+    from firstflight.probe import verdict  # only where it is requested
+    assert request.probe is not None
+    address = request.probe
     url = probed_url(address)
-    for condition in arguments.fail_if:
+    for condition in request.output.conditions:
         condition.check_names(NUMBERS, "--probe")
-    if arguments.dry_run:
+    if request.dry_run:
         print(f"one connection to {errors.one_line(url.netloc)}, and one request for"
               f" {errors.one_line(url.path or '/')}; --dry-run opens none")
         return errors.OK
+    return show(verdict.judge_probe(observe(address, url)), address, request.output)
+
+
+def observe(address: str, url: SplitResult) -> ProbedConnection:
+    """The one connection to a server. Raises CannotError, FirstFlightError.
+
+    address: the URL as it was typed, for messages.
+    """
+    from firstflight.probe import client  # only where it is requested
     if client.is_this_machine(url):
         raise FirstFlightError(f"--probe: {address} {client.THIS_MACHINE}")
     try:
@@ -40,6 +63,7 @@ def probe(arguments: argparse.Namespace) -> int:
         raise CannotError(f"--probe: {address} {error}") from error
     except client.ProbeFailed as error:
         raise FirstFlightError(f"--probe: {address} {error}") from error
+
     response = observed.response
     if response.status // 100 == 3:
         raise FirstFlightError(f"--probe: {address} answers with status {response.status} and"
@@ -48,23 +72,25 @@ def probe(arguments: argparse.Namespace) -> int:
     if response.status != 200:
         raise FirstFlightError(f"--probe: {address} answers with status {response.status}: name a"
                                " page that it has, a large one if possible")
-    return show(verdict.judge_probe(observed), arguments)
+    return observed
 
 
-def show(probed: ProbeResult, arguments: argparse.Namespace) -> int:
+def show(probed: ProbeResult, address: str, output: Output) -> int:
     """Print the result, write it where --export says, and judge it by --fail-if; the exit status.
 
-    Raises UndeterminedError, WriteError.
+    address: the URL as it was typed. Raises UndeterminedError, WriteError.
     """
+    from firstflight.commands import export, fail_if
     from firstflight.probe import verdict
-    report = report_of(probed, arguments.probe)
-    lines = [arguments.probe, *(f"  {line}" for line in verdict.lines(probed))]
+    report = report_of(probed, address)
+    lines = [address, *(f"  {line}" for line in verdict.lines(probed))]
     if (command := verdict.next_command(probed)) is not None:
         lines.append(f"  what other windows do at this RTT: {command}")
-    export.write_files(arguments, report)
-    was_read = export.print_text(arguments, "\n".join(lines))
-    was_read = export.print_data(arguments, report) and was_read
-    return conditions.judge(arguments, OfProbe(probed), was_read)
+
+    export.write_files(output, report)
+    was_read = export.print_text(output, "\n".join(lines))
+    was_read = export.print_data(output, report) and was_read
+    return fail_if.judge(output, OfProbe(probed), was_read)
 
 
 def values_of(probed: ProbeResult) -> dict[str, object]:
@@ -83,6 +109,7 @@ def values_of(probed: ProbeResult) -> dict[str, object]:
 
 def report_of(probed: ProbeResult, address: str) -> Report:
     """The result as a report, for --export."""
+    from firstflight.findings.findings import Answer, Column, Finding, Report, Table
     from firstflight.probe import verdict
     values = values_of(probed)
     rows = tuple((name, "" if value is None else str(value)) for name, value in values.items())

@@ -2,62 +2,81 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 
 from firstflight.base import errors
+from firstflight.base.argument_types import nonempty
 from firstflight.base.errors import UsageError
-from firstflight.commands.dry_run import dry_run
-from firstflight.commands.overrides import overrides_of
+from firstflight.commands.request import Request
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study import registry
 
+DEFAULT_SCENARIOS = ("zhao2019", "dukkipati2010")
 
-def read(arguments: argparse.Namespace) -> list[Study]:
+
+def add_flags(add: Callable[..., object]) -> None:
+    add("names", nargs="*", metavar="SCENARIO", type=nonempty,
+        help="what to measure: names of --list, or files of your own, path/to/my.toml"
+             f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
+             " response a question of your own)")
+    add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=nonempty,
+        help="what to measure, as without a flag")
+    add("--as-published", action="store_true",
+        help="measure published reproductions with the defects of their set-up switched on: the"
+             " scenarios NAME_as_published (default: the clean run)")
+
+
+def is_requested(request: Request) -> bool:
+    """Whether anything is to be measured that is no question with a flag of its own: always."""
+    return True
+
+
+def read(request: Request) -> list[Study]:
     """The studies of the named scenarios, or of the question by flags. Raises UsageError."""
-    return [study_of(name, arguments) for name in arguments.scenario or [""]]
+    return [study_of(name, request) for name in request.scenarios or [""]]
 
 
-def run(arguments: argparse.Namespace,
-        read: Callable[[argparse.Namespace], Sequence[Study]] = read) -> int:
+def run(request: Request, read: Callable[[Request], Sequence[Study]] = read) -> int:
     """Measure each study, or print what would be measured; return the exit status.
 
     All are read before the first is measured, which may take hours. Raises UsageError, and
     CannotError where this machine certainly cannot measure.
     """
-    if arguments.dry_run:
-        for study in read_all(arguments, read):
-            dry_run(study, arguments)
+    if request.dry_run:
+        from firstflight.commands.dry_run import dry_run
+        for study in read_all(request, read):
+            dry_run(study, request.measuring)
         return errors.OK
     # These boot guests, judge and draw: a dry run does not load them.
     from firstflight.commands import measure, runners
-    runners.check_rights(arguments)
-    studies = read_all(arguments, read)
-    runners.check_kernels(arguments)
-    return measure.worst([measure.run_study(study, arguments) for study in studies])
+    runners.check_rights(request.measuring.engine)
+    studies = read_all(request, read)
+    runners.check_kernels(request.overrides)
+    return measure.worst([measure.run_study(study, request) for study in studies])
 
 
-def read_all(arguments: argparse.Namespace,
-             read: Callable[[argparse.Namespace], Sequence[Study]]) -> list[Study]:
+def read_all(request: Request, read: Callable[[Request], Sequence[Study]]) -> list[Study]:
     """The studies, once each --fail-if was checked with all of them. Raises UsageError."""
-    studies = list(read(arguments))
+    studies = list(read(request))
     for study in studies:
-        for condition in arguments.fail_if:
+        for condition in request.output.conditions:
             condition.check(study)
     return studies
 
 
-def study_of(name: str, arguments: argparse.Namespace) -> Study:
+def study_of(name: str, request: Request) -> Study:
     """The study of a scenario; name: "" for the question by flags. Raises UsageError."""
-    requested = overrides_of(arguments)
+    overrides, seed = request.overrides, request.measuring.seed
     if not name:
-        return registry.own_question(arguments.name or "own", requested, arguments.seed)
-    file = allowed(scenario_file.find(name), arguments)
-    if isinstance(arguments.sample, int):
-        return sampled_study(file, arguments.sample, requested, arguments.seed)
-    return registry.study_of(file, requested, arguments.seed)
+        return registry.own_question(request.name or "own", overrides, seed)
+
+    file = scenario_file.find(name)
+    refuse_command(file, request)
+    if request.one_in is not None:
+        return sampled_study(file, request.one_in, overrides, seed)
+    return registry.study_of(file, overrides, seed)
 
 
 def sampled_study(file: ScenarioFile, one_in: int, requested: Overrides, seed: int) -> Study:
@@ -75,9 +94,9 @@ def sampled_study(file: ScenarioFile, one_in: int, requested: Overrides, seed: i
             " flags such as --rtt or --iw choose a part of the others") from error
 
 
-def allowed(file: ScenarioFile, arguments: argparse.Namespace) -> ScenarioFile:
-    """The file. Raises UsageError if it names a command and --allow-commands is missing."""
-    if file.names_command and not (arguments.allow_commands or arguments.check):
+def refuse_command(file: ScenarioFile, request: Request) -> None:
+    """Raises UsageError if the file names a command and --allow-commands is missing."""
+    only_checks = request.check is not None
+    if file.names_command and not (request.allow_commands or only_checks):
         raise UsageError(f"{file.where}: names a command, [own_server], which would run on this"
                          " machine: read it, then allow it with --allow-commands")
-    return file

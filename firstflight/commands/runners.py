@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +13,9 @@ from typing import Any
 from firstflight.base import files
 from firstflight.base.terminal import say
 from firstflight.commands.engines import engine_errors
+from firstflight.commands.request import Measuring
 from firstflight.parameters import default
-from firstflight.runs.kinds import AnyTrial, Study
+from firstflight.runs.kinds import AnyTrial, Overrides, Study
 from firstflight.runs.measuring import Measurer, OneMachine, kernel_of
 from firstflight.runs.results import provenance
 from firstflight.testbed import engine
@@ -23,29 +23,28 @@ from firstflight.testbed.engine import choose_engine
 from vtime.uml import KernelMissing, built_kernel, made_from, named_kernel, recipe_of
 
 
-def check_rights(arguments: argparse.Namespace) -> None:
+def check_rights(engine_name: str) -> None:
     """Refuse an engine that this user may not run. Raises CannotError."""
     with engine_errors():
-        if not arguments.dry_run:
-            engine.check_rights(arguments.engine)
+        engine.check_rights(engine_name)
 
 
-def check_kernels(arguments: argparse.Namespace) -> None:
+def check_kernels(overrides: Overrides) -> None:
     """Refuse a flag that names a kernel which is not there. Raises CannotError.
 
     A scenario file may name such a kernel: its trials are skipped, and the reason says how to
     build it.
     """
     with engine_errors():
-        for name in {*(arguments.kernel or ())} - {default("kernel")}:
+        for name in {*overrides.lists.get("kernel", ())} - {default("kernel")}:
             named_kernel(name)
 
 
 @contextmanager
-def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measurer]:
+def measurer_for(study: Study, measuring: Measuring) -> Iterator[Measurer]:
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
-    if not arguments.cluster:
-        this_machine = choose_engine(arguments.engine, arguments.jobs)
+    if not measuring.cluster:
+        this_machine = choose_engine(measuring.engine, measuring.jobs)
         say_once(this_machine.warning)
         with this_machine.keeping_guests():
             yield OneMachine(this_machine)
@@ -53,7 +52,7 @@ def measurer_for(study: Study, arguments: argparse.Namespace) -> Iterator[Measur
     from firstflight.runs.cluster import cluster
     kernel = built_kernel()
     named = named_kernels(study)
-    with cluster.connect(arguments.cluster, kernel, tools_of(study), named) as machines:
+    with cluster.connect(measuring.cluster, kernel, tools_of(study), named) as machines:
         yield cluster.ManyMachines(machines, made_from(kernel),
                                    {name: recipe_of(path) for name, path in named.items()})
 
@@ -68,16 +67,16 @@ def named_kernels(study: Study) -> dict[str, Path]:
 
 
 @contextmanager
-def rounds(study: Study, arguments: argparse.Namespace
+def rounds(study: Study, measuring: Measuring
            ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Any]]]:
     """A function that measures trials of a study and returns their records; it may be called often.
 
     Nothing is stored. Raises CannotError, FirstFlightError.
     """
     numbers = itertools.count(1)
-    with tempfile.TemporaryDirectory(prefix="rounds-", dir=files.make_folder(arguments.results)
+    with tempfile.TemporaryDirectory(prefix="rounds-", dir=files.make_folder(measuring.results)
                                      ) as folder, \
-            engine_errors(), measurer_for(study, arguments) as measurer:
+            engine_errors(), measurer_for(study, measuring) as measurer:
 
         def records(study: Study, trials: Sequence[AnyTrial]) -> list[Any]:
             work = Path(folder) / f"round{next(numbers)}"

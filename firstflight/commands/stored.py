@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +18,18 @@ from firstflight.base.terminal import say
 from firstflight.runs import runs, scenario_file
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ChosenRuns:
+    """Which stored runs are rendered."""
+
+    # Folders of results: a scenario's, a sample's (dukkipati2010_1in8), or one of own questions;
+    # () for all that there are. Of each it is the newest whole run.
+    names: Sequence[str]
+    # The folder of one run, whole or not, in place of any names.
+    run: Path | None
+    results: Path
 
 
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
@@ -56,29 +68,28 @@ def of_stranger(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def with_each_run(program: str, arguments: argparse.Namespace, render: Callable[[Path], object],
+def with_each_run(program: str, chosen: ChosenRuns, render: Callable[[Path], object],
                   nothing: str) -> int:
-    """Render the run of --run, or the newest whole one of each name; the exit status.
+    """Render each of the chosen runs; the exit status.
 
-    A name is a folder of results: a scenario's, a sample's (dukkipati2010_1in8), or one of own
-    questions. nothing: the message where no name is given, and there are no results.
+    nothing: the message where no name is given, and there are no results.
     """
-    there = [] if arguments.run else _names_in(arguments.results)
+    there = [] if chosen.run else _names_in(chosen.results)
 
     def newest(name: str) -> None:
         if name not in there:
             scenario_file.find(name)  # a wrong name is told, and not that it lacks results
-        render_run(runs.newest_whole(name, arguments.results))
+        render_run(runs.newest_whole(name, chosen.results))
 
     def render_run(folder: Path) -> None:
         with of_stranger(folder):
             render(folder)
 
-    if arguments.run is not None:
-        return with_each(program, [arguments.run], render_run)
-    names = arguments.names or arguments.scenario or there
+    if chosen.run is not None:
+        return with_each(program, [chosen.run], render_run)
+    names = chosen.names or there
     if not names:
-        say(f"{program}: {arguments.results}: {nothing}")
+        say(f"{program}: {chosen.results}: {nothing}")
         return errors.FAILED
     return with_each(program, names, newest)
 

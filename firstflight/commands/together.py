@@ -8,17 +8,16 @@ import os
 import shlex
 import shutil
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
-from firstflight.base import reading
+from firstflight.base import argument_types, reading
 from firstflight.base.parser import Parser
 from firstflight.base.typed import SUFFIXES
 from firstflight.base.words import nearest
-from firstflight.commands import export
 from firstflight.commands.engines import congestion_controls
-from firstflight.commands.overrides import overrides_of, own_server
-from firstflight.commands.questions import PAGES, QUESTIONS
+from firstflight.commands.export import NAME, STDOUT
+from firstflight.commands.request import Request
+from firstflight.commands.table import QUESTIONS
 from firstflight.runs import scenario_file
 
 
@@ -55,58 +54,85 @@ def check_command(parser: Parser, argv: Sequence[str]) -> None:
                      f" {shlex.join(argv)}")
 
 
-def check_together(parser: Parser, arguments: argparse.Namespace) -> None:
+def check_together(parser: Parser, request: Request) -> None:
     """Exits with a line where flags do not go together."""
-    given = overrides_of(arguments).given
-    requested = [flag for flag in QUESTIONS if getattr(arguments, flag)]
-    for module in dict.fromkeys(QUESTIONS.values()):
-        if wrong := import_module(module).wrong(arguments, given, requested):
-            parser.error(wrong)
-    if arguments.fail_if and (arguments.find_cliff or arguments.compare):
+    for question in QUESTIONS:
+        if why := question.check(request):
+            parser.error(why)
+    asks_question = bool(request.users or request.find_cliff or request.page)
+    conditions = request.output.conditions
+    if conditions and (request.find_cliff or request.compare):
         parser.error("--fail-if goes with scenarios, questions, --users and --probe; not with"
-                     f" {'--find-cliff' if arguments.find_cliff else '--compare'}")
-    if arguments.probe and (arguments.scenario or given or requested):
+                     f" {'--find-cliff' if request.find_cliff else '--compare'}")
+    if request.probe and (request.scenarios or request.overrides.given or asks_question):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
-    check_controls(parser, arguments)
-    if arguments.cluster and (arguments.engine == "host" or arguments.jobs):
+    check_controls(parser, request)
+    measuring = request.measuring
+    if measuring.cluster and (measuring.engine == "host" or measuring.jobs):
         parser.error("--cluster goes without --engine host and --jobs: its workers measure in"
                      " guests, one for each thread")
-    check_own_server(parser, arguments, requested)
-    if arguments.sample and not arguments.scenario:
+    check_own_server(parser, request)
+    if (request.one_in or request.overrides.sample) and not request.scenarios:
         parser.error("--sample goes with a scenario, such as dukkipati2010 --sample full or"
                      " map_of_windows --sample 1/16")
-    if arguments.name and (set(requested) - PAGES or not arguments.own):
+    if request.name and (request.users or request.find_cliff or not request.own):
         parser.error("--name names a question of your own; a scenario has its name")
-    export.refuse_wrong(parser, arguments)
+    check_exports(parser, request)
 
 
-def check_controls(parser: Parser, arguments: argparse.Namespace) -> None:
+def check_controls(parser: Parser, request: Request) -> None:
     """Exits with a line where the guest's kernel lacks a congestion control, before it boots."""
     # A kernel under a name may have been built with others.
-    known = [] if arguments.engine == "host" or arguments.kernel else congestion_controls()
-    for name in arguments.congestion_control or ():
+    lists = request.overrides.lists
+    is_unknown = request.measuring.engine == "host" or lists.get("kernel")
+    known = [] if is_unknown else congestion_controls()
+    for name in lists.get("congestion_control", ()):
         if known and name not in known:
             parser.error(f"--cc: the guest's kernel has no {name!r}"
                          f"{nearest(name, known)}; it has {', '.join(known)}")
 
 
-def check_own_server(parser: Parser, arguments: argparse.Namespace,
-                     questions: Sequence[str]) -> None:
+def check_own_server(parser: Parser, request: Request) -> None:
     """Exits with a line where the flags of the user's own server do not go together."""
-    requested = own_server(arguments)
-    if not requested:
+    own_server = request.own_server
+    if not own_server.given:
         return
-    if "command" not in requested:
+    if own_server.command is None:
         parser.error("--server-folder, --server-ready, --url-path, --ca and --server-name go only"
                      " with --server-command COMMAND")
-    if "users" in questions or arguments.cluster:
+    if request.users or request.measuring.cluster:
         parser.error("--server-command: a server of your own is measured on this machine, without"
                      " --users and --cluster")
-    for folder in arguments.server_folder:
+    for folder in own_server.folders:
         if not os.path.isdir(folder):  # also for a name that is too long to be one
             parser.error(f"--server-folder: {folder} is not a folder")
-    if arguments.ca and not is_certificate(arguments.ca):
-        parser.error(f"--ca: {arguments.ca} is not a file with a certificate in PEM")
+    if own_server.ca and not is_certificate(own_server.ca):
+        parser.error(f"--ca: {own_server.ca} is not a file with a certificate in PEM")
+
+
+def check_exports(parser: Parser, request: Request) -> None:
+    """Exits with a line where an export cannot be written, before anything is measured."""
+    exports = request.output.exports
+    places = [place for _, place in exports]
+    for form, place in exports:
+        if form not in argument_types.EXPORTS:
+            parser.error(f"--export: {form!r} is none of {', '.join(argument_types.EXPORTS)}")
+        if place == STDOUT:
+            continue
+        try:
+            argument_types.output_file(place)
+        except argparse.ArgumentTypeError as error:
+            parser.error(f"--export: {error}")
+    if len(set(places)) < len(places):
+        parser.error("--export: two formats go to one file; give each a file of its own")
+
+    count = len(request.scenarios)
+    is_one_report = (count == 1 or request.own or request.probe or request.compare
+                     or request.users or request.find_cliff)
+    if not is_one_report and any(NAME not in Path(place).name for place in places):
+        parser.error(f"--export: {count or 'the default'} scenarios are"
+                     f" measured: write {NAME} into the file's name, as --export json"
+                     f" 'findings-{NAME}.json'")
 
 
 def is_certificate(path: Path) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from firstflight.base import errors
-from firstflight.base.argument_types import file_path, positive_number
+from firstflight.base.argument_types import argument, file_path, positive_number
 from firstflight.base.errors import UsageError
 from firstflight.base.terminal import say
-from firstflight.commands.dry_run import dry_run
-from firstflight.commands.overrides import overrides_of
-from firstflight.commands.users_conditions import OfUsers, check_conditions
+from firstflight.commands.request import Request, UsersRequest
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
@@ -27,12 +24,13 @@ if TYPE_CHECKING:
     from firstflight.runs.measuring import Refining
     from firstflight.study.users.rows import UserTable
 
+
 def add_flags(add: Callable[..., object]) -> None:
     add("--users", type=file_path, metavar="FILE",
         help="which window for the users of a file: a CSV with rtt_ms,bandwidth_kbps,"
              "response_bytes[,group][,weight], JSON lines, a log with rtt=$tcpinfo_rtt, the output"
              " of ss -tin, each also as gzip; --iw, --bw and --size for what it does not know")
-    add("--rtt-field", type=rtt_field, metavar="N[:ms]|NAME:us",
+    add("--rtt-field", type=argument(rtt_field), metavar="N[:ms]|NAME:us",
         help="with --users: which field of a log is the RTT. By its number from 1 on, where what is"
              " in quotes or brackets is one field: 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in"
              " ms. By its name in JSON, LTSV, CSV and name=value, with its unit: client_rtt:ms"
@@ -46,75 +44,86 @@ def add_flags(add: Callable[..., object]) -> None:
 
 
 def rtt_field(word: str) -> RttField:
-    """Reads the number or name of a field, and its unit. Raises argparse.ArgumentTypeError."""
+    """Reads the number or name of a field, and its unit. Raises ValueError."""
     field, _, unit = word.rpartition(":") if ":" in word else (word, "", "")
     unit = {"us": "µs"}.get(unit, unit)
     if field.isdecimal() and 0 < int(field) <= 1000 and unit in ("", "µs", "ms"):
         return RttField(int(field), unit or "µs")
     if not field.isdecimal() and field.isprintable() and field.strip() and unit in ("µs", "ms"):
         return RttField(0, unit, field)
-    raise argparse.ArgumentTypeError(
+    raise ValueError(
         f"{word!r} is neither the number of a field, such as 12 (in µs) or 12:ms, nor its name with"
         " a unit, such as client_rtt:us")
 
 
-def wrong(arguments: argparse.Namespace, given: Mapping[str, str],
-          questions: Sequence[str]) -> str:
-    """Why the flags do not go together; "" if they do. given: flags of network, TCP and trial."""
-    if arguments.users and (arguments.scenario or {"repeat", "client", "sysctl"} & {*given}):
+def is_requested(request: Request) -> bool:
+    return request.users is not None
+
+
+def check(request: Request) -> str:
+    """Why the other flags do not go with --users; "" if they do."""
+    refused = {"repeat", "client", "sysctl"} & request.overrides.given.keys()
+    if is_requested(request) and (request.scenarios or refused):
         return "--users goes without a scenario, --repeat, --client and --sysctl"
-    if arguments.rtt_field and not arguments.users:
-        return "--rtt-field goes only with --users FILE"
-    if arguments.first_requests and not arguments.users:
-        return "--first-requests goes only with --users FILE"
-    if arguments.trials and not arguments.users:
-        return "--trials goes only with --users FILE"
     return ""
 
 
-def read(arguments: argparse.Namespace) -> list[Study]:
+def read(request: Request) -> list[Study]:
     """The study of a sample of a file's users. Raises UsageError."""
+    return [_study(_read_users(_asked(request)), request, requested_of(request))]
+
+
+def _asked(request: Request) -> UsersRequest:
+    assert request.users is not None
+    return request.users
+
+
+def _read_users(asked: UsersRequest) -> UserTable:
     from firstflight.study.users import logs
-    users = logs.read_file(arguments.users, arguments.rtt_field, arguments.first_requests)
-    return [_study(users, arguments, requested_of(arguments))]
+    return logs.read_file(asked.file, asked.rtt_field, asked.first_requests)
 
 
-def _study(users: UserTable, arguments: argparse.Namespace, requested: Requested) -> Study:
+def _study(users: UserTable, request: Request, requested: Requested) -> Study:
     from firstflight.study.users import sample
-    return registry.fetches_of(
-        sample.scenario(users, requested, arguments.users, arguments.seed), arguments.yes,
-        arguments.seed)
+    seed = request.measuring.seed
+    scenario = sample.scenario(users, requested, _asked(request).file, seed)
+    return registry.fetches_of(scenario, request.allow_many, seed)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(request: Request) -> int:
     """Measure the users. Without --iw, add larger windows while the largest one is the best."""
-    if arguments.dry_run:
-        study, = read(arguments)
-        check_conditions(arguments, study)
+    from firstflight.commands.users_conditions import OfUsers, check_conditions
+    conditions = request.output.conditions
+    if request.dry_run:
+        from firstflight.commands.dry_run import dry_run
+        study, = read(request)
+        check_conditions(conditions, study)
         print(f"{study.head.source}.")
-        dry_run(study, arguments)
+        dry_run(study, request.measuring)
         return errors.OK
+
     # What boots guests, judges and renders, which a dry run does not load.
     from firstflight.commands import measure, runners
-    from firstflight.study.users import logs
-    runners.check_rights(arguments)
-    runners.check_kernels(arguments)
-    requested = requested_of(arguments)
+    runners.check_rights(request.measuring.engine)
+    runners.check_kernels(request.overrides)
+    requested = requested_of(request)
     # Read once: users would change with a log that grows meanwhile.
-    users = logs.read_file(arguments.users, arguments.rtt_field, arguments.first_requests)
+    users = _read_users(_asked(request))
+
     while True:
-        study = _study(users, arguments, requested)
-        check_conditions(arguments, study)
-        measured = measure.measured(study, arguments, _refining(study))
+        study = _study(users, request, requested)
+        check_conditions(conditions, study)
+        measured = measure.measure_study(study, request, _refining(study))
         largest = max(requested.windows)
-        if (arguments.initcwnd is not None or largest >= LARGEST_WINDOW
+        if ("initcwnd" in request.overrides.lists or largest >= LARGEST_WINDOW
                 or largest not in _chosen(study, measured)):
             break
         say(f"run.sh: {largest} segments, the largest window so far, is the best:"
             f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
-    return measure.show(study, measured, arguments, OfUsers(study.scenario.users,
-                                                            measured.records))
+
+    source = OfUsers(study.scenario.users, measured.records)
+    return measure.show(study, measured, request.output, source)
 
 
 def _refining(study: Study) -> Refining:
@@ -134,13 +143,13 @@ def _chosen(study: Study, measured: RunData) -> set[int | None]:
     return {choices[varied.ALL].initcwnd for choices in of_options if choices}
 
 
-def requested_of(arguments: argparse.Namespace) -> Requested:
+def requested_of(request: Request) -> Requested:
     """The windows, number of trials and parameters that the flags request. Raises UsageError."""
-    requested = overrides_of(arguments)
-    if requested.own_window:
+    overrides, trials = request.overrides, _asked(request).trials
+    if overrides.own_window:
         raise UsageError("--users: --iw default is no window to recommend: give numbers, such as"
                          " --iw 10,32")
-    given = requested.checked()
+    given = overrides.checked()
     windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")
@@ -150,12 +159,10 @@ def requested_of(arguments: argparse.Namespace) -> Requested:
             lists = ", ".join(FLAGS[other].flag for other in CHOSEN)
             raise UsageError(f"{FLAGS[name].flag}: --users takes one value of this flag, the same"
                              f" for everybody; --iw, {lists} take lists")
-    scenario_file.check_count(
-        math.prod(map(len, options.values()), start=len(windows) * (arguments.trials or TRIALS)),
-        many=arguments.yes or arguments.dry_run)
+
+    count = math.prod(map(len, options.values()), start=len(windows) * trials)
+    scenario_file.check_count(count, many=overrides.many)
     single = {name: values[0] for name, values in given.items()}
-    return Requested(
-        windows, arguments.trials or TRIALS,
-        {name: value for name, value in single.items() if name in QUANTITY_NAMES},
-        {**{name: value for name, value in single.items() if name not in QUANTITY_NAMES},
-         **options})
+    of_rows = {name: value for name, value in single.items() if name in QUANTITY_NAMES}
+    of_all = {name: value for name, value in single.items() if name not in QUANTITY_NAMES}
+    return Requested(windows, trials, of_rows, {**of_all, **options})

@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from firstflight.base.errors import UsageError
 from firstflight.base.stats import weighted_mean
-from firstflight.commands.conditions import Mean, UndeterminedError, column_of
+from firstflight.commands.conditions import Condition, Mean, UndeterminedError, column_of
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import Study
 from firstflight.runs.results.records import value_of
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 RECOMMENDED = "recommended_iw"
 
 
-def check_conditions(arguments: argparse.Namespace, study: Study) -> None:
-    """Refuse conditions of --fail-if on what is not measured of these users. Raises UsageError."""
+def check_conditions(conditions: Sequence[Condition], study: Study) -> None:
+    """Refuse conditions on what is not measured of these users. Raises UsageError."""
     several = {name for option in study.scenario.users.options for name in option}
-    for condition in arguments.fail_if:
+    for condition in conditions:
         condition.check(study, [RECOMMENDED])
         for mean in condition.means:
             given = {column_of(flag) for flag, _ in mean.where}

@@ -70,7 +70,7 @@ def read(words: list[str]) -> None:
     elif "--report" in words:
         captured.parsed(words)
     else:
-        for name in flags.parse(words).scenario:
+        for name in flags.parse(words).scenarios:
             if not name.endswith(".toml") and name not in scenario_file.names():
                 raise SystemExit(errors.USAGE)
 

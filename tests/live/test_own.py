@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.commands import flags, overrides
+from firstflight.commands import flags
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import PASS
 from firstflight.study.fetches import KIND
@@ -27,7 +27,7 @@ def test_questions_are_measured_and_verified(shared: UmlEngine, tmp_path: Path) 
     trials: dict[Trial, None] = {}
     for words in QUESTIONS:
         typed = flags.parse(["--rtt", "50", "--bw", "5000", "--size", "60000", *words.split()])
-        scenario = question.scenario("own", overrides.overrides_of(typed))
+        scenario = question.scenario("own", typed.overrides)
         trials |= dict.fromkeys(KIND.study_of(scenario, NOTHING, 1).trials)
     records = measured(shared, tmp_path / "guest", [*trials])
     assert len(records) > 60

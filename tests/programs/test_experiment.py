@@ -16,7 +16,7 @@ import pytest
 import experiment
 from firstflight.base import errors, signals
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
-from firstflight.commands import export, flags, measure, overrides, run
+from firstflight.commands import export, flags, measure, run
 from firstflight.findings.quantities import FLAGS
 from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
@@ -30,23 +30,23 @@ from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
 
 
 @pytest.mark.parametrize("argv, scenarios", [
-    ([], flags.DEFAULT_SCENARIOS), (["--jobs", "1"], flags.DEFAULT_SCENARIOS),
-    *((flags, []) for flags in (["--rtt", "35"], ["--iw", "3,10"], ["--client", "wget"],
+    ([], run.DEFAULT_SCENARIOS), (["--jobs", "1"], run.DEFAULT_SCENARIOS),
+    *((flags, ()) for flags in (["--rtt", "35"], ["--iw", "3,10"], ["--client", "wget"],
                                 ["--repeat", "2"], ["--sysctl", "a=b"], ["--name", "dsl"])),
-    (["tselentis2013", "my.toml"], ["tselentis2013", "my.toml"]),
-    (["--scenario", "tselentis2013", "--rtt", "35"], ["tselentis2013"]),
-    (["a", "--scenario", "b", "c"], ["a", "b", "c"])])
-def test_which_scenarios_are_measured(argv: list[str], scenarios: list[str]) -> None:
-    arguments = flags.parse(argv)
-    assert arguments.scenario == scenarios and arguments.own == (not scenarios)
+    (["tselentis2013", "my.toml"], ("tselentis2013", "my.toml")),
+    (["--scenario", "tselentis2013", "--rtt", "35"], ("tselentis2013",)),
+    (["a", "--scenario", "b", "c"], ("a", "b", "c"))])
+def test_which_scenarios_are_measured(argv: list[str], scenarios: tuple[str, ...]) -> None:
+    request = flags.parse(argv)
+    assert request.scenarios == scenarios and request.own == (not scenarios)
 
 
 def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
     for name, quantity in FLAGS.items():
         values = ([1, 2] if quantity.whole else ["cubic", "bbr"] if quantity.lowest == -math.inf
                   else [0.5, 2.0])
-        arguments = flags.parse([quantity.flag, ",".join(map(str, values))])
-        assert overrides.overrides_of(arguments).lists == {name: values}
+        request = flags.parse([quantity.flag, ",".join(map(str, values))])
+        assert request.overrides.lists == {name: values}
 
 
 @pytest.mark.parametrize("outcomes, status", [
@@ -98,8 +98,8 @@ def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
 
 
 def test_very_many_trials_are_allowed_by_a_yes() -> None:
-    assert overrides.overrides_of(flags.parse(["--repeat", "10000", "--yes"])).many
-    assert not overrides.overrides_of(flags.parse(["--repeat", "10000"])).many
+    assert flags.parse(["--repeat", "10000", "--yes"]).overrides.many
+    assert not flags.parse(["--repeat", "10000"]).overrides.many
 
 
 def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -115,9 +115,9 @@ def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.
 
 def test_as_published_are_the_scenarios_that_explain_these() -> None:
     requested = flags.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
-    assert requested.scenario == ["zhao2019_as_published", "marrama2012_as_published"]
-    assert flags.parse(["--as-published"]).scenario == [
-        "marrama2012_as_published", "tselentis2013_as_published", "zhao2019_as_published"]
+    assert requested.scenarios == ("zhao2019_as_published", "marrama2012_as_published")
+    assert flags.parse(["--as-published"]).scenarios == (
+        "marrama2012_as_published", "tselentis2013_as_published", "zhao2019_as_published")
 
 
 def test_no_command_waits_for_slow_libraries() -> None:

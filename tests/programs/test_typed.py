@@ -16,7 +16,7 @@ import pytest
 from firstflight.base import PROJECT, typed
 from firstflight.base.errors import UsageError
 from firstflight.base.parser import Parser
-from firstflight.commands import flags, run, without_trials
+from firstflight.commands import flags, list_scenarios, run
 from firstflight.commands.virtual import command
 from firstflight.findings.quantities import FLAGS
 from tests.running import run_program
@@ -59,19 +59,19 @@ UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
 
 @pytest.mark.parametrize(("words", "values"), UNDERSTOOD)
 def test_it_is_understood(words: str, values: dict[str, list[Any]]) -> None:
-    arguments = flags.parse(shlex.split(words))
-    assert {name: getattr(arguments, name) for name in values} == values
+    request = flags.parse(shlex.split(words))
+    assert request.overrides.lists == values
     if "uplink" not in words:
-        run.read(arguments)  # and is in range
+        run.read(request)  # and is in range
 
 
 def test_a_list_by_words_has_the_scenarios_in_whose_files_they_are(
         capsys: pytest.CaptureFixture[str]) -> None:
-    assert without_trials.list_scenarios(flags.parse(["--list", "tls", "records"])) == 0
+    assert list_scenarios.run(flags.parse(["--list", "tls", "records"])) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert "tls_records" in listed and not {"zhao2019", "handley1999_clock"} & {*listed}
     with pytest.raises(UsageError, match="no scenario has nonsense in its file"):
-        without_trials.list_scenarios(flags.parse(["--list", "nonsense"]))
+        list_scenarios.run(flags.parse(["--list", "nonsense"]))
 
 
 def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ WORLDS = (
 ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("testbed.bench", "testbed.network"),
         "distributed": ("runs.cluster",), "jinja2": ("findings.render",),
         "pycurl": ("testbed.hosts.http_client", "testbed.hosts.page_client"),
+        # What argparse has read, mypy does not know: flags.parse makes a typed Request of it.
+        "argparse": ("base.parser", "base.argument_types", "commands.flags", "commands.from_flags",
+                     "commands.together", "commands.virtual", "testbed.hosts", "plot", "topo",
+                     "paper", "benchmarks"),
         "dpkt": ("study.users", "benchmarks")}  # slow
 
 
@@ -171,8 +175,8 @@ NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.fi
 
 
 @pytest.mark.parametrize("words", [
-    ["--rtt", "100", "--dry-run"], ["zhao2019", "--dry-run"], ["--help"], ["--version"]],
-                         ids=" ".join)
+    ["--rtt", "100", "--dry-run"], ["zhao2019", "--dry-run"], ["--help"], ["--version"],
+    ["--list"]], ids=" ".join)
 def test_what_plans_loads_nothing_that_measures_judges_or_draws(words: list[str]) -> None:
     program = f"""
 import sys, experiment

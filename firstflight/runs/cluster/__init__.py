@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 
 _HOST = r"([\w.-]{1,200}|\[[0-9a-f:]{2,40}(%\w+)?\])"
@@ -10,9 +9,9 @@ _ADDRESS = re.compile(rf"(tls|tcp)://{_HOST}:(?P<port>\d{{1,5}})/?", re.ASCII)
 
 
 def address(word: str) -> str:
-    """Read the address of a scheduler. Raises argparse.ArgumentTypeError."""
+    """Read the address of a scheduler. Raises ValueError."""
     match = _ADDRESS.fullmatch(word)
     if match is None or not 0 < int(match["port"]) <= 65_535:
-        raise argparse.ArgumentTypeError(
+        raise ValueError(
             f"{word[:80]!r} is not an address of a scheduler, such as tls://192.0.2.1:8786")
     return word

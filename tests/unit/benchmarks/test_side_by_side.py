@@ -22,7 +22,6 @@ from benchmarks.outside.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYT
 from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
 from firstflight.commands.flags import parse
-from firstflight.commands.overrides import overrides_of
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study.fetches import KIND
@@ -301,9 +300,10 @@ def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
             assert trial.earlier_bytes or trial.burst_bytes
             continue
         shown += 1
-        arguments = parse(shlex.split(command)[1:])
-        made = question.scenario("own", overrides_of(arguments))
-        (requested,) = KIND.study_of(made, overrides=NOTHING, seed=arguments.seed).trials
+        request = parse(shlex.split(command)[1:])
+        made = question.scenario("own", request.overrides)
+        seed = request.measuring.seed
+        (requested,) = KIND.study_of(made, overrides=NOTHING, seed=seed).trials
         assert replace(trial, scenario="own", part="", sample=0) == requested, command
     assert shown > 15
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from dataclasses import replace
@@ -12,8 +11,9 @@ import pytest
 
 from firstflight.base import errors
 from firstflight.base.errors import FirstFlightError
-from firstflight.commands import conditions, flags, probe
+from firstflight.commands import conditions, fail_if, flags, probe
 from firstflight.commands.conditions import OfRecords
+from firstflight.commands.request import Output
 from firstflight.commands.users_conditions import RECOMMENDED, OfUsers
 from firstflight.probe import verdict
 from firstflight.runs.kinds import Overrides, Study
@@ -156,9 +156,9 @@ def test_a_bound_decides_only_where_both_ends_agree(text: str, holds: bool | Non
 
 def test_an_undetermined_condition_hides_no_other_line(capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["iw > 20", "iw > 10"]
-    arguments = argparse.Namespace(fail_if=[conditions.read(text) for text in texts], export=[])
+    output = Output(conditions=[conditions.read(text) for text in texts])
     with pytest.raises(conditions.UndeterminedError, match="iw > 20"):
-        conditions.judge(arguments, Between(12, 40), was_read=True)
+        fail_if.judge(output, Between(12, 40), was_read=True)
     assert "--fail-if iw > 10: holds" in capsys.readouterr().out
 
 
@@ -225,9 +225,10 @@ def test_the_window_of_a_probe_has_the_ends_that_are_known(
     ("three segments before", "iw > 10", errors.OK)])
 def test_a_probe_ends_with_the_status_of_its_condition(
         name: str, condition: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = flags.parse(["--probe", "http://192.0.2.1/x", "--fail-if", condition,
-                             "--export", "json", "-"])
-    assert probe.show(verdict.judge_probe(probed.PROBES[name]), arguments) == status
+    request = flags.parse(["--probe", "http://192.0.2.1/x", "--fail-if", condition,
+                           "--export", "json", "-"])
+    shown = verdict.judge_probe(probed.PROBES[name])
+    assert probe.show(shown, "http://192.0.2.1/x", request.output) == status
     printed = capsys.readouterr()
     values = json.loads(printed.out)
     assert values["url"] == "http://192.0.2.1/x" and values["iw"] in (7, 10)
@@ -235,6 +236,7 @@ def test_a_probe_ends_with_the_status_of_its_condition(
 
 
 def test_what_a_probe_cannot_decide_is_undetermined() -> None:
-    arguments = flags.parse(["--probe", "http://192.0.2.1/x", "--fail-if", "iw < 20"])
+    output = Output(conditions=[conditions.read("iw < 20")])
+    shown = verdict.judge_probe(probed.PROBES["the response is in it"])
     with pytest.raises(conditions.UndeterminedError, match="only a bound is known"):
-        probe.show(verdict.judge_probe(probed.PROBES["the response is in it"]), arguments)
+        probe.show(shown, "http://192.0.2.1/x", output)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.commands import export, flags
+from firstflight.commands.request import Export, Output
 from firstflight.findings.findings import Answer, Report
 
 
@@ -21,9 +22,9 @@ def report(name: str = "own") -> Report:
 
 def test_standard_output_carries_data_alone_and_the_text_goes_to_standard_error(
         capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = flags.parse(["--rtt", "50", "--export", "json", "-"])
-    assert export.print_text(arguments, "a text") and export.print_data(arguments, report())
-    assert export.write_files(arguments, report()) == []
+    output = flags.parse(["--rtt", "50", "--export", "json", "-"]).output
+    assert export.print_text(output, "a text") and export.print_data(output, report())
+    assert export.write_files(output, report()) == []
     printed = capsys.readouterr()
     values = json.loads(printed.out)
     assert values["recommended_iw"] == 20 and values["scenario"] == "own"
@@ -31,15 +32,15 @@ def test_standard_output_carries_data_alone_and_the_text_goes_to_standard_error(
 
 
 def test_quiet_leaves_only_data(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = flags.parse(["--rtt", "50", "--export", "csv", "-", "--quiet"])
-    assert export.print_text(arguments, "a text") and export.print_data(arguments, report())
+    output = flags.parse(["--rtt", "50", "--export", "csv", "-", "--quiet"]).output
+    assert export.print_text(output, "a text") and export.print_data(output, report())
     printed = capsys.readouterr()
     assert printed.err == "" and len(list(csv.reader(io.StringIO(printed.out)))) == 1
 
 
 def test_without_it_the_text_is_all(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = flags.parse(["--rtt", "50"])
-    assert export.print_text(arguments, "a text") and export.print_data(arguments, report())
+    output = Output()
+    assert export.print_text(output, "a text") and export.print_data(output, report())
     assert capsys.readouterr() == ("a text\n", "")
 
 
@@ -47,16 +48,16 @@ def test_data_is_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> N
     """As JSON has it: a backslash and an x would end its parser."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii", errors="backslashreplace"))
-    export.print_data(flags.parse(["--rtt", "50", "--export", "json", "-"]), report())
+    export.print_data(Output(exports=[Export("json", "-")]), report())
     assert json.loads(raw.getvalue().decode())["title"] == "Title ±"
 
 
 def test_each_scenario_has_a_file_of_its_name_and_each_format_its_file(tmp_path: Path) -> None:
     place = str(tmp_path / "found-{name}")
-    arguments = flags.parse(["zhao2019", "pq_chains", "--export", "json", f"{place}.json",
-                             "--export", "md", f"{place}.md"])
+    request = flags.parse(["zhao2019", "pq_chains", "--export", "json", f"{place}.json",
+                           "--export", "md", f"{place}.md"])
     for name in ("zhao2019", "pq_chains"):
-        export.write_files(arguments, report(name))
+        export.write_files(request.output, report(name))
     assert {path.name for path in tmp_path.iterdir()} == {
         "found-zhao2019.json", "found-zhao2019.md", "found-pq_chains.json", "found-pq_chains.md"}
     assert json.loads((tmp_path / "found-pq_chains.json").read_text())["scenario"] == "pq_chains"
@@ -66,5 +67,5 @@ def test_each_scenario_has_a_file_of_its_name_and_each_format_its_file(tmp_path:
     "--probe http://192.0.2.1/", "--users x.csv", "--compare one two", "--objects 3",
     "--find-cliff response --rtt 50", "--rtt 50", "zhao2019", "ietf78_load"])
 def test_whatever_is_measured_has_data(words: str) -> None:
-    arguments = flags.parse([*words.split(), "--export", "json", "-"])
-    assert arguments.export == [["json", "-"]]
+    request = flags.parse([*words.split(), "--export", "json", "-"])
+    assert request.output.exports == (Export("json", "-"),)

@@ -20,7 +20,7 @@ import pytest
 import plot
 from firstflight.base import PROJECT, __version__, files
 from firstflight.base.errors import FAILED, OK, FirstFlightError
-from firstflight.commands import without_trials
+from firstflight.commands import compare_runs
 from firstflight.commands.flags import parse
 from firstflight.commands.virtual import captured
 from firstflight.findings.drawing.style import even_ticks
@@ -30,7 +30,7 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import provenance
 from firstflight.runs.results.facts import COMMAND, RUN, read_facts_file
 from firstflight.runs.results.records import LARGEST, RecordsError
-from firstflight.study import registry
+from firstflight.study import compared_runs, registry
 from tests.programs.inputs import stored
 from tests.programs.stored_commands import FACTS, packets
 
@@ -86,7 +86,7 @@ def test_a_deep_run_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         FAILED, f"plot.py: {home / 'run.json'}: is damaged (its lists and tables are nested too"
         " deep)\n")
     with pytest.raises(RecordsError, match="nested too deep"):
-        without_trials.compare(parse(["--compare", str(home), str(home)]))
+        compare_runs.run(parse(["--compare", str(home), str(home)]))
 
 
 def with_column(home: Path, column: str, value: str) -> None:
@@ -114,7 +114,7 @@ def test_a_value_that_no_trial_has(name: str, column: str, value: str, tmp_path:
     status, said = ended(plot.main, ["--run", str(home)], capsys)
     assert status == FAILED and said.count("\n") == 1 and "trials.csv, " in said, said
     with pytest.raises(RecordsError, match="trials.csv, "):
-        without_trials.compare(parse(["--compare", str(home), str(home)]))
+        compare_runs.run(parse(["--compare", str(home), str(home)]))
 
 
 def test_values_that_do_not_go_together_are_a_line(
@@ -128,11 +128,11 @@ def test_values_that_do_not_go_together_are_a_line(
         raise KeyError(10)
 
     monkeypatch.setattr(plot, "draw_run", nonsense)
-    monkeypatch.setattr(without_trials.compared_runs, "report", nonsense)
+    monkeypatch.setattr(compared_runs, "report", nonsense)
     status, said = ended(plot.main, ["--run", str(home), "--figures", str(tmp_path / "f")], capsys)
     assert status == FAILED and "its files contradict each other (KeyError: 10)" in said
     with pytest.raises(FirstFlightError, match="its files contradict each other"):
-        without_trials.compare(parse(["--compare", str(home), str(home)]))
+        compare_runs.run(parse(["--compare", str(home), str(home)]))
 
 
 def test_an_axis_has_ticks_for_all_that_a_record_may_hold() -> None:
