@@ -59,6 +59,8 @@ s/^\t\ttrace_kfree_skb(skb, __builtin_return_address(0), reason, sk);$/\t{\n\t\t
 s/^subsys_initcall(pktsched_init);$/&\n\n#include "capture_qdiscs.c"/
 
 # Time, for link_time.c: net/sched/sch_netem.c, net/sched/sch_api.c
+# A packet in a netem stays known to its sender, as on a machine that has all hosts of a network: TCP
+# does not send it again meanwhile, and fq paces it as its socket says. Trials release it (inside.sh).
 /^struct netem_sched_data {$/,/^};$/ s/^\tstruct Qdisc\t\t\*qdisc;$/&\n\tu64\t\t\tbusy_until;/
 /^static int netem_enqueue(/,/^}/ s/^\t\tif (q->rate) {$/\t\tif (!q->rate)\n\t\t\tnow = link_time(skb, now, \&q->busy_until);\n&/
 /^void qdisc_watchdog_schedule_range_ns(/,/^}/ s/^\tif (hrtimer_is_queued(&wd->timer)) {$/\texpires += link_noise();\n&/

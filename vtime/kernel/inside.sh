@@ -185,14 +185,12 @@ prepare_tree() {
     widen_registers
     change_clock || say "Linux $version has another clock than clock.sed knows: every reading of" \
         "it is slow, and times will repeat to 0.5 us only"
-    if [[ -n $for_commands ]]; then change_for_commands; else change_for_trials; fi
-    # A packet in the emulated pipe is still known to its sender, and the sender's timers send
-    # nothing again while it is (tcp_skb_still_in_host_queue): a SYN would wait 2 s instead of 1 at
-    # an RTT of 3 s. On a real network it has left the machine.
-    sed -i 's/skb_orphan_partial(skb)/skb_orphan(skb)/' "$tree/net/sched/sch_netem.c"
-    grep -q 'skb_orphan(skb)' "$tree/net/sched/sch_netem.c" ||
-        say "Linux $version has another netem than is known:" \
-            "at RTTs above 1 s SYNs will be sent again late"
+    if [[ -n $for_commands ]]; then
+        change_for_commands
+    else
+        change_for_trials
+        release_senders
+    fi
     # The machine's own Linux may be older than 6.3, which added this flag: without it such a kernel
     # gives memory that can be executed, and with it none. Else the guest writes a file in its place
     # and makes it executable, which a confined one may not.
@@ -291,6 +289,16 @@ net/sched/sch_netem.c now = link_time(skb, now
 kernel/exit.c capture_exits(code);
 fs/read_write.c capture_said(fd, buf, count);
 net/ipv4/tcp_input.c capture_opened(sk);'
+
+# A packet in the emulated pipe is still known to its sender, and the sender's timers send nothing
+# again while it is (tcp_skb_still_in_host_queue): a SYN would wait 2 s instead of 1 at an RTT of 3 s.
+# On a network of machines it has left the sender's. For trials alone: see command.sed.
+release_senders() {
+    sed -i 's/skb_orphan_partial(skb)/skb_orphan(skb)/' "$tree/net/sched/sch_netem.c"
+    grep -q 'skb_orphan(skb)' "$tree/net/sched/sch_netem.c" ||
+        say "Linux $version has another netem than is known:" \
+            "at RTTs above 1 s SYNs will be sent again late"
+}
 
 # What spins gets on, a seed decides all that is random, root's files are root's, and packets can be
 # captured: see command.c, command.sed and capture.c.
