@@ -12,6 +12,7 @@ from firstflight.net.segments import (MS, Connection, Packets, Segment, distance
                                       read_connections)
 
 SAME_WRITE_NS = MS  # segments that leave this close together leave for the same reason
+_USUAL_MSS = 536  # TCP_MSS_DEFAULT
 
 
 @dataclass(frozen=True)
@@ -369,6 +370,21 @@ def response_times(at_server: tuple[Segment, ...], start: int, end: int
 
 
 # The receive window -----------------------------------------------------------------------
+
+def first_mss(exchange: Exchange, mss: int) -> int:
+    """The MSS of the server's socket before it sends: half of the window at most that was offered.
+
+    mss: what the options allow, bytes. A small window counts whole (tcp_bound_to_half_wnd).
+    """
+    scale = next((segment.scale for segment in exchange.syns), 0)
+    offered, sent = 0, False
+    for segment in exchange.at_server:
+        sent = sent or segment.to_client and segment.payload_bytes > 0
+        if not (sent or segment.to_client or segment.flags & SYN):
+            offered = max(offered, segment.window << scale)
+    most = offered // 2 if offered > _USUAL_MSS else offered
+    return min(mss, most or mss)
+
 
 @dataclass(frozen=True)
 class OfferedWindows:

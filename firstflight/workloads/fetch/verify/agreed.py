@@ -1,49 +1,31 @@
 """Checks of TCP's settings: the options of the SYNs, segment sizes, and the server's socket.
 
-Requested settings are compared, and so are those left at Linux's default. The defaults are written
-here a second time, so that a mistake where the network is set up shows.
+Requested settings are compared, and so are those left at Linux's default (wire.offers).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
-
 from firstflight.base.comparison import Comparison
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.buffers import buffer_per_segment
-from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_SCALE,
-                                     OPTION_TIMESTAMP, SYN, TIMESTAMP_BYTES, tcp_options)
-from firstflight.net.segments import Segment
+from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.runs.results.checks import Check
 from firstflight.setting.server import OWN
 from firstflight.setting.tcp import (ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, SEND, buffer_sizes,
                                      fixed_send_buffer)
-from firstflight.wire.exchange import server_rtt_us
+from firstflight.wire.exchange import first_mss, server_rtt_us
+from firstflight.wire.offers import expected_offer, has_timestamps, offers_of, sysctl
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.verify.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
 
-# Linux's defaults of net.ipv4.tcp_* (Documentation/networking/ip-sysctl.rst).
-_DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", "reordering": "3"}
 BBR = "bbr"
 _BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
 _BBR_BUFFERS = 3  # bbr_sndbuf_expand
 LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
 _LEAST_BUFFER_BYTES = 20_000
 _LEAST_JUDGED_SEGMENTS = 12
-_USUAL_MSS = 536  # TCP_MSS_DEFAULT
-
-
-class _Offer(NamedTuple):
-    """The options that one SYN offers; scale: None without the option, or where it is not judged.
-    """
-
-    mss: int
-    sack: bool
-    timestamps: bool
-    scale: int | None
-    ecn: bool
 
 
 def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
@@ -52,50 +34,23 @@ def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
     # On other kernels the scale also follows from net.core.rmem_max.
     has_scale = evidence.tolerances.model_ms is not None
     receive = buffer_sizes(trial.with_buffers(evidence.sysctls), RECEIVE)
-    asks = _is_on(evidence, "ecn", "1")
-    sides = [("client", wire.syns, _expected(evidence, trial.syn_mss, receive, asks))]
+    asks = sysctl(evidence.sysctls, "ecn") == "1"
+    sides = [("client", wire.syns, expected_offer(
+        evidence.sysctls, trial.syn_mss, window_unit(receive), asks))]
     if trial.server != OWN:
-        sides.append(("server", wire.syn_acks, _expected(
-            evidence, ETHERNET_MSS, buffer_sizes(evidence.sysctls, RECEIVE), asks)))
+        of_server = window_unit(buffer_sizes(evidence.sysctls, RECEIVE))
+        sides.append(("server", wire.syn_acks, expected_offer(
+            evidence.sysctls, ETHERNET_MSS, of_server, asks)))
     for side, segments, expected in sides:
-        offers = [_offer(segment, side == "client") for segment in segments]
-        if asks and len(wire.syns) + len(wire.syn_acks) > 2:
-            # A retransmitted SYN has no ECN, nor has its SYN-ACK (tcp_ecn_clear_syn).
-            judged = side == "client"
-            offers[judged:] = [offer._replace(ecn=True) for offer in offers[judged:]]
-        for offered in dict.fromkeys(offers):
+        for offered in offers_of(segments, side == "client", asks,
+                                 was_repeated=len(wire.syns) + len(wire.syn_acks) > 2):
             if not has_scale:
                 offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
-            for name, value, requested in zip(_Offer._fields, offered, expected):
-                yield Comparison(value == requested, f"{side}'s {name} {value}", f"{requested}")
+            yield from offered.compared(side, expected)
     # The window of a SYN is never scaled.
     window = min(first_window(trial.client_window, receive, trial.syn_mss), MOST_IN_A_SYN_BYTES)
     for value in dict.fromkeys(segment.window for segment in wire.syns):
         yield Comparison(value == window, f"client's first window {value}", f"{window}")
-
-
-def _expected(evidence: Evidence, mss: int, buffers: tuple[int, int], ecn: bool) -> _Offer:
-    scales = _is_on(evidence, "window_scaling", "1")
-    return _Offer(mss, _is_on(evidence, "sack", "1"), _is_on(evidence, "timestamps", "1", "2"),
-                  window_unit(buffers).bit_length() - 1 if scales else None, ecn)
-
-
-def _is_on(evidence: Evidence, name: str, *values: str) -> bool:
-    """Whether a sysctl of both hosts has one of the values."""
-    return _sysctl(evidence, name) in values
-
-
-def _sysctl(evidence: Evidence, name: str) -> str:
-    return evidence.sysctls.get(f"net.ipv4.tcp_{name}", _DEFAULTS[name])
-
-
-def _offer(segment: Segment, is_client: bool) -> _Offer:
-    held = dict(tcp_options(segment.options))
-    asks = ECE | CWR if is_client else ECE
-    scale = held.get(OPTION_SCALE)
-    return _Offer(int.from_bytes(held.get(OPTION_MSS, b""), "big"), OPTION_SACK_PERMITTED in held,
-                  OPTION_TIMESTAMP in held, scale[0] if scale else None,
-                  segment.flags & asks == asks)
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
@@ -112,7 +67,7 @@ def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
             report["fixed_send_buffer"], trial.send_buffer_bytes > 0))
         yield Comparison(observed == requested, f"a {observed} send buffer", f"a {requested} one")
     if "reordering" in report:
-        expected = int(_sysctl(evidence, "reordering"))
+        expected = int(sysctl(evidence.sysctls, "reordering"))
         yield Comparison(report["reordering"] == expected, f"reordering {report['reordering']}",
                          f"{expected}")
     if trial.send_buffer_bytes and "send_buffer_bytes" in report:
@@ -125,8 +80,8 @@ def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
         nagle = "on" if report["has_nagle"] else "off"
         yield Comparison(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
     if mss := report.get("mss"):
-        first_mss = _first_mss(evidence)
-        yield Comparison(mss == first_mss, f"an MSS of {mss} bytes", f"{first_mss}")
+        expected = first_mss(evidence.wire, _mss(evidence))
+        yield Comparison(mss == expected, f"an MSS of {mss} bytes", f"{expected}")
     if "is_pacing_limited" in report:
         yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
     rtts_us = server_rtt_us(evidence.wire)
@@ -160,23 +115,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
 
 def _mss(evidence: Evidence) -> int:
     """The data in a full segment; without time stamps there is room for more."""
-    return evidence.trial.mss + (0 if _is_on(evidence, "timestamps", "1", "2") else TIMESTAMP_BYTES)
-
-
-def _first_mss(evidence: Evidence) -> int:
-    """The MSS of the server's socket before it sends: half of the window at most that was offered.
-
-    A small window counts whole (tcp_bound_to_half_wnd).
-    """
-    wire, sent = evidence.wire, False
-    scale = next((segment.scale for segment in wire.syns), 0)
-    offered = 0
-    for segment in wire.at_server:
-        sent = sent or segment.to_client and segment.payload_bytes > 0
-        if not (sent or segment.to_client or segment.flags & SYN):
-            offered = max(offered, segment.window << scale)
-    most = offered // 2 if offered > _USUAL_MSS else offered
-    return min(_mss(evidence), most or _mss(evidence))
+    return evidence.trial.mss + (0 if has_timestamps(evidence.sysctls) else TIMESTAMP_BYTES)
 
 
 def has_window(evidence: Evidence) -> bool:
@@ -194,7 +133,7 @@ def _first_buffer(evidence: Evidence) -> int:
     trial = evidence.trial
     first, most = buffer_sizes(trial.with_buffers(evidence.sysctls), SEND)
     segments = max(LEAST_BUFFERED_SEGMENTS, trial.server_window,
-                   int(_sysctl(evidence, "reordering")) + 1)
+                   int(sysctl(evidence.sysctls, "reordering")) + 1)
     share = _BBR_BUFFERS if trial.congestion_control == BBR else 2
     return max(first, min(buffer_per_segment(trial.mss) // 2 * share * segments, most))
 
