@@ -54,12 +54,12 @@ def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) ->
     return sysctls
 
 
-def of_flags(given: Iterable[str], where: str) -> dict[str, str]:
-    """The sysctls of --sysctl NAME=VALUE. Raises UsageError."""
+def of_flags(given: Iterable[str], where: str, one_word: bool = False) -> dict[str, str]:
+    """The sysctls of --sysctl NAME=VALUE. one_word: as in sysctls_of. Raises UsageError."""
     sysctls = {}
     for words in given:
         name, equals, value = words.partition("=")
         if not equals or '"' in words or "\\" in words or "\n" in words:
             raise UsageError(f"--sysctl: {words!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0")
         sysctls[name.strip()] = value.strip()
-    return sysctls_of({"sysctls": sysctls}, where)
+    return sysctls_of({"sysctls": sysctls}, where, one_word)

@@ -24,6 +24,7 @@ from firstflight.setting.path import RANDOM
 Tr = TypeVar("Tr", bound=AnyTrial)
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
 NETWORK = ("rtt_ms", "bandwidth_kbps")
+LEAST_CAKE_PACKETS = 2
 
 
 def rows_of(*names: str) -> schema.Reader:
@@ -54,6 +55,19 @@ def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any
     """The fields of a trial for a queue's length. Raises UsageError where it is too long."""
     return {"queue_packets": packets_of(length, rtt_ms, bandwidth_kbps),
             **({} if length.isdigit() else {"queue_from": length})}
+
+
+def refuse_empty_cake(qdisc: str, queue: str, where: str) -> None:
+    """Raises UsageError where cake's queue is one packet long, as requested in packets.
+
+    Its length is that of the memory of so many full packets, and the kernel's bookkeeping counts as
+    well (skb->truesize). A length in ms or BDP may be that short in one cell of a grid: its trials
+    fail.
+    """
+    if qdisc == "cake" and queue.isdigit() and int(queue) < LEAST_CAKE_PACKETS:
+        raise UsageError(f"{where}: cake lets nothing through a queue of {queue} packet (--queue,"
+                         " --qdisc), since it counts the memory that one takes: write"
+                         f" {LEAST_CAKE_PACKETS} or more")
 
 
 def draws_at_random(values: Mapping[str, Any]) -> bool:

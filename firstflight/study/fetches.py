@@ -12,6 +12,7 @@ from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.scenario import grammar
+from firstflight.scenario.setting_sweep import refuse_empty_cake
 from firstflight.setting import draws
 from firstflight.setting.server import OWN, OwnServer
 from firstflight.setting.tcp import BY_KERNEL
@@ -48,12 +49,6 @@ def in_full(scenario: Scenario) -> Scenario:
 
 # Trials ------------------------------------------------------------------------------
 
-# cake's queue is limited by the memory of so many full packets. The kernel's bookkeeping counts as
-# well (skb->truesize), so that a full packet does not fit into the memory of one. A length in ms or
-# BDP may be that short in one cell of a grid: its trials fail.
-LEAST_CAKE_PACKETS = 2
-
-
 def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
     """All trials of the scenario, without duplicates, in the order to measure them.
 
@@ -65,12 +60,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     check_count(requested.count, many=overrides.many)
     by_network: dict[tuple[float, ...], list[Trial]] = {}
     for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
-        if (trial.qdisc == "cake" and trial.queue_packets < LEAST_CAKE_PACKETS
-                and not trial.queue_from):
-            raise UsageError(
-                f"{scenario.name}: cake lets nothing through a queue of {trial.queue_packets}"
-                " packet (--queue, --qdisc), since it counts the memory that one takes: write"
-                f" {LEAST_CAKE_PACKETS} or more")
+        refuse_empty_cake(trial.qdisc, trial.queue, scenario.name)
         by_network.setdefault(trial.network, []).append(trial)
     expanded = [trial for trials in by_network.values() for trial in trials]
     if requested.users:

@@ -13,7 +13,8 @@ from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.trace import findings, verify
 from firstflight.workloads.trace.record import TraceRecord
-from firstflight.workloads.trace.scenario import TraceScenario, expand, read_scenario
+from firstflight.workloads.trace.requested import expand
+from firstflight.workloads.trace.scenario import TraceScenario, read_scenario
 from firstflight.workloads.trace.trial import TraceTrial
 
 # From runs on two cores: wall time of a trace in a guest, and of each of its
@@ -38,7 +39,7 @@ class TraceKind(Kind):
     def judge(self, trial: TraceTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True
               ) -> tuple[TraceRecord, Mapping[str, bytes]]:
-        return verify.judge_trace(trial, observed, exact), observed.files
+        return verify.judge_trace(trial, observed, exact, sysctls, known_kernel), observed.files
 
     def report(self, study: Study, run: RunData) -> Report:
         shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)

@@ -78,6 +78,11 @@ def later(packet: bytes, by_ns: int) -> bytes:
                        ) + packet[RECORD.size:]
 
 
+def optioned(pcap: bytes, option: str) -> bytes:
+    """The first SYN without one of its options, which is padding instead."""
+    return pcap.replace(bytes.fromhex(option), b"\x01" * (len(option) // 2), 1)
+
+
 def late_syn_ack(pcap: bytes, by_ns: int = 100_000) -> bytes:
     capture = Capture.of(pcap)
     place = capture.place(0, data=False)
@@ -129,6 +134,11 @@ TAMPERED: dict[str, Tampered] = {
                        "initial window: observed 9 segments, expected 10"),
     "segment size": ({}, captured, lambda: sampled(None, "mss", -4),
                      "segment size: observed 1444 bytes, expected 1448"),
+    "TCP options": ({}, captured, lambda: captured(client=lambda pcap: optioned(pcap, "0402")),
+                    "TCP options: observed client's sack False, expected True"),
+    "server's socket": ({}, lambda: reported("responses", congestion_control="reno"),
+                        lambda: reported("responses", congestion_control="cubic"),
+                        "server's socket: observed congestion control cubic, expected reno"),
     "path": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 50_000)),
              "path: observed 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too"
              " late)"),
@@ -162,7 +172,7 @@ def failed(record: TraceRecord) -> list[str]:
 
 
 def test_no_check_is_left_out() -> None:
-    assert [check.name for check in CHECKS] == list(TAMPERED) and len(CHECKS) == 13
+    assert [check.name for check in CHECKS] == list(TAMPERED) and len(CHECKS) == 15
 
 
 @pytest.mark.parametrize("name", TAMPERED)
@@ -195,14 +205,15 @@ def test_a_receive_window_may_lack_a_part_of_a_segment_to_be_rounded(usual_bytes
     seen_bytes = 81_664  # in most samples
     record = judge_trace(replace(trial(NAME), receive_window=57),
                    sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
-    assert (record.verdict, failed(record)) == (verdict, ["receive window"] * (verdict == FAIL))
+    # Its SYN had no limited window yet.
+    assert failed(record) == ["TCP options", *["receive window"] * (verdict == FAIL)]
 
 
 def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
            for second in range(5)]
     even = replace(odd[0], rule=(11, 9), flight=11)
-    of: Any = SimpleNamespace(exact=True, replayed=SimpleNamespace(restarts=[even, *odd]),
+    of: Any = SimpleNamespace(exact=True, known_kernel=True, trial=trial(NAME), replayed=SimpleNamespace(restarts=[even, *odd]),
                               view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
     assert [compared.name for compared in verify._compare_restarts(of)] == [
         f"restart at {second}.000 s" for second in range(3)]
@@ -261,7 +272,10 @@ def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
     ("outage", {"outage_to_ms": 0.5}, True), ("outage", {}, False),
     ("lost packets", {"outage_to_ms": 0.5}, False), ("lost packets", {"may_lose": True}, False),
     ("lost packets", {}, True), ("retransmissions", {}, True),
-    ("retransmissions", {"may_lose": True}, False), ("schedule", {"paths": "/5?"}, False)])
+    ("retransmissions", {"may_lose": True}, True), ("retransmissions", {"jitter_ms": 1.0}, False),
+    ("lost packets", {"loss_percent": 1.0}, False), ("lost packets", {"qdisc": "cake"}, False),
+    ("schedule", {"paths": "/5?"}, False), ("schedule", {"qdisc": "fq"}, False),
+    ("schedule", {"congestion_control": "bbr"}, False)])
 def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str, Any],
                                                   judged: bool) -> None:
     (check,) = (one for one in CHECKS if one.name == name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.refusals import OWN, Refusal, edited
-from tests.unit.trace.test_trial import FIGURE, GOOD, TRACE_TABLE, WRITES
+from tests.unit.trace.test_trial import FIGURE, GOOD, SCHEDULE, TRACE_TABLE, WRITES
 
 IN_CLAIM = f'{OWN}: [[claim]] "so": '
 DEFAULT = "sample_ms = 1"
@@ -20,6 +20,16 @@ def claim(*keys: str) -> tuple[str, str]:
     return FIGURE, "\n".join([FIGURE, "[[claim]]", *lines, ""])
 
 
+# A file with two TCPs that differ by their congestion control.
+SAME = GOOD.replace(TCP, 'tcp = ["linux", "other"]').replace(SCHEDULE, f"""sysctls = {{ \
+"net.ipv4.tcp_sack" = "0" }}
+[[tcp]]
+name = "other"
+title = "Other"
+congestion_control = "bbr"
+validation = true
+sysctls = {{ "net.ipv4.tcp_sack" = "0" }}
+{SCHEDULE}""")
 IS, LARGER = 'relation = "is"', 'relation = "larger"'
 TO_ITSELF, PUBLISHED = 'second = "first/linux"', "published = 1"
 
@@ -70,6 +80,14 @@ REFUSALS = [
           for wrong in ("[5, 5]", "[5]", "[5, 6, 7]", "5")),
         (DEFAULT, f'{DEFAULT}\nuplink = "less"', "uplink: 'less' is not a number"),
         (DEFAULT, f"{DEFAULT}\nnagle = 1", "true or false"),
+        (DEFAULT, f"{DEFAULT}\njitter_ms = [1, 2]",
+         '[[trace]] "first": jitter_ms: a trace has one value of it: write a [[trace]] for each'),
+        (DEFAULT, f"{DEFAULT}\nloss_burst = 3", "bursts of losses (loss_burst, --burst-loss) need"),
+        (DEFAULT, f'{DEFAULT}\nqdisc = "red"', "unknown 'red'"),
+        (DEFAULT, f"{DEFAULT}\npairs = [[1, 2]]", "unknown key 'pairs'"),
+        *((DEFAULT, f"{DEFAULT}\noutage_ms = [5, 6]\n{more} = 1",
+           '"first": an outage (outage_ms) does not go with random loss or jitter')
+          for more in ("loss_percent", "jitter_ms")),
         (DEFAULT, f"{DEFAULT}\nsapmle = 1", "unknown key 'sapmle'"),
         ('congestion_control = "reno"', 'congestion_control = "Re no"',
          "not the name of an algorithm"),
@@ -99,8 +117,26 @@ REFUSALS = [
          f"{IN_CLAIM}figure: unknown 'fog' (did you mean 'fig'?)"),
         (*claim(IS, PUBLISHED, 'metric = "windows"'), "did you mean 'window'")),
     *(Refusal(f"--check {OWN} {flags}", words, files={OWN: GOOD}) for flags, words in (
-        ("--client curl", "--client does not go with"), ("--repeat 2", "--repeat does not go with"),
-        ("--load 0.5", "--load does not go with"), ("--size 5", "--size does not go with"),
-        ("--rtt 1,2", '--rtt: a scenario of kind "trace" takes one value'),
+        ("--client curl", "--client does not go with a scenario of kind \"trace\": curl's library"),
+        ("--load 0.5", '--load does not go with a scenario of kind "trace": it is one connection'),
+        ("--size 5", '--size does not go with a scenario of kind "trace": its schedules say'),
+        ("--chain 3kB", "plain HTTP"), ("--server nginx", "no other server does"),
+        ("--server-command x", "no other server does"), ("--iw default", "write --iw 10"),
+        *((f"{flag} {values}", f'{flag}: a scenario of kind "trace" takes one value: its curves')
+          for flag, values in (("--rtt", "1,2"), ("--loss", "1%,2%"), ("--qdisc", "fifo,fq"),
+                               ("--cc", "reno,cubic"), ("--kernel", "default,mine"),
+                               ("--rwnd", "5,6"), ("--mss", "500,600"))),
+        ("--burst-loss 3", '"first": bursts of losses'),
+        ("--qdisc cake --queue 1", "cake lets nothing through a queue of 1 packet"),
+        ("--sysctl net.ipv4.tcp_slow_start_after_idle=1", '"first": --sysctl:'
+         ' net.ipv4.tcp_slow_start_after_idle: its TCP "linux" sets this one itself (validation)'),
+        ("--sysctl net.ipv4.tcp_sak=1", "unknown 'net.ipv4.tcp_sak' (did you mean"),
+        ("--sysctl net.ipv4.tcp_rmem='1 2 3'", "is not a number or a word"),
+        ("--repeat 10001", "--repeat: a number of repeats of 10001"),
         ("--bw 0.5", "--bw: a bandwidth of 0.5 kbit/s is out of range"),
-        ("--iw 0", "--iw: an initial window of 0 segments is out of range")))]
+        ("--iw 0", "--iw: an initial window of 0 segments is out of range"))),
+    *(Refusal(f"--check {OWN} {flags}", words, files={OWN: SAME}) for flags, words in (
+        ("--cc cubic", '[[trace]] "first": --cc: its TCPs "linux" and "other" differ by their'
+         " congestion control only"),
+        ("--sysctl net.ipv4.tcp_sack=1", '"first": --sysctl: net.ipv4.tcp_sack: its TCP "linux"'
+         " sets this one itself (sysctls)")))]

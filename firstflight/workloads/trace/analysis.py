@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from firstflight.base.errors import FirstFlightError
@@ -11,6 +12,7 @@ from firstflight.runs.results.records import SKIPPED
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.replay import Restart
 from firstflight.workloads.trace.scenario import TraceCurve, TraceFigure
+from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import View, stored
 from firstflight.workloads.trace.window import INFINITE
 
@@ -23,11 +25,21 @@ class Views:
         self.views: dict[str, View] = {}  # by the id of the trial
 
     def record(self, curve: TraceCurve) -> TraceRecord:
-        """The record of a curve's trial. Raises FirstFlightError where it was not measured."""
+        """The record of a curve's trial, the first of its repeats.
+
+        Raises FirstFlightError where it was not measured.
+        """
         for record in self.records:
-            if curve.is_of(record.trial):
+            if curve.is_of(record.trial) and record.trial.repeat == 1:
                 return record
         raise FirstFlightError(f"{curve.trace}/{curve.tcp} was not measured")
+
+    def repeats(self, curve: TraceCurve) -> list[TraceRecord]:
+        """All repeats of a curve's trial, the first one first. Raises as record() does."""
+        first = self.record(curve)
+        found = [record for record in self.records if without_repeat(record.trial)
+                 == without_repeat(first.trial)]
+        return sorted(found, key=lambda record: record.trial.repeat)
 
     def view(self, curve: TraceCurve) -> View | None:
         """The trace of a curve; None where the trial was skipped, or its transfer failed.
@@ -49,6 +61,11 @@ class Views:
                 at_s = view.seconds(restart.time_ns)
                 if not figure.to_s or figure.from_s <= at_s <= figure.to_s:
                     yield view, at_s, restart
+
+
+def without_repeat(trial: TraceTrial) -> TraceTrial:
+    """What all repeats of a trial have in common."""
+    return replace(trial, repeat=1, seed=0)
 
 
 def row_of(title: str, view: View, flagged: bool) -> TraceRow:

@@ -64,7 +64,7 @@ def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
     """The traces by verdict, those that did not pass, and how many samples the rules judged."""
     counted = Counter("failed" if not record.ok else record.verdict for record in records)
     checked, wrong = _judged_samples(records)
-    restarts = sum(record.restarts or 0 for record in records if record.verdict == PASS)
+    restarts = sum(record.judged_restarts or 0 for record in records if record.verdict == PASS)
     return ("traces: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
             *(f"  {record.trial.id}: "
               f"{record.error or f'{record.verdict}: {record.verdict_reason}'}"
@@ -107,10 +107,15 @@ def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Tab
                                   "largest window")),
                Column("longest RTT", "ms"), Column("finished", "s", digits=3),
                Column("in recovery, not judged"), Column("window as its rules say"))
-    records = [views.record(curve) for curve in figure.curves]
-    rows = tuple((title_of(scenario, figure, record.trial), *_cells(record))
-                 for record in records)
-    return Table("", columns, rows, _notes(scenario, figure, records))
+    of_curves = [views.repeats(curve) for curve in figure.curves]
+    records = [record for repeats in of_curves for record in repeats]
+    count = max(map(len, of_curves))
+    rows = [(title_of(scenario, figure, record.trial), *_cells(record)) for record in records]
+    if count > 1:
+        columns = (*columns[:1], Column("repeat"), *columns[1:])
+        rows = [(title, record.trial.repeat, *cells)
+                for record, (title, *cells) in zip(records, rows)]
+    return Table("", columns, tuple(rows), _notes(scenario, figure, records, count))
 
 
 def _cells(record: TraceRecord) -> tuple[Cell, ...]:
@@ -124,9 +129,12 @@ def _cells(record: TraceRecord) -> tuple[Cell, ...]:
             f"{checked - wrong} of {checked} samples" if checked else "at restarts")
 
 
-def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
-           ) -> tuple[str, ...]:
+def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
+           repeats: int) -> tuple[str, ...]:
+    """The notes below the table of a figure. repeats: how often each curve was measured."""
     parts = [scenario.head.note] if scenario.head.note and figure is scenario.figures[0] else []
+    if repeats > 1:
+        parts.append(f"Of {repeats} repeats the first is drawn, and claims are tested on it.")
     parts += [f"{record.trial.id}: {record.verdict if record.ok else 'failed'}:"
               f" {record.error or record.verdict_reason}."
               for record in records if not record.counts]
@@ -165,7 +173,10 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
         numbers.append(metric.value(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
     word, more = _judged(claim, numbers)
-    return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}.", word)
+    repeats = max(len(views.repeats(curve)) for curve in claim.curves)
+    which = f" (the first of {repeats} repeats)" if repeats > 1 else ""
+    return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}{which}.",
+                     word)
 
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
@@ -234,7 +245,8 @@ ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial 
 
 def by_think_time(records: Sequence[TraceRecord], curve: TraceCurve) -> ByThinkTime:
     """The records of one trace and TCP that count, in the order of their think times."""
-    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp).by("think_s")
+    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp,
+                                          repeat=1).by("think_s")
     return {think_s: {record.trial.initcwnd: record for record in of_curve[think_s,].records}
             for think_s in sorted(think_s for think_s, in of_curve if think_s is not None)}
 
@@ -256,8 +268,10 @@ def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence
     note = scenario.head.note
     measured = [by_think_time(records, curve) for curve in figure.curves]
     tables = [_warm_table(curve, by_time) for curve, by_time in zip(figure.curves, measured)]
-    if note:
-        tables[-1] = replace(tables[-1], notes=(note,))
+    repeats = max((record.trial.repeat for record in records), default=1)
+    told = f"Of {repeats} repeats the first is shown; trials.csv has all." if repeats > 1 else ""
+    if notes := tuple(filter(None, (note, told))):
+        tables[-1] = replace(tables[-1], notes=notes)
     return Finding(
         figure.name, figure.title, tuple(tables),
         tuple(_warm_answer(curve, by_time) for curve, by_time in zip(figure.curves, measured)),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
+from firstflight.net.link import MANAGED
 from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import Observation
 from firstflight.wire import exchange as packets
@@ -19,13 +22,21 @@ class TraceEvidence:
     """What is known of a trial whose transfer succeeded.
 
     observation: as the worker reported it. exact: measured in virtual time, and path then what the
-    path did with each packet, to client and to server.
+    path did with each packet, to client and to server. client_sysctls: those of both hosts that the
+    scenario changes. known_kernel: whether the kernel's source is unchanged.
     """
 
     view: View
     observation: Observation
     exact: bool
     path: tuple[Delivery, Delivery] | None = None
+    client_sysctls: Mapping[str, str] = field(default_factory=dict)
+    known_kernel: bool = True
+
+    @property
+    def server_sysctls(self) -> dict[str, str]:
+        """Those of the server, its TCP's own included."""
+        return {**self.client_sysctls, **self.trial.settings}
 
     @property
     def trial(self) -> TraceTrial:
@@ -42,8 +53,9 @@ class TraceEvidence:
 
     @property
     def seen_rtt_ms(self) -> float | None:
-        return packets.seen_rtt_ms(self.view.exchange, self.trial.uplink_kbps,
-                                   self.trial.bandwidth_kbps)
+        # fq_codel's token bucket and cake send the first packet at once.
+        down_kbps = math.inf if self.trial.qdisc in MANAGED else self.trial.bandwidth_kbps
+        return packets.seen_rtt_ms(self.view.exchange, self.trial.uplink_kbps, down_kbps)
 
 
 @dataclass(frozen=True)
@@ -62,14 +74,16 @@ class TraceRecord(Record):
     timeouts: how often the retransmission timer ran out.
     longest_rtt_ms: the longest time from a segment sent once to the first acknowledgement of it.
     largest_window: the largest congestion window of all samples.
-    restarts: how often it sent again after a pause of more than an RTO.
+    restarts: how often it sent again after a pause of more than an RTO. judged_restarts: those that
+        were compared with the TCP's rule.
     restart_windows: the window after each such pause, separated by spaces.
     last_window: the window with which the last response began.
     last_retransmissions: segments that were retransmitted from then on.
     judged_by: "path" where each packet was judged by delay, rate and queue.
     samples: samples of the window. rule_checked: those that were compared with the TCP's rules
-        (workloads.trace.rules). rule_unjudged: those taken during recovery from a loss, which were
-        not.
+        (workloads.trace.rules). rule_unjudged: those that were not: taken in a recovery from a
+        loss, or behind one before TCP filled its window again, and all of a sender that paces, or
+        whose kernel or settings the rules do not follow.
     rule_wrong: those that differed from the rules.
     """
 
@@ -89,6 +103,7 @@ class TraceRecord(Record):
     longest_rtt_ms: float | None = None
     largest_window: int | None = None
     restarts: int | None = None
+    judged_restarts: int | None = None
     restart_windows: str = ""
     last_window: int | None = None
     last_retransmissions: int | None = None
@@ -101,6 +116,11 @@ class TraceRecord(Record):
 def record_of(evidence: TraceEvidence) -> TraceRecord:
     """What was measured of a trace, without a verdict."""
     view, replayed = evidence.view, evidence.replayed
+    if not evidence.known_kernel:  # whose rules may be others
+        unjudged = replayed.checked + replayed.unjudged
+        restarts = tuple(replace(restart, rule=None) for restart in replayed.restarts)
+        replayed = Replay(checked=0, unjudged=unjudged, mismatches=(), restarts=restarts)
+    judged_restarts = sum(restart.rule is not None for restart in replayed.restarts)
     last_request_s = view.last_request_s()
     return TraceRecord(
         evidence.trial, True,
@@ -117,6 +137,7 @@ def record_of(evidence: TraceEvidence) -> TraceRecord:
         longest_rtt_ms=view.longest_rtt_ms(),
         largest_window=view.largest_window(),
         restarts=len(replayed.restarts),
+        judged_restarts=judged_restarts,
         restart_windows=" ".join(str(restart.after[0]) for restart in replayed.restarts),
         last_window=view.sample_at(last_request_s).cwnd,
         last_retransmissions=view.retransmissions(last_request_s),

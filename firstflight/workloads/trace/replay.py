@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from firstflight.net.headers import SYN
+from firstflight.net.link import MANAGED
 from firstflight.net.segments import Segment
 from firstflight.wire.exchange import Exchange, clock_phase_ns
 from firstflight.workloads.trace.rules import Rules, restart_rule, rules_for
@@ -14,6 +15,10 @@ from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import OPEN, WindowSample
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
+# Settings of a server that the rules follow, or that only a recovery has to do with.
+FOLLOWED = frozenset(f"net.ipv4.tcp_{name}" for name in (
+    "slow_start_after_idle", "sack", "dsack", "early_retrans", "frto", "recovery", "reordering",
+    "max_reordering"))
 
 
 @dataclass(frozen=True)
@@ -21,8 +26,8 @@ class Restart:
     """The first segments after a silence of more than an RTO with nothing outstanding.
 
     time_ns: of the first of them. idle, rto: in ticks (ms). before, after:
-    (cwnd, ssthresh) as TCP_INFO has them; rule: as the TCP's rule has them,
-    None where it is not written down. flight: segments on the wire before the
+    (cwnd, ssthresh) as TCP_INFO has them; rule: as the TCP's rule has them, None where it is not
+    written down, or is not judged here. flight: segments on the wire before the
     first acknowledgement; may_send: as many as the windows and the data allow.
     """
 
@@ -37,8 +42,8 @@ class Restart:
 
     @property
     def agrees(self) -> bool:
-        """Whether TCP_INFO and the wire show what the rule requires."""
-        return self.rule in (None, self.after) and self.flight == self.may_send
+        """Whether TCP_INFO and the wire show what the rule requires, where there is one."""
+        return self.rule is None or (self.rule == self.after and self.flight == self.may_send)
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class Mismatch:
     time_ns: int
     observed: tuple[int, int]
     rule: tuple[int, int]
+
+
+def is_recovering(sample: WindowSample) -> bool:
+    """Whether TCP recovered from a loss, or suspected one, when a sample was taken."""
+    return bool(sample.state != OPEN or sample.lost or sample.retransmitted or sample.sacked)
 
 
 @dataclass(frozen=True)
@@ -64,12 +74,15 @@ class Replay:
 class SendGroup:
     """One moment of TCP: the acknowledgement or write that it took, and what it then sent.
 
-    sends: data, and the FIN, which takes a place in the window like a byte.
+    sends: data, and the FIN, which takes a place in the window like a byte. sacked: whether the
+    acknowledgement has SACK blocks. carries: whether it came with data or a FIN.
     """
 
     time_ns: int
     ack: int | None
     window: int = 0  # of the acknowledgement, as its header has it
+    sacked: bool = False
+    carries: bool = False
     sends: list[Segment] = field(default_factory=list)
 
 
@@ -81,7 +94,9 @@ def groups_of(exchange: Exchange) -> list[SendGroup]:
             continue
         if not segment.to_client:
             if segment.ack is not None:
-                groups.append(SendGroup(segment.time_ns, segment.ack, segment.window))
+                groups.append(SendGroup(segment.time_ns, segment.ack, segment.window,
+                                        sacked=bool(segment.sacked),
+                                        carries=segment.end_with_fin > segment.seq))
         elif segment.payload_bytes or segment.is_fin:
             if not groups or groups[-1].time_ns != segment.time_ns:
                 groups.append(SendGroup(segment.time_ns, None))
@@ -94,10 +109,33 @@ def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample
     return _Replayer(trial, exchange, samples).run()
 
 
+def shows_rules(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> bool:
+    """Whether packets and samples show all that the rules of a TCP follow from.
+
+    A sender that paces sends later than its TCP decides to. Without time stamps the ticks of its
+    clock are not known. A receive window that is small halves the segments, as the rules do not
+    (tcp_bound_to_half_wnd).
+    """
+    return (not trial.is_paced and trial.settings.keys() <= FOLLOWED
+            and clock_phase_ns(exchange) is not None
+            and all(sample.mss == trial.mss for sample in samples))
+
+
 class _Replayer:
+    """unsure: in a recovery from loss, and at the first sample behind it, where the window is not
+    the rules'.
+
+    is_settled: whether the rules know all that TCP knows. A recovery, or a packet that hints at
+    one, leaves behind how much of its window TCP has used, which no sample shows. It begins anew to
+    count that where it fills its window (tcp_cwnd_validate). Until then a sample that the rules do
+    not explain is not judged.
+    """
+
     def __init__(self, trial: TraceTrial, exchange: Exchange,
                  samples: Sequence[WindowSample]) -> None:
         self.trial, self.samples = trial, samples
+        self.again = {id(segment) for segment in exchange.retransmissions}
+        self.probes = {id(segment) for segment in exchange.probes}
         self.groups = groups_of(exchange)
         self.times = [sample.time_ns for sample in samples]
         first = next((s for s in exchange.at_client if not s.to_client), None)
@@ -108,8 +146,17 @@ class _Replayer:
                           start)
         # One, or after a recovery from loss all that it can have left: all that fit so far.
         self.candidates: list[Rules] = [rules] if rules is not None else []
+        self.is_shown = shows_rules(trial, exchange, samples)
         self.window_scale = self._window_scale()
-        self.unsure = False  # after a loss: the window is the recovery's, not the rules'
+        # After several SYN-ACKs, TCP begins with another window (tcp_init_transfer).
+        self.unsure = len(exchange.syn_acks) > 1
+        self.is_settled = not self.unsure
+        self.states: set[int] = set()  # of samples in the last recovery
+        self.cwnd_before = trial.initcwnd
+        self.may_settle = True
+        # Since the last hint: a sample that shows no recovery, and since then a full window.
+        self.was_clean = self.was_full = False
+        self.last_window = 0
         self.last_send = start
         self.written = self.outstanding_end = self.una = 1  # byte 0 is the SYN's
         self.checked = self.unjudged = 0
@@ -156,17 +203,33 @@ class _Replayer:
     def _take(self, place: int) -> None:
         group = self.groups[place]
         now = self._tick(group.time_ns)
+        if self._shows_disorder(group):
+            self._unsettle()
         if group.ack is not None:
             self.una = max(self.una, group.ack)
+            self.last_window = group.window
         new = [segment for segment in group.sends if segment.end_with_fin > self.outstanding_end]
         if new and group.ack is None and self.una == self.outstanding_end:
             self._note_restart(place, now)
         for rules in self.candidates:
             self._apply(rules, group, new, now)
+        if new and self.was_clean:
+            self.was_full = self.was_full or all(
+                rules.connection.packets >= rules.cwnd for rules in self.candidates)
         for segment in new:
             self.outstanding_end = segment.end_with_fin
         if group.sends:
             self.last_send = now
+
+    def _shows_disorder(self, group: SendGroup) -> bool:
+        """Whether an acknowledgement reports a gap or comes twice, or something is sent again."""
+        if any(segment.end_with_fin <= self.outstanding_end for segment in group.sends):
+            return True
+        if group.ack is None or self.outstanding_end == 1:
+            return False
+        is_double = (group.ack == self.una < self.outstanding_end and not group.carries
+                     and group.window == self.last_window)
+        return group.sacked or is_double or group.ack < self.una
 
     def _apply(self, rules: Rules, group: SendGroup, new: Sequence[Segment], now: int) -> None:
         near = self._after(group.time_ns) if group.ack is not None else self._before(group.time_ns)
@@ -195,15 +258,18 @@ class _Replayer:
             return
         flight = len(self._flight(place))
         after = self._after(group.time_ns)
-        windows = min(after.cwnd, after.send_window_bytes // self.trial.mss)
+        windows = min(after.cwnd, after.send_window_bytes // max(after.mss, 1))
         # Short segments fill a window of bytes less than full ones do.
         may_send = windows if after.notsent_bytes and flight < windows else flight
         may_send = min(may_send, after.cwnd)
         rule: tuple[int, int] | None
-        if self.candidates:
+        if not self.is_shown or is_recovering(before):
+            rule = None
+        elif self.candidates:
             expected = [rules.restart_window(idle, rto) for rules in self.candidates]
             rule = (after.cwnd, after.ssthresh)
-            rule = rule if rule in expected else expected[0]
+            if rule not in expected:
+                rule = expected[0] if self.is_settled else None
         else:
             rule = restart_rule(self.trial.congestion_control, self.trial.validation,
                                 self.trial.initcwnd, self.trial.mss,
@@ -213,36 +279,65 @@ class _Replayer:
             (after.cwnd, after.ssthresh), rule, flight, may_send))
 
     def _flight(self, place: int) -> list[Segment]:
-        """What is sent at once with a group, and before any acknowledgement."""
+        """What is sent at once with a group, and before any acknowledgement, by no timer."""
         sends: list[Segment] = []
-        for group in self.groups[place:]:
+        for number, group in enumerate(self.groups[place:]):
             if group.ack is not None:
                 break
-            sends += [segment for segment in group.sends if segment.payload_bytes]
+            timed = self.again | self.probes if number else self.again
+            sends += [segment for segment in group.sends
+                      if segment.payload_bytes and id(segment) not in timed]
         return sends
 
     def _compare(self, sample: WindowSample) -> None:
         self.written = max(self.written, self.outstanding_end + sample.notsent_bytes)
         if not self.candidates:
             return
+        if not self.is_shown:
+            self.unjudged += 1
+            return
         observed = (sample.cwnd, sample.ssthresh)
-        recovering = bool(sample.state != OPEN or sample.lost or sample.retransmitted
-                          or sample.sacked)
-        if recovering or self.unsure:
+        if is_recovering(sample):
+            self._unsettle()
+            self.states.add(sample.state)
+        if is_recovering(sample) or self.unsure:
             self.unjudged += 1
             self._take_over(observed)
-            if not recovering:
-                self.candidates = self.candidates[0].after_recovery()
-            self.unsure = recovering
+            if not is_recovering(sample):
+                self._go_on()
+            self.unsure = is_recovering(sample)
             return
-        self.checked += 1
+
         fitting = [rules for rules in self.candidates if (rules.cwnd, rules.ssthresh) == observed]
         if fitting:
+            self.checked += 1
             self.candidates = fitting
-            return
-        rule = (self.candidates[0].cwnd, self.candidates[0].ssthresh)
-        self.mismatches.append(Mismatch(sample.time_ns, observed, rule))
-        self._take_over(observed)
+            self.is_settled = self.is_settled or (self.may_settle and self.was_full)
+        elif not self.is_settled:
+            self.unjudged += 1
+            self._take_over(observed)
+            self._go_on()
+            self.was_full = False
+        else:
+            self.checked += 1
+            rule = (self.candidates[0].cwnd, self.candidates[0].ssthresh)
+            self.mismatches.append(Mismatch(sample.time_ns, observed, rule))
+            self._take_over(observed)
+        self.was_clean = True
+
+    def _go_on(self) -> None:
+        """Let the rules go on from the window that was taken over."""
+        rules = self.candidates[0]
+        by_chance = self.trial.is_random or self.trial.qdisc in MANAGED
+        self.may_settle = rules.is_known_behind(self.states, self.cwnd_before, by_chance)
+        self.candidates = rules.after_recovery()
+
+    def _unsettle(self) -> None:
+        """Note a recovery, or a hint at one."""
+        if (self.is_settled or self.was_clean) and self.candidates:
+            self.states = set()
+            self.cwnd_before = self.candidates[0].cwnd
+        self.is_settled = self.was_clean = self.was_full = False
 
     def _take_over(self, observed: tuple[int, int]) -> None:
         """Go on with the window that was observed."""

@@ -18,12 +18,13 @@ segment. Windows are in segments; times in ticks of the kernel's clock
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 from firstflight.model.congestion import (WindowUse, additive_increase, remembered_threshold,
                                           restarted_window, shrunk_window, slow_start)
-from firstflight.workloads.trace.window import INFINITE
+from firstflight.workloads.trace.window import INFINITE, LOSS, RECOVERY
 
 
 @dataclass
@@ -108,6 +109,14 @@ class Rules:
     def grow_unseen(self, acknowledgements: int) -> None:
         """Grow by so many, by less than a segment together."""
         raise NotImplementedError
+
+    def is_known_behind(self, states: Collection[int], cwnd_before: int, by_chance: bool) -> bool:
+        """Whether after_recovery() has every window that a recovery can have left.
+
+        states: of congestion control, as samples had them in it. cwnd_before: the window before it.
+        by_chance: whether packets are lost or reordered at random.
+        """
+        return True
 
     def before_sending(self, now: int) -> None:
         """Called when TCP begins to send what the application wrote or an ACK allowed."""
@@ -209,9 +218,30 @@ class ReportRules(Rules):
         super().set_window(cwnd, ssthresh)
         self.window_bytes = cwnd * self.setting.mss
 
-    def grow_unseen(self, acknowledgements: int) -> None:
-        mss = self.setting.mss
-        self.window_bytes += min(acknowledgements * (mss * mss // self.window_bytes), mss - 1)
+    def after_recovery(self) -> list[Rules]:
+        """Also those that acknowledgements of two segments each have grown."""
+        copies = super().after_recovery()
+        grown = [(self.cwnd, 1), *((count, 2) for count in range(1, self.cwnd // 2 + 1))]
+        for count, segments in grown:
+            copy = deepcopy(self)
+            copy.grow_unseen(count, segments)
+            copies.append(copy)
+        return copies
+
+    def grow_unseen(self, acknowledgements: int, segments: int = 1) -> None:
+        """The window grows by less with each, as it has grown by then."""
+        mss, next_segment = self.setting.mss, (self.cwnd + 1) * self.setting.mss
+        for _ in range(acknowledgements):
+            more = segments * mss * mss // self.window_bytes
+            self.window_bytes = min(self.window_bytes + more, next_segment - 1)
+
+    def is_known_behind(self, states: Collection[int], cwnd_before: int, by_chance: bool) -> bool:
+        """Only a fast recovery leaves a window in whole segments.
+
+        Else the module goes on with a part of a segment that nothing shows (cwv_window).
+        """
+        was_fast = RECOVERY in states and LOSS not in states
+        return was_fast and self.cwnd != cwnd_before and not by_chance
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
         times = idle // rto

@@ -10,17 +10,21 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_lossless, nearest, plain
-from firstflight.net.headers import MSS
+from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
-from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
+from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
 from firstflight.runs.schema import Reader, key
 from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
+from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
+                                                lists_of, refuse_empty_cake)
+from firstflight.setting.kernels import KERNEL
+from firstflight.setting.seeds import netem_seed
 from firstflight.workloads.trace.trial import MOST_WRITES, TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import METRICS
 
@@ -143,7 +147,6 @@ def _ms(seconds: float) -> str:
 
 TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
 OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
-OVERRIDDEN = ("rtt_ms", "bandwidth_kbps", "initcwnd")  # by the command line
 
 
 # Readers of what is more than one word or number -------------------------------------
@@ -179,27 +182,34 @@ class Tcp:
     sysctls: tuple[str, ...] = key((), reader=_settings)
 
 
+# The setting's parameters of a trace. Its TCPs have the congestion control.
+SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
+         "jitter_ms", "mss", *KERNEL)
+
+
 @dataclass(frozen=True, kw_only=True)
-class TraceSweep(grammar.Sweep[TraceTrial]):
+class TraceSweep(SettingSweep[TraceTrial]):
     """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
 
-    schedule, tcp_names: as the file has them; writing, tcps: the tables of these names.
-    uplink_kbps: None for as much as down. outage_ms: from and to; both 0 for none. think_s:
+    lists: one value each, since a curve names no more than a trace, a TCP and a window. initrwnd:
+    None for what the client's buffer has room for. schedule, tcp_names: as the file has them;
+    writing, tcps: the tables of these names. outage_ms: from and to; both 0 for none. think_s:
     (None,) once the schedule is known to have no time of its own to think.
     """
 
-    LISTS: ClassVar[tuple[str, ...]] = ("initcwnd", "think_s", "tcps")
+    SWEPT: ClassVar[tuple[str, ...]] = SWEPT
+    TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    LISTS: ClassVar[tuple[str, ...]] = ("think_s", "tcps")
+    pairs: tuple[Network, ...] = key((), absent=True)
+    kernels: tuple[tuple[str, str], ...] = key((), absent=True)
+    repeat_with_loss: int | None = key(None, absent=True)
+    repeat_with_drops: int | None = key(None, absent=True)
+    lists: Mapping[str, tuple[Any, ...]] = lists_of(SWEPT)
     schedule: str
-    rtt_ms: float
-    bandwidth_kbps: float
-    queue_packets: int
     sample_ms: float
     tcp_names: tuple[str, ...] = key(name="tcp")
-    initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
     title: str = ""
-    uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
-        "same", schema.number("uplink_kbps")))
-    mss: int = MSS
+    initrwnd: int | None = None
     receive_window: int = 0
     rto_min_ms: int = 0
     quickack: bool = False
@@ -209,6 +219,27 @@ class TraceSweep(grammar.Sweep[TraceTrial]):
     may_lose: bool = False
     writing: Schedule = key(Schedule(""), absent=True)
     tcps: tuple[Tcp, ...] = key((), absent=True)
+
+    def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        return {"uplink_kbps": (None,), "loss_percent": (0.0,), **lists}
+
+    def check_together(self, where: str) -> None:
+        """Check that each list has one value, and that they go together. Raises UsageError."""
+        super().check_together(where)
+        for name, values in self.lists.items():
+            if len(values) > 1:
+                raise UsageError(f"{where}: {PARAMETERS[name].key}: a trace has one value of it:"
+                                 " write a [[trace]] for each")
+        refuse_empty_cake(self.network["qdisc"], self.network["queue"], where)
+        if self.outage_ms[1] and draws_at_random(self.network):
+            raise UsageError(f"{where}: an outage (outage_ms) does not go with random loss or"
+                             " jitter (--loss, --jitter): it draws their random numbers anew, so"
+                             " that nobody knows which packets they have to take")
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The one value of each list, by name."""
+        return {name: values[0] for name, values in self.lists.items()}
 
     def linked(self, schedules: Mapping[str, Schedule], tcps: Mapping[str, Tcp], where: str
                ) -> TraceSweep:
@@ -220,7 +251,7 @@ class TraceSweep(grammar.Sweep[TraceTrial]):
                              f"{nearest(self.schedule, list(schedules))}; known:"
                              f" {', '.join(schedules) or 'none'}")
         writing = schedules[self.schedule]
-        schema.number("response_bytes")(writing.size_bytes(self.mss),
+        schema.number("response_bytes")(writing.size_bytes(self.network["mss"]),
                                         f"{where}: schedule: all its bytes together")
         if bool(self.think_s) != writing.is_about_thinking:
             raise UsageError(f'{where}: think_s goes with a request of think_s = "{EACH_THINK}"'
@@ -228,33 +259,36 @@ class TraceSweep(grammar.Sweep[TraceTrial]):
         return replace(self, writing=writing, think_s=self.think_s or (None,),
                        tcps=tuple(tcps[name] for name in self.tcp_names))
 
-    @property
-    def count(self) -> int:
-        return self.combination_count()
-
     def tcp(self, name: str) -> Tcp:
         return next(tcp for tcp in self.tcps if tcp.name == name)
 
     def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
-        """Nothing in them is random. They share long values: a schedule may have many writes."""
-        paths = " ".join(self.writing.paths(self.mss))
+        """The repeats of each TCP in turn. They share long values: a schedule has many writes."""
+        mss = self.network["mss"]
+        paths = " ".join(self.writing.paths(mss))
         think_times = {think_s: " ".join(map(format_lossless, self.writing.thinks_s(think_s)))
                        for think_s in self.think_s}
-        for values in self.combinations():
-            tcp, think_s = values["tcps"], values["think_s"]
+        initrwnd = self.initrwnd or first_receive_window(mss, self.receive_window)
+        outage_from_ms, outage_to_ms = self.outage_ms
+        for initcwnd, values, repeat in self._cells():
+            tcp, think_s = values.pop("tcps"), values.pop("think_s")
             yield TraceTrial(
                 scenario=scenario, trace=self.name, tcp=tcp.name,
                 congestion_control=tcp.congestion_control, validation=tcp.validation,
-                rtt_ms=self.rtt_ms, bandwidth_kbps=self.bandwidth_kbps,
-                uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
-                queue_packets=self.queue_packets, loss_percent=0.0,
-                initcwnd=values["initcwnd"], mss=self.mss,
-                initrwnd=first_receive_window(self.mss, self.receive_window),
-                receive_window=self.receive_window, rto_min_ms=self.rto_min_ms,
-                quickack=self.quickack, nagle=self.nagle, sample_ms=self.sample_ms,
-                outage_from_ms=self.outage_ms[0], outage_to_ms=self.outage_ms[1],
-                paths=paths, think_times=think_times[think_s], think_s=think_s,
-                may_lose=self.may_lose, sysctls=" ".join(tcp.sysctls))
+                sysctls=" ".join(tcp.sysctls),
+                initcwnd=initcwnd, initrwnd=initrwnd, receive_window=self.receive_window,
+                rto_min_ms=self.rto_min_ms, quickack=self.quickack, nagle=self.nagle,
+                sample_ms=self.sample_ms, outage_from_ms=outage_from_ms,
+                outage_to_ms=outage_to_ms, paths=paths, think_times=think_times[think_s],
+                think_s=think_s, may_lose=self.may_lose, repeat=repeat,
+                seed=netem_seed(seed, repeat) if draws_at_random(values) else 0, **values)
+
+    def _cells(self) -> Iterator[tuple[int, dict[str, Any], int]]:
+        """Each initial window with each cell's values, and the number of the repeat."""
+        for initcwnd in self.initcwnd:
+            for values in self.cell_values():
+                for repeat in range(1, self.repeats(values) + 1):
+                    yield initcwnd, dict(values), repeat
 
 
 @dataclass(frozen=True)
@@ -343,7 +377,7 @@ class TraceClaim(grammar.Claim):
 TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]
 
 
-# The file, and the command line ------------------------------------------------------
+# The file ------------------------------------------------------------------------------
 
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
     """The scenario of a file. Raises UsageError."""
@@ -377,19 +411,3 @@ def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str)
     if not any((sweep.name, curve.tcp in sweep.tcp_names) == (curve.trace, True)
                and curve.initcwnd in (None, *sweep.initcwnd) for sweep in sweeps):
         raise UsageError(f"{where}: no trace is {curve.text!r}")
-
-
-def expand(scenario: TraceScenario, overrides: Overrides = NOTHING,
-           seed: int = 1) -> list[TraceTrial]:
-    """The trials of a scenario; nothing is drawn at random. Raises UsageError."""
-    requested = apply(scenario, overrides)
-    check_count(requested.count, "traces", overrides.many)
-    return grammar.trials_of(requested.sweeps, scenario.name, seed)
-
-
-def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
-    """The scenario with --rtt, --bw and --iw in place of its own. Raises UsageError."""
-    requested = overrides.replacing(OVERRIDDEN, lambda _, flag: (
-        f'{scenario.name}: {flag} does not go with a scenario of kind "trace": its schedules'
-        " and TCPs are in its file"), 'a scenario of kind "trace" takes one value')
-    return replace(scenario, sweeps=tuple(replace(sweep, **requested) for sweep in scenario.sweeps))

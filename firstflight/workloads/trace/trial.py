@@ -79,6 +79,17 @@ class TraceTrial(PathParameters, TcpParameters):
                 f"{tagged(self, TCP)}{seed}{repeat}")
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The sysctls of the server, by name."""
+        own = dict(setting.split("=", 1) for setting in self.sysctls.split())
+        return {VALIDATION_SYSCTL: str(int(self.validation)), **own}
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether the server paces: what TCP sends leaves later than TCP decides on it."""
+        return self.qdisc == "fq" or self.congestion_control.startswith("bbr")
+
+    @property
     def response_sizes(self) -> list[int]:
         """The bytes of each response that is fetched."""
         return [int(path[1:].partition("?")[0]) for path in self.paths.split()]
@@ -124,8 +135,7 @@ class TraceTrial(PathParameters, TcpParameters):
             "kind": "trace", "id": self.id, "initcwnd": self.route_window,
             "initrwnd": self.client_window,
             "congestion_control": self.congestion_control, "client": "libcurl",
-            "sysctls": {VALIDATION_SYSCTL: str(int(self.validation)), **dict(
-                setting.split("=", 1) for setting in self.sysctls.split())},
+            "sysctls": self.settings,
             "window_bytes": self.receive_window * self.mss,
             "options": {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
                         "advertised_mss": self.syn_mss},

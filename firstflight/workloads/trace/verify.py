@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import mode
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.net.segments import frames_of
+from firstflight.net.link import MANAGED
+from firstflight.net.segments import Packets, frames_of
+from firstflight.net.tc import normal_distribution
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import SKIPPED
 from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response, started_at
 from firstflight.wire.delivery import packet_path
-from firstflight.wire.delivery.packet_path import deliveries
+from firstflight.wire.delivery.packet_path import Delivery, deliveries
 from firstflight.wire.exchange import read_exchange
+from firstflight.wire.retransmissions import explain_retransmissions
+from firstflight.workloads.trace.agreed import compare_segment_size, compare_socket, compare_syns
 from firstflight.workloads.trace.record import TraceEvidence, TraceRecord, record_of
-from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.trial import TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import view_of
 from firstflight.workloads.trace.window import WINDOW_FILE, parse
 
 RTT_TOLERANCE_MS = 3.0  # in real time
+JITTER_SIGMAS = 4.0  # netem's table of the normal distribution ends here (iproute2, netem/normal.c)
 ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after it was due
 MOST_RESTARTS = 3  # of those that differ, in one reason
 
 
-def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceRecord:
+def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool,
+                sysctls: Mapping[str, str] = {}, known_kernel: bool = True) -> TraceRecord:
     """The record of one trial.
 
-    exact: in virtual time, where the rules are judged to the segment.
+    exact: in virtual time, where the rules are judged to the segment. sysctls: those of both hosts
+    that the scenario changes. known_kernel: whether the rules are those of its kernel; if not, they
+    do not judge.
     """
     observation, measured_at = observed.content, started_at(observed.content)
     if observation.get("skipped"):
@@ -38,7 +46,8 @@ def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> Trac
     error = _failure(observation)
     try:
         if not error:
-            evidence = _evidence(trial, observed, exact)
+            evidence = replace(_evidence(trial, observed, exact), client_sysctls=sysctls,
+                               known_kernel=known_kernel)
             record = replace(record_of(evidence), measured_at=measured_at)
             return checks.give_verdict(record, checks.failures(CHECKS, evidence))
     except FirstFlightError as fault:
@@ -53,8 +62,20 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
     if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
-    path = deliveries(client, server, trial.path, tuple) if exact else None
+    path = _deliveries(trial, client, server) if exact and trial.is_computed else None
     return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
+
+
+def _deliveries(trial: TraceTrial, client: Packets, server: Packets
+                ) -> tuple[Delivery, Delivery] | None:
+    """What the path did with each packet; None without netem's table of the normal distribution.
+
+    Raises CaptureError.
+    """
+    try:
+        return deliveries(client, server, trial.path, normal_distribution)
+    except OSError:
+        return None
 
 
 def _failure(observation: Observation) -> str:
@@ -91,36 +112,44 @@ def _compare_digests(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_initial_window(evidence: TraceEvidence) -> Iterator[Comparison]:
-    window, requested = evidence.seen_initcwnd, evidence.trial.initcwnd
-    yield Comparison(window == requested, f"{window} segments", f"{requested}")
+    """After several SYN-ACKs TCP rightly begins with one segment (tcp_init_transfer)."""
+    window, requested = evidence.seen_initcwnd, evidence.trial.server_window
+    if not _began_again(evidence):
+        yield Comparison(window == requested, f"{window} segments", f"{requested}")
 
 
-def _compare_segment_size(evidence: TraceEvidence) -> Iterator[Comparison]:
-    mss = evidence.view.samples[0].mss
-    yield Comparison(mss == evidence.trial.mss, f"{mss} bytes", f"{evidence.trial.mss}")
+def _began_again(evidence: TraceEvidence) -> bool:
+    exchange = evidence.view.exchange
+    return len(exchange.syn_acks) > 2 and bool(
+        exchange.handshake_was_lost or evidence.trial.disorder)
 
 
 def _compare_path(evidence: TraceEvidence) -> Iterable[Comparison]:
-    return packet_path.compare_path(evidence.path, {})
+    return packet_path.compare_path(evidence.path, evidence.observation.get("drops", {}))
 
 
 def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
     if evidence.seen_rtt_ms is not None and evidence.path is None:
-        yield Comparison(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= RTT_TOLERANCE_MS,
+        allowed_ms = RTT_TOLERANCE_MS + JITTER_SIGMAS * evidence.trial.jitter_ms
+        yield Comparison(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= allowed_ms,
                          f"{evidence.seen_rtt_ms:.3f} ms", f"{evidence.trial.rtt_ms:g} ms")
 
 
 def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Nearly always: the first acknowledgement may advertise a segment more.
 
-    The kernel rounds, so that a part of a segment may be missing.
+    The kernel rounds, so that a part of a segment may be missing. A window that begins smaller, as
+    requested, may not grow to it.
     """
-    requested = evidence.trial.receive_window
+    trial = evidence.trial
+    requested = trial.receive_window
     if requested:
         usual_bytes = mode(sample.send_window_bytes for sample in evidence.view.samples)
-        usual = usual_bytes / evidence.trial.mss
-        yield Comparison(requested - 1 < usual < requested + 0.1, f"{usual:.2f} segments",
-                         f"{requested}")
+        usual = usual_bytes / trial.mss
+        begins_smaller = trial.initrwnd < first_receive_window(trial.mss, requested)
+        least = 0 if begins_smaller else requested - 1
+        yield Comparison(least < usual < requested + 0.1, f"{usual:.2f} segments",
+                         f"at most {requested}" if begins_smaller else f"{requested}")
 
 
 def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
@@ -131,13 +160,21 @@ def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
-    if _may_lose_nothing(evidence.trial):
-        count = len(evidence.view.exchange.retransmissions)
+    """None where nothing may be lost; else each has a loss, a timer or disorder behind it."""
+    exchange, trial = evidence.view.exchange, evidence.trial
+    if _may_lose_nothing(trial):
+        count = len(exchange.retransmissions)
         yield Comparison(count == 0, f"{count}", "none")
+    elif not trial.disorder and evidence.known_kernel:
+        unexplained = [sent.segment for sent in explain_retransmissions(exchange)
+                       if sent.cause is None]
+        yield Comparison(not unexplained,
+                         f"{len(unexplained)} without a loss or a timer to explain them", "none")
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:
-    return not trial.may_lose and not trial.outage_to_ms
+    return not (trial.may_lose or trial.outage_to_ms or trial.is_random
+                or trial.qdisc in MANAGED)
 
 
 def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
@@ -148,7 +185,9 @@ def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Writes that found nothing outstanding are on the wire when they were due."""
+    """Writes that found nothing outstanding are on the wire when they were due, if none paces."""
+    if evidence.trial.is_paced:
+        return
     late_ms = evidence.view.lateness_ms(0.0 if evidence.exact else 2 * evidence.trial.rtt_ms)
     if late_ms is not None:
         yield Comparison(late_ms <= ON_TIME_MS[evidence.exact], f"{late_ms:.3f} ms late",
@@ -156,7 +195,7 @@ def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
-    if not evidence.exact:
+    if not (evidence.exact and evidence.known_kernel):
         return
     wrong = evidence.replayed.mismatches
     first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
@@ -168,7 +207,8 @@ def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
     odd = [restart for restart in evidence.replayed.restarts if not restart.agrees]
-    for restart in odd[:MOST_RESTARTS] if evidence.exact else ():
+    judges = evidence.exact and evidence.known_kernel
+    for restart in odd[:MOST_RESTARTS] if judges else ():
         yield Comparison(False, f"{restart.after}, {restart.flight} segments sent",
                          f"{restart.rule}, {restart.may_send}",
                          f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
@@ -193,7 +233,11 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
     Check("initial window", "TCP_INFO at accept, compared with the route's initcwnd",
           _compare_initial_window, _is_whole),
     Check("segment size", "TCP_INFO's segment, compared with the requested one",
-          _compare_segment_size, _is_whole),
+          compare_segment_size, _is_whole),
+    Check("TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", compare_syns,
+          _is_whole),
+    Check("server's socket", "congestion control, Nagle's algorithm, reordering and pacing by its"
+          " kernel", compare_socket, _is_whole),
     Check(packet_path.NAME, packet_path.WHY, _compare_path,
           lambda record: packet_path.PATH in record.judged_by.split(), exact_only=True),
     Check("RTT", "the handshake on the wire less serialisation, compared with the requested RTT",
@@ -204,14 +248,17 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
           lambda record: _is_whole(record) and record.trial.receive_window > 0),
     Check("lost packets", "none, where the queue holds all", _compare_lost_packets,
           lambda record: _is_estimated(record) and _may_lose_nothing(record.trial)),
-    Check("retransmissions", "none, where the queue holds all", _compare_retransmissions,
-          lambda record: _is_whole(record) and _may_lose_nothing(record.trial)),
+    Check("retransmissions", "none where the queue holds all; else each has a loss or a timer"
+          " behind it", _compare_retransmissions,
+          lambda record: _is_whole(record) and not record.trial.disorder),
     Check("outage", "data was lost in it", _compare_outage,
           lambda record: _is_whole(record) and record.trial.outage_to_ms > 0),
     Check("schedule", "writes are on the wire when they were due", _compare_schedule,
-          lambda record: _is_whole(record) and bool(record.trial.schedule)),
+          lambda record: (_is_whole(record) and bool(record.trial.schedule)
+                          and not record.trial.is_paced)),
     Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
           _compare_window, lambda record: bool(record.rule_checked) and not record.rule_wrong),
     Check("restart", "window and first flight after more than an RTO, as the rule requires",
-          _compare_restarts, lambda record: bool(record.restarts) and not record.rule_wrong),
+          _compare_restarts,
+          lambda record: bool(record.judged_restarts) and not record.rule_wrong),
 )

@@ -15,9 +15,9 @@ from firstflight.runs.measuring import capture_path, trial_file_path, read_trial
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.workloads.trace.replay import Replay, SendGroup, groups_of, replay
 from firstflight.workloads.trace.trial import TraceTrial, due_times_s
-from firstflight.workloads.trace.window import INFINITE, WINDOW_FILE, WindowSample, limit, parse
+from firstflight.workloads.trace.window import (INFINITE, LOSS, WINDOW_FILE, WindowSample, limit,
+                                                parse)
 
-LOSS = 4  # TCP_CA_Loss
 SETTLED_NS = 500_000  # a window is read so long after the write that it is about
 NEAR_NS = 100_000
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from firstflight.base.errors import FirstFlightError
 
 WINDOW_FILE = "window.csv"  # as engines name it
-OPEN = 0  # TCP_CA_Open: no loss is being recovered from
+# TCP_CA_Open: no loss is being recovered from; by fast retransmission; by a timeout.
+OPEN, RECOVERY, LOSS = 0, 3, 4
 LEAST_RTO_US = 1000  # a tick of the kernel's clock at HZ = 1000: no timer is shorter
 INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 

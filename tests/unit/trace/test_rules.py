@@ -84,14 +84,25 @@ def test_the_report_decays_to_the_mean_with_what_is_used_once_an_rto(used: int) 
 
 # After a loss --------------------------------------------------------------------
 
+@pytest.mark.parametrize(("states", "before", "by_chance", "known"), [
+    ({1, 3}, 9, False, True), ({3}, 9, True, False), ({3, 4}, 9, False, False),
+    ({1}, 9, False, False), ({1, 3}, 4, False, False)])
+def test_bytes_are_known_behind_a_fast_recovery_only(states: set[int], before: int,
+                                                     by_chance: bool, known: bool) -> None:
+    assert report(4).is_known_behind(states, before, by_chance) == known
+    assert linux(4).is_known_behind(states, before, by_chance)
+
+
+
 def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
     """TCP_INFO tells whole segments: every credit short of one more is possible."""
     left = linux(4, ssthresh=2).after_recovery()
     assert [rules.credit for rules in left if isinstance(rules, LinuxRules)] == [0, 1, 2, 3]
     assert {(rules.cwnd, rules.ssthresh) for rules in left} == {(4, 2)}
     left = report(4).after_recovery()
+    # By one segment each, the window growing by less each time; and by two at once.
     assert [rules.window_bytes for rules in left if isinstance(rules, ReportRules)] == [
-        4000, 4250, 4500, 4750]
+        4000, 4250, 4485, 4707, 4919, 4500, 4944]
     rules = report(4)
     rules.grow_unseen(9)
     assert rules.window_bytes == 4999  # never a whole one
@@ -297,7 +308,7 @@ def test_the_rules_are_told_whether_data_is_left(ack: int | None, notsent: int, 
     state: Any = SimpleNamespace(unsure=False, window_scale=7, written=written,
                                  _before=lambda _: known, _after=lambda _: known)
     sent: Any = [SimpleNamespace(end_with_fin=end) for end in (1449, 2897)]
-    _Replayer._apply(state, made, SendGroup(0, ack, 500, sent), sent, 77)
+    _Replayer._apply(state, made, SendGroup(0, ack, 500, sends=sent), sent, 77)
     assert made.unjudged == (77, 200, left)
     assert list(made.connection.outstanding) == [1449, 2897] and made.connection.last_send == 77
 
@@ -314,14 +325,17 @@ def rules_of(cwnd: int, ssthresh: int = INFINITE) -> Rules:
 def replayer(*candidates: Rules) -> Any:
     """As far as _compare knows it."""
     made: Any = SimpleNamespace(written=1, outstanding_end=1, candidates=list(candidates),
-                                unsure=False, unjudged=0, checked=0, mismatches=[])
+                                unsure=False, unjudged=0, checked=0, mismatches=[],
+                                is_shown=True, is_settled=True, was_full=False, may_settle=True)
     made._take_over = partial(_Replayer._take_over, made)
+    made._unsettle = partial(_Replayer._unsettle, made)
     made.compare = partial(_Replayer._compare, made)
     return made
 
 
 def sample(cwnd: int, **more: int) -> WindowSample:
-    return WindowSample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE, **more})
+    return WindowSample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE,
+                           "mss": MSS, **more})
 
 
 def test_where_no_rules_are_written_down_nothing_is_compared() -> None:
@@ -370,7 +384,7 @@ def restarts(idle: int, outstanding_end: int, flight: int = 4, **after: int) -> 
     """Of a write at tick 10 + idle, after a window of 40 segments."""
     state: Any = SimpleNamespace(
         trial=trial("idle-linux-iw10"), groups=[SendGroup(7, None)], last_send=10, candidates=[],
-        outstanding_end=outstanding_end, restarts=[], _flight=lambda place: [None] * flight,
+        outstanding_end=outstanding_end, restarts=[], is_shown=True, is_settled=True, _flight=lambda place: [None] * flight,
         _before=lambda _: sample(40, rto_us=200_999), _after=lambda _: sample(
             10, **{"send_window_bytes": 100 * MSS, **after}))
     _Replayer._note_restart(state, 0, 10 + idle)

@@ -22,8 +22,9 @@ from firstflight.workloads.trace import findings
 from firstflight.workloads.trace.analysis import Views, row_of
 from firstflight.workloads.trace.findings import _judged
 from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.requested import apply, expand
 from firstflight.workloads.trace.scenario import (Schedule, TraceClaim, TraceCurve, TraceScenario,
-                                                  Write, apply, expand, read_scenario)
+                                                  Write, read_scenario)
 from firstflight.workloads.trace.trial import TraceTrial, due_times_s
 from firstflight.workloads.trace.window import FIELDS, WindowError, parse
 from tests.golden import stored_load, stored_trace
