@@ -14,6 +14,7 @@ from typing import Any
 
 from firstflight.base.quantity import (InitialWindow, KernelName, ModuleParameters, Quantity, Sizes,
                                        Windows, Word)
+from firstflight.net import sysctls
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS, PACKETS, Length
 
 # Subjects: what a parameter is of.
@@ -270,6 +271,13 @@ _ROWS = (
         label="parameter of a kernel's module", flag="--module-parameter", default="none",
         flag_help="parameters of the guest kernel's modules, as tcp_cubic.hystart=0"),
         tag="", modelled=False),
+    # Which of them the model follows: MODELLED_SYSCTLS of workloads/fetch/verify/evidence.py.
+    Parameter(TCP, sysctls.Sysctls(
+        "sysctl", "a sysctl", head="sysctl", label="sysctl of both hosts", flag="--sysctl",
+        default=sysctls.NONE,
+        flag_help="TCP settings of both hosts that differ from a current distribution's; of several"
+                  " names each combination"),
+        tag=""),
 )
 
 PARAMETERS = {row.name: row for row in _ROWS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from firstflight.base.quantity import KernelName, ModuleParameters, Sizes, Windows, Word
+from firstflight.net.sysctls import Sysctls
 from firstflight.parameters import Parameter
 
 
@@ -15,6 +16,8 @@ def another(row: Parameter, value: Any) -> Any:
         return "mine"
     if isinstance(quantity, ModuleParameters):
         return "tcp_cubic.hystart=0"
+    if isinstance(quantity, Sysctls):
+        return "net.ipv4.tcp_sack=0"
     if isinstance(quantity, Sizes):
         return "17+38+2"
     if isinstance(quantity, Windows):

@@ -98,6 +98,10 @@ class Quantity:
                              f"{f' of {self.unit}' if self.unit else ''}")
         return int(value) if self.whole else value
 
+    def together(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The values of one or several flags as those that are measured."""
+        return tuple(values)
+
     @property
     def defaults(self) -> tuple[Any, ...]:
         """The values of `default`."""
@@ -136,10 +140,14 @@ class Quantity:
         """A value as text, with its unit if it has one."""
         return f"{value} {self.unit}".rstrip()
 
+    def bucket_names(self, values: Sequence[str | float]) -> tuple[list[str], str]:
+        """The names of an axis's buckets as they were requested, and the name of the axis."""
+        return [plain(value) for value in values], self.axis
+
     def ticks(self, values: Sequence[str | float]) -> tuple[list[str], str]:
         """The labels of an axis, and its name. If all values are round: "300 kB", "1 Gbit/s"."""
         if self.unit not in LARGER_UNITS or not all(map(_is_round, values)):
-            return [plain(value) for value in values], self.axis
+            return self.bucket_names(values)
         return [in_words(value, self.unit) for value in values], self.axis.removesuffix(
             f" ({self.unit})")
 

@@ -86,9 +86,6 @@ def add_network(parser: Parser) -> None:
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             action="extend", type=argument(quantity.listed), help=quantity.help)
-    add("--sysctl", action="append", default=[], metavar="NAME=VALUE",
-        help="a TCP setting of both hosts that differs from a current distribution's, like"
-             " net.ipv4.tcp_slow_start_after_idle=0; may be given several times (default none)")
     add("--repeat", type=positive_number, metavar="N",
         help="measure a setting N times (default 1, 100 with loss or jitter, 20 if a queue drops)")
     add("--client", choices=("curl", "wget", "libcurl"),

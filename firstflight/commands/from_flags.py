@@ -55,7 +55,6 @@ def overrides_of(arguments: argparse.Namespace, own_server: OwnServer) -> Overri
     return Overrides(
         lists, arguments.repeat, arguments.client,
         many=arguments.yes or arguments.dry_run,
-        sysctls=tuple(arguments.sysctl),
         sample="full" if arguments.sample == "full" else "",
         own_server=own_server.given,
         own_window=own_window)

@@ -123,7 +123,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --tls-buffer 0 --chain 15kB
 ./run.sh --think 100ms
 ./run.sh --load 0.5,0.95 --scenario ietf78_completion
-./run.sh --sysctl net.ipv4.tcp_slow_start_after_idle=0 --kept 1 --idle 10s
+./run.sh --sysctl net.ipv4.tcp_slow_start_after_idle=0,1 --kept 1 --idle 10s
 ./run.sh --repeat 10 --loss 1%
 ./run.sh --client curl --rtt 50ms
 ./run.sh --sample 1/16 --scenario map_of_windows

@@ -39,18 +39,16 @@ class AnyTrial(Protocol):
 class Overrides:
     """What the command line sets in place of the scenario.
 
-    lists: values by the name of the quantity. client: the program that fetches. sysctls: as
-    NAME=VALUE, for a question by flags only. sample: "full" for the large sample of a scenario
-    that draws its responses. own_server: the flags of the user's own server, by their names.
-    many: more than 100,000 trials are allowed (scenario_file.check_count). own_window: no route
-    sets the initial window (--iw default).
+    lists: values by the name of the quantity. client: the program that fetches. sample: "full" for
+    the large sample of a scenario that draws its responses. own_server: the flags of the user's own
+    server, by their names. many: more than 100,000 trials are allowed (scenario_file.check_count).
+    own_window: no route sets the initial window (--iw default).
     """
 
     lists: Mapping[str, Sequence[Any]]
     repeat: int | None = None
     client: str | None = None
     many: bool = False
-    sysctls: Sequence[str] = ()
     sample: str = ""
     own_server: Mapping[str, Any] = field(default_factory=dict)
     own_window: bool = False
@@ -58,7 +56,7 @@ class Overrides:
     @property
     def given(self) -> dict[str, str]:
         """The flag of everything that is set, by its name."""
-        others = {"sysctl": self.sysctls, "repeat": self.repeat is not None,
+        others = {"repeat": self.repeat is not None,
                   "client": self.client is not None, "sample": self.sample,
                   "server-command": self.own_server}
         return {**{name: FLAGS[name].flag for name in self.lists},
@@ -75,7 +73,8 @@ class Overrides:
             flag = FLAGS[name].flag
             if not values:
                 raise UsageError(f"{flag}: no value is given")
-            checked[name] = tuple(dict.fromkeys(FLAGS[name].check(value, flag) for value in values))
+            known = dict.fromkeys(FLAGS[name].check(value, flag) for value in values)
+            checked[name] = FLAGS[name].together(tuple(known))
         return checked
 
     def replacing(self, known: Sequence[str], why_not: Callable[[str, str], str],

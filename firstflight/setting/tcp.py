@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.headers import TIMESTAMP_BYTES
+from firstflight.net.sysctls import BUFFERS, settings_of
 from firstflight.parameters import default
+from firstflight.testbed.messages import Job
 
-RECEIVE, SEND = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+RECEIVE, SEND = BUFFERS
 _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.tcp_sysctls
 LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
 _LEAST_BYTES = 4096  # the first number of either sysctl
@@ -36,6 +38,7 @@ class TcpParameters:
     mss: most data in a segment, as the client requests it.
     kernel: of the guest, by its name (vtime/KERNELS.md). module_parameter: of its modules,
         such as "tcp_cubic.hystart=0", several of them joined by +; or "none".
+    sysctl: of both hosts, such as "net.ipv4.tcp_sack=0", several of them joined by +; or "none".
 
     How published set-ups differ:
 
@@ -52,6 +55,7 @@ class TcpParameters:
     mss: int = default("mss")
     kernel: str = default("kernel")
     module_parameter: str = default("module_parameter")
+    sysctl: str = default("sysctl")
     loss_probes: str = default("loss_probes")
     receive_rules: str = default("receive_rules")
     acts_as: str = default("acts_as")
@@ -85,11 +89,15 @@ class TcpParameters:
         """The MSS in its SYN, which includes the time stamps."""
         return self.mss + TIMESTAMP_BYTES
 
-    def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
-        """A scenario's sysctls, with the buffers that this trial needs; most trials need none.
+    def host_settings(self, sysctls: Mapping[str, str]) -> dict[str, str]:
+        """The sysctls of both hosts: a scenario's, and this trial's in their place."""
+        return {**sysctls, **settings_of(self.sysctl)}
 
-        tcp_rmem follows the client's receive window, in units of syn_mss; tcp_wmem follows the
-        server's initial window.
+    def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
+        """The sysctls of both hosts, with the buffers that this trial needs; most need none.
+
+        sysctls: a scenario's. tcp_rmem follows the client's receive window, in units of syn_mss;
+        tcp_wmem follows the server's initial window.
         """
         needed: dict[str, str] = {}
         received = 2 * self.syn_mss * (self.client_window + 1)
@@ -98,7 +106,16 @@ class TcpParameters:
             needed[RECEIVE] = f"{_LEAST_BYTES} {received} {max(received, RECEIVE_BUFFERS[1])}"
         if sent > SEND_BUFFERS[1]:
             needed[SEND] = f"{_LEAST_BYTES} {SEND_BUFFERS[0]} {sent}"
-        return {**needed, **sysctls}
+        return {**needed, **self.host_settings(sysctls)}
+
+    def add_sysctls(self, job: Job) -> None:
+        """Add what the worker sets for this trial alone; nothing where the run's values hold."""
+        own = settings_of(self.sysctl)
+        if own:
+            job["host_sysctls"] = dict(own)
+        grown = {name: value for name, value in self.with_buffers({}).items() if name not in own}
+        if grown:
+            job["buffers"] = grown
 
 
 def buffer_sizes(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:

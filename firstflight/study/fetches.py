@@ -76,9 +76,6 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     if "load" in given:
         raise UsageError(f"{scenario.name}: --load: it has one transfer at a time; only scenarios"
                          " of kind load take this flag (--list)")
-    if overrides.sysctls:
-        raise UsageError(f"{scenario.name}: --sysctl: those of a scenario are in its file, under"
-                         " [sysctls]")
     single: dict[str, Any] = {}  # fields that are not lists
     if overrides.own_window:
         given["window_by"] = (BY_KERNEL,)

@@ -75,6 +75,7 @@ class NeededOfJob(TypedDict):
 class Job(NeededOfJob, total=False):
     """One trial, as a worker reads it. Windows in segments.
 
+    host_sysctls: of both hosts, in place of the run's; sysctls: of the server alone.
     alone: it has a kernel of its own. seed: of what its guest draws at random, by default 0.
     client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
     fetches, what it fetches in order, and its pauses. connections, objects: of a page
@@ -89,6 +90,7 @@ class Job(NeededOfJob, total=False):
     initrwnd: int
     options: Options
     buffers: Mapping[str, str]
+    host_sysctls: Mapping[str, str]
     sysctls: Mapping[str, str]
     arp_ms: int
     client: str

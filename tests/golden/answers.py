@@ -257,8 +257,8 @@ def _of_cliffs() -> Iterator[tuple[str, list[str]]]:
         yield "cliff: measured otherwise than modelled", _lines(search.CHAIN, found)
         for restart in ("1", "0"):
             question = registry.cliff_question(search.RESPONSE, Overrides(
-                {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000]},
-                sysctls=[f"net.ipv4.tcp_slow_start_after_idle={restart}"]))
+                {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000],
+                 "sysctl": [f"net.ipv4.tcp_slow_start_after_idle={restart}"]}))
             sysctls = question.head.sysctls
             found = search.search(search.RESPONSE, question.trials, sysctls,
                                   lambda some: by_model(some, sysctls=sysctls))

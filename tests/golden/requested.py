@@ -21,8 +21,8 @@ QUESTIONS: dict[str, Overrides] = {
         {"rtt_ms": [7.25], "bandwidth_kbps": [1000], "uplink_kbps": [256.5], "queue": ["50ms"],
          "qdisc": ["fq_codel"], "loss_percent": [1.5], "loss_burst": [4], "jitter_ms": [2.5],
          "initcwnd": [4, 32], "initrwnd": [70], "congestion_control": ["bbr"], "mss": [1000],
-         "response_bytes": [50000], "kept": [2], "idle_ms": [1500], "gap_ms": [30]},
-        repeat=2, client="libcurl", sysctls=("net.ipv4.tcp_sack=0",)),
+         "response_bytes": [50000], "kept": [2], "idle_ms": [1500], "gap_ms": [30],
+         "sysctl": ["net.ipv4.tcp_sack=0"]}, repeat=2, client="libcurl"),
     "queues": Overrides({"queue": ["bdp", "20"], "qdisc": ["fq", "cake"], "rtt_ms": [0.2]}),
     "windows": Overrides({"initcwnd": [1, 2, 3, 4, 5, 6, 7], "rtt_ms": [20, 50]}, client="wget"),
     "one_window": Overrides({"initcwnd": [10], "loss_percent": [0, 2]})}

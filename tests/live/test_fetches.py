@@ -17,7 +17,7 @@ import pytest
 from firstflight.net import pcap
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides
-from firstflight.runs.results.records import PASS
+from firstflight.runs.results.records import PASS, SKIPPED
 from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
 from firstflight.testbed import fork_server
@@ -250,3 +250,23 @@ def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Pat
     assert len(records) == len(trials) == 164
     failed = [record.verdict_reason for record in records.values() if record.verdict != PASS]
     assert not failed, failed
+
+
+def test_a_sysctl_is_one_trials_own(kernel: Path, tmp_path: Path) -> None:
+    """Also where the kernel refused another one of that trial, and where nothing pins it."""
+    refused = "net.ipv4.tcp_sack=0+net.ipv4.tcp_syn_retries=999"
+    accurate = "net.ipv4.tcp_ecn=3"
+    sysctls = ["none", refused, "none", "net.ipv4.tcp_slow_start_after_idle=0",
+               accurate, f"{accurate}+net.ipv4.tcp_ecn_option=0", accurate]
+    trials = [replace(TRIAL, kept=1, idle_ms=2000, response_bytes=30_000, initcwnd=3,
+                      sysctl=sysctl, repeat=repeat)
+              for repeat, sysctl in enumerate(sysctls, start=1)]
+    seen = list(UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, tmp_path))
+    assert seen[1].content["error"].startswith("client cannot have net.ipv4.tcp_syn_retries = '999'")
+    packets = [times_and_sizes(each.client_pcap) for each in seen]
+    assert packets[0] == packets[2] != packets[3]
+    assert packets[4] == packets[6] != packets[5]
+    judged = measured(UmlEngine(kernel, 1), tmp_path / "judged", trials[:4]).values()
+    assert [(record.ok, record.verdict) for record in judged] == [
+        (True, PASS), (False, SKIPPED), (True, PASS), (True, PASS)]
+    assert all("TCP" in record.judged_by.split() for record in judged if record.ok)

@@ -95,7 +95,16 @@ REFUSALS = [
         ("--name own --load 0.5", "--load: a question has one transfer at a time"),
         ("--name own --rtt 0", "--rtt: an RTT of 0 ms is out of range"),
         ("--name own --sysctl tcp_sack", "--sysctl: 'tcp_sack' is not NAME=VALUE"),
+        ("--name own --sysctl net.ipv4.tcp_sack=", "'net.ipv4.tcp_sack=' is not NAME=VALUE"),
+        ("--name own --sysctl net.ipv4.tcp_sack=0,", "net.ipv4.tcp_sack = '' is not numbers or"),
         ('--name own --sysctl \'a="\n\'', '--sysctl: \'a="\\n\' is not NAME=VALUE'),
+        ("--name own --sysctl 'net.ipv4.tcp_fastopen_key=\"1,2'", "a quote has no end"),
+        ("--name own --sysctl net.ipv4.tcp_sack=0+net.ipv4.tcp_sack=1", "has one sysctl twice"),
+        ("--name own --sysctl net.ipv4.tcp_sack=0+1", "'net.ipv4.tcp_sack=0+1' is not NAME=VALUE"),
+        ("--name own --sysctl net.ipv4.tcp_rmem=4096,131072,6291456",
+         "net.ipv4.tcp_rmem = '4096' is not the least, the first and the largest size in bytes"),
+        ("--objects 3 --sysctl net.ipv4.tcp_sack=0,1", "--sysctl: --objects takes one value"),
+        ("ietf78_load --sysctl net.ipv4.tcp_sack=0", "--sysctl: a load scenario"),
         ("--name own --sysctl net.ipv4.ip_forward=1", "unknown 'net.ipv4.ip_forward'"),
         ("--name own --sysctl 'net.ipv4.tcp_sack=$(x)'", "is not numbers or words"),
         # Load scenarios
@@ -120,8 +129,8 @@ REFUSALS = [
         # A part of a scenario, or a larger sample
         *((f"zhao2019 --sample {part}", "is not full, nor 1/N")
           for part in ("''", "1/1", "1/0", "1/x", "16", "2/16", "1/10001", "Full")),
-        ("zhao2019 --sysctl net.ipv4.tcp_sack=0",
-         "zhao2019: --sysctl: those of a scenario are in its file, under [sysctls]"),
+        ("zhao2019 --sysctl net.ipv4.tcp_sak=0", "--sysctl: unknown 'net.ipv4.tcp_sak' (did you"),
+        ("dukkipati2010 --sysctl net.ipv4.tcp_sack=0", "draws its clients and responses"),
         ("zhao2019 --load 0.5", "zhao2019: --load: it has one transfer at a time"),
         ("zhao2019 --queue 1 --qdisc fifo,cake",
          "zhao2019: cake lets nothing through a queue of 1 packet"),

@@ -125,13 +125,14 @@ REFUSALS = [
         *((f"{flag} {values}", f'{flag}: a scenario of kind "trace" takes one value: its curves')
           for flag, values in (("--rtt", "1,2"), ("--loss", "1%,2%"), ("--qdisc", "fifo,fq"),
                                ("--cc", "reno,cubic"), ("--kernel", "default,mine"),
-                               ("--rwnd", "5,6"), ("--mss", "500,600"))),
+                               ("--rwnd", "5,6"), ("--mss", "500,600"),
+                               ("--sysctl", "net.ipv4.tcp_sack=0,1"))),
         ("--burst-loss 3", '"first": bursts of losses'),
         ("--qdisc cake --queue 1", "cake lets nothing through a queue of 1 packet"),
         ("--sysctl net.ipv4.tcp_slow_start_after_idle=1", '"first": --sysctl:'
          ' net.ipv4.tcp_slow_start_after_idle: its TCP "linux" sets this one itself (validation)'),
         ("--sysctl net.ipv4.tcp_sak=1", "unknown 'net.ipv4.tcp_sak' (did you mean"),
-        ("--sysctl net.ipv4.tcp_rmem='1 2 3'", "is not a number or a word"),
+        ("--sysctl net.ipv4.tcp_rmem='1 2'", "is not the least, the first and the largest size"),
         ("--repeat 10001", "--repeat: a number of repeats of 10001"),
         ("--bw 0.5", "--bw: a bandwidth of 0.5 kbit/s is out of range"),
         ("--iw 0", "--iw: an initial window of 0 segments is out of range"))),

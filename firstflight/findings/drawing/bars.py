@@ -200,10 +200,29 @@ def _compared(chart: Chart, triangles: bool = False) -> list[str]:
 
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
-    """Set the axis along x; it is wide enough that a few bars do not become broad blocks."""
+    """Set the axis along x; it is wide enough that a few bars do not become broad blocks.
+
+    A label is broken at its blanks where it is wider than its bucket (extra_inches).
+    """
     axes.set_xlim(-_margin(len(labels)), len(labels) - 1 + _margin(len(labels)))
-    style.name_ticks(axes, list(enumerate(labels)))
-    axes.tick_params(axis="x", labelsize=style.SMALL if len(labels) > 5 else style.MEDIUM)
+    style.name_ticks(axes, list(enumerate("\n".join(_fitted(label, len(labels)))
+                                          for label in labels)))
+    axes.tick_params(axis="x", labelsize=_size(len(labels)))
+
+
+def extra_inches(labels: Sequence[str]) -> float:
+    """The height of the lines of labels beyond the first one."""
+    return style.ROW_INCHES * (max(len(_fitted(label, len(labels))) for label in labels) - 1)
+
+
+def _fitted(label: str, count: int) -> list[str]:
+    """A label in lines that fit one of `count` buckets; a long word stays whole."""
+    width = style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES
+    return style.fitted(label, _size(count), width / (count - 1 + 2 * _margin(count))) or [""]
+
+
+def _size(count: int) -> float:
+    return style.SMALL if count > 5 else style.MEDIUM
 
 
 def _margin(count: int) -> float:

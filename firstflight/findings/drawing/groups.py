@@ -28,7 +28,9 @@ def draw_groups(chart: GroupChart) -> Figure:
                 for _, group in chart.groups]
     rows += [("excluded", [str(count or "") for count in excluded], style.ALARM)
              ] if any(excluded) else []
-    below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
+    labels = [label for label, _ in chart.groups]
+    lines = bars.extra_inches(labels)
+    below = bars.BELOW_INCHES + lines + style.ROW_INCHES * len(rows)
     frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below,
                         _legend_of_groups(chart))
     axes = frame.axes(bars.LEFT_INCHES, below,
@@ -44,8 +46,8 @@ def draw_groups(chart: GroupChart) -> Figure:
         value for _, group in chart.groups for change in group if change
         for value in (change.experiment.value, *(change.experiment.interval or ()))), default=1.0))
     style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
-    bars.set_buckets(axes, [label for label, _ in chart.groups])
-    style.table(axes, rows)
+    bars.set_buckets(axes, labels)
+    style.table(axes, rows, lines)
     style.write(axes, (len(chart.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
 

@@ -328,10 +328,14 @@ def interval_handle(label: str = "95 % interval") -> Artist:
                   markeredgewidth=1.2, label=label)
 
 
-def table(axes: Axes, rows: Sequence[tuple[str, Sequence[str], str]]) -> None:
-    """Numbers below the ticks along x, at 0, 1, …: of each row its head, cells, and colour."""
+def table(axes: Axes, rows: Sequence[tuple[str, Sequence[str], str]],
+          lower_inches: float = 0.0) -> None:
+    """Numbers below the ticks along x, at 0, 1, …: of each row its head, cells, and colour.
+
+    lower_inches: the height of further lines of the ticks' labels.
+    """
     for row, (head, cells, colour) in enumerate(rows):
-        down = -TABLE_INCHES - ROW_INCHES * row
+        down = -TABLE_INCHES - lower_inches - ROW_INCHES * row
         write(axes, axes.get_xlim()[0], down, f"{head} ", FAINT, "right")
         for place, text in enumerate(cells):
             write(axes, place, down, text, colour)

@@ -67,8 +67,9 @@ def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
     """What happened on the connection before the response, in words; "" for nothing."""
     if not trial.kept:
         return ""
+    restarts = trial.host_settings(sysctls).get("net.ipv4.tcp_slow_start_after_idle", "1")
     pause = (f" and {plain(trial.idle_ms / 1000)} s of silence (tcp_slow_start_after_idle ="
-             f" {sysctls.get('net.ipv4.tcp_slow_start_after_idle', '1')})" if trial.idle_ms else "")
+             f" {restarts})" if trial.idle_ms else "")
     return f" after {_counted(trial.kept, 'response')} of its size{pause}"
 
 

@@ -15,7 +15,8 @@ from firstflight import parameters
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain, visible_line
 from firstflight.findings.quantities import FLAGS, QUANTITIES
-from firstflight.runs import schema, sysctls
+from firstflight.net import sysctls
+from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_own_name
 from firstflight.scenario import writing
@@ -74,11 +75,12 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
         repeat=requested.repeat or REPEAT_BY_CHANCE, repeat_lossless=requested.repeat or 1,
         repeat_with_drops=requested.repeat or draws.REPEATS, **values)
     windows = sweep.initcwnd
+    shared, _ = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
     verb = "do" if len(windows) > 1 else "does"
     title = f"A page of {what}: {_windows(windows)}"
     head = Head(title, "a page of your own", name,
                 f"What {verb} {_windows(windows)} change of a page of {what}?", "",
-                sysctls.of_flags(requested.sysctls, _WHERE), note, about, kind="page")
+                shared, note, about, kind="page")
     made = PageScenario(head, (sweep.linked({content.name: content}, _WHERE),), (
         PageFigure(name="times", kind="times", title=title, sweep=sweep.name),
         PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
@@ -123,7 +125,7 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
                              " the handshake of one response, such as --size 60kB --chain 4000")
         if other not in (*_LISTS, *_SINGLE, "repeat", "sysctl"):
             raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
-    for known in _SINGLE:
+    for known in (*_SINGLE, "sysctl"):
         if len(given.get(known, ())) > 1:
             raise UsageError(f"{FLAGS[known].flag}: {flag} takes one value of this flag")
     for server in given.get("server", ()):

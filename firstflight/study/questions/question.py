@@ -17,8 +17,9 @@ from typing import Any
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
 from firstflight.findings.quantities import FLAGS, quantity
+from firstflight.net import sysctls
 from firstflight.parameters import SWEPT
-from firstflight.runs import schema, sysctls
+from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_count, check_own_name
 from firstflight.setting import draws
@@ -53,6 +54,8 @@ def scenario(name: str, requested: Overrides) -> Scenario:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
+    # Those that all trials have alike are the file's [sysctls]; the sweep lists what varies.
+    shared, given["sysctl"] = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
     values = {known: given.get(known) or _usual(known) for known in (*WITH_FLAGS, "initcwnd")}
     own_window = {"window_by": (BY_KERNEL,)} if requested.own_window else {}
     usual = TLS_CLIENT if any(values["chain_bytes"]) or own and own.ca else CLIENT
@@ -69,7 +72,7 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     named = () if requested.own_window else windows
     head = Head(_title(named, varied), "a question by flags", name,
                 _claim({**values, "initcwnd": named}, varied), "",
-                sysctls.of_flags(requested.sysctls, _WHERE))
+                shared)
     made = Scenario(head, (sweep,), tuple(_figures(windows, varied, _title(named, varied))),
                     cells=True)
     figures.check(made, _WHERE)

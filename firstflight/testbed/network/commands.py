@@ -22,10 +22,11 @@ def sysctls_of(job: Job, from_scenario: Container[str]
 
     from_scenario: names that the scenario sets; the trial does not change them.
     """
+    both = job.get("host_sysctls", {})
     own = {name: value for name, value in job.get("buffers", {}).items()
            if name not in from_scenario}
-    return {"client": {name: own[name] for name in own if name == RECEIVE_BUFFERS},
-            "server": {**job.get("sysctls", {}),
+    return {"client": {**both, **{name: own[name] for name in own if name == RECEIVE_BUFFERS}},
+            "server": {**both, **job.get("sysctls", {}),
                        **{name: own[name] for name in own if name == SEND_BUFFERS}}}
 
 
@@ -69,9 +70,9 @@ def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     path = Path.from_json(job["network"])
     return [*(command for port in (*star_ports(path), server_interface(path))
               for command in port.commands),
-            *(f"sysctl -w {key}='{value}'"
-              for requested in sysctls_of(job, from_scenario).values()
-              for key, value in requested.items()),
+            *dict.fromkeys(f"sysctl -w {key}='{value}'"
+                           for requested in sysctls_of(job, from_scenario).values()
+                           for key, value in requested.items()),
             *(route.command for route in routes),
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",

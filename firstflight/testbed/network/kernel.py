@@ -12,7 +12,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -202,12 +202,23 @@ def write_sysctls(requested: dict[str, str], host: str, root: Path = SYSCTLS) ->
                 raise KernelLacks(f"this kernel has no congestion control {value}"
                                   f" (sudo modprobe tcp_{value})") from error
             raise NetworkError(f"{host} cannot have {key} = {value!r}: {error.strerror}") from error
-        effective[key] = " ".join(path.read_text(encoding="ascii").split())
+        effective[key] = _value(path)
     wrong = {key: value for key, value in effective.items()
              if value != " ".join(requested[key].split())}
     if wrong:
         raise NetworkError(f"sysctls on {host} are not as requested: {wrong}")
     return effective
+
+
+def read_sysctls(host: Node, names: Collection[str], root: Path = SYSCTLS) -> dict[str, str]:
+    """The values of those sysctls that the host's network namespace has. Raises OSError."""
+    with network_of(host.pid):
+        paths = {name: root.joinpath(*name.split(".")) for name in sorted(names)}
+        return {name: _value(path) for name, path in paths.items() if path.is_file()}
+
+
+def _value(path: Path) -> str:
+    return " ".join(path.read_text(encoding="ascii").split())
 
 
 def switch_offloads_off(node: Node) -> None:

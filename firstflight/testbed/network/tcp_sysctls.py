@@ -1,6 +1,6 @@
 """TCP's settings in a network namespace: those that are pinned, and why each other one is not.
 
-Together they are all that a namespace has of its own (runs.sysctls.KNOWN). What belongs to the
+Together they are all that a namespace has of its own (net.sysctls.KNOWN). What belongs to the
 whole kernel (net.core's queues and budgets, tcp_mem) is a guest kernel's own, the same in each
 guest.
 """

@@ -34,7 +34,7 @@ from mininet.topo import Topo
 from firstflight.net.link import Netem, Path
 from firstflight.testbed.network.kernel import (TOOL_DEADLINE_S, Cable, Host, Interface,
                                                 NetworkError, Router, Switch, pin_sysctls,
-                                                set_sysctls, switch_offloads_off)
+                                                read_sysctls, set_sysctls, switch_offloads_off)
 from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP,
                                                SERVER_SIDE, Neighbour, Route, RouteOptions,
                                                dumbbell_routes, star_routes)
@@ -99,7 +99,9 @@ class Star:
         # By port, the drops of its qdiscs when they were last read.
         self.dropped: dict[str, dict[str, int]] = {}
         self.routed: tuple[int, int, str, RouteOptions] | None = None
-        self.trial_sysctls: dict[str, dict[str, str]] = {name: {} for name in self.sysctls}
+        # By host: what a trial changed, None where a change failed; and the values before it.
+        self.trial_sysctls: dict[str, dict[str, str] | None] = {name: {} for name in self.sysctls}
+        self.before = {name: dict(settings) for name, settings in self.sysctls.items()}
         self.arp_ms = 0
 
     def install(self, path: Path) -> None:
@@ -148,10 +150,12 @@ class Star:
         Raises NetworkError, KernelLacks.
         """
         for host in (self.client, self.server):
-            own = requested[host.name]
+            own, before = dict(requested[host.name]), self.before[host.name]
             if own != self.trial_sysctls[host.name]:
-                pin_sysctls(host, self.sysctls[host.name], own)
-                self.trial_sysctls[host.name] = dict(own)
+                before |= read_sysctls(host, own.keys() - before.keys())  # those not pinned
+                self.trial_sysctls[host.name] = None
+                pin_sysctls(host, before, own)
+                self.trial_sysctls[host.name] = own
 
     def set_neighbours(self, arp_ms: int) -> None:
         """Let both hosts know each other's address, or forget it as in a new network.

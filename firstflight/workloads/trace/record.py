@@ -23,7 +23,7 @@ class TraceEvidence:
 
     observation: as the worker reported it. exact: measured in virtual time, and path then what the
     path did with each packet, to client and to server. client_sysctls: those of both hosts that the
-    scenario changes. known_kernel: whether the kernel's source is unchanged.
+    scenario or the trial changes. known_kernel: whether the kernel's source is unchanged.
     """
 
     view: View

@@ -9,15 +9,16 @@ from typing import Any
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS
+from firstflight.net.sysctls import settings_of
 from firstflight.parameters import PARAMETERS, RESPONSE, SERVER, TLS
-from firstflight.runs import schema, sysctls
+from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import check_count
 from firstflight.scenario import grammar
 from firstflight.workloads.trace.scenario import SWEPT, Tcp, TraceScenario, TraceSweep
 from firstflight.workloads.trace.trial import VALIDATION_SYSCTL, TraceTrial
 
-_REPLACED = (*SWEPT, "initcwnd", "initrwnd", "congestion_control", "sysctl", "repeat")
+_REPLACED = (*SWEPT, "initcwnd", "initrwnd", "congestion_control", "repeat")
 _ONE_VALUE = (*SWEPT, "initrwnd", "congestion_control")
 _REASONS = {
     RESPONSE: "its schedules say what is sent, and when",
@@ -42,10 +43,8 @@ def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
     _refuse_others(scenario, overrides)
     given = overrides.checked()
     _refuse_lists(given)
-    added = sysctls.of_flags(overrides.sysctls, "--sysctl", one_word=True)
     return replace(scenario, sweeps=tuple(
-        _overridden(sweep, given, added, overrides.repeat, scenario.name)
-        for sweep in scenario.sweeps))
+        _overridden(sweep, given, overrides.repeat, scenario.name) for sweep in scenario.sweeps))
 
 
 def _refuse_others(scenario: TraceScenario, overrides: Overrides) -> None:
@@ -66,19 +65,20 @@ def _refuse_lists(given: dict[str, tuple[Any, ...]]) -> None:
                              " curves are named by trace, TCP and initial window only")
 
 
-def _overridden(sweep: TraceSweep, given: dict[str, tuple[Any, ...]], added: dict[str, str],
-                repeat: int | None, scenario: str) -> TraceSweep:
-    """The sweep with values of flags. given: by name. added: sysctls. Raises UsageError."""
+def _overridden(sweep: TraceSweep, given: dict[str, tuple[Any, ...]], repeat: int | None,
+                scenario: str) -> TraceSweep:
+    """The sweep with values of flags. given: by name. Raises UsageError."""
     where = schema.place_of(scenario, "trace", sweep.name)
     own: dict[str, Any] = {}
     if "initrwnd" in given:
         (own["initrwnd"],) = given["initrwnd"]
     if repeat is not None:
         own["repeat"] = schema.number("repeat")(repeat, "--repeat")
-    if given or added:
+    if given:
         # What a file says of its own queue, that it holds all, is not said of another network.
         own["may_lose"] = True
-        own["tcps"] = _changed_tcps(sweep.tcps, given.get("congestion_control", ()), added, where)
+        _refuse_sysctls(sweep.tcps, given.get("sysctl", ()), where)
+        own["tcps"] = _changed_tcps(sweep.tcps, given.get("congestion_control", ()), where)
 
     lists = {name: values for name, values in given.items() if name in (*SWEPT, "initcwnd")}
     changed = replace(sweep.overridden(lists), **own)
@@ -86,24 +86,24 @@ def _overridden(sweep: TraceSweep, given: dict[str, tuple[Any, ...]], added: dic
     return changed
 
 
-def _changed_tcps(tcps: Sequence[Tcp], control: Sequence[str], added: dict[str, str], where: str
-                  ) -> tuple[Tcp, ...]:
-    """The TCPs of a trace with another congestion control, and with further sysctls.
-
-    control: none or one. Raises UsageError where the TCPs set a sysctl themselves, or would be the
-    same.
-    """
-    changed = []
+def _refuse_sysctls(tcps: Sequence[Tcp], values: Sequence[str], where: str) -> None:
+    """Raises UsageError where the TCPs of a trace set a sysctl themselves."""
+    added = {name for words in values for name in settings_of(words)}
     for tcp in tcps:
         own = {VALIDATION_SYSCTL, *(setting.partition("=")[0] for setting in tcp.sysctls)}
-        for name in sorted(own.intersection(added)):
+        for name in sorted(own & added):
             what = "validation" if name == VALIDATION_SYSCTL else "sysctls"
             raise UsageError(f'{where}: --sysctl: {name}: its TCP "{tcp.name}" sets this one itself'
                              f" ({what})")
-        settings = (*tcp.sysctls, *(f"{name}={value}" for name, value in added.items()))
-        changed.append(replace(tcp, sysctls=settings,
-                               congestion_control=(*control, tcp.congestion_control)[0]))
 
+
+def _changed_tcps(tcps: Sequence[Tcp], control: Sequence[str], where: str) -> tuple[Tcp, ...]:
+    """The TCPs of a trace with another congestion control.
+
+    control: none or one. Raises UsageError where the TCPs would be the same.
+    """
+    changed = [replace(tcp, congestion_control=(*control, tcp.congestion_control)[0])
+               for tcp in tcps]
     for (first, second), (one, other) in zip(combinations(tcps, 2), combinations(changed, 2)):
         if _is_same(one, other) and not _is_same(first, second):
             raise UsageError(f'{where}: --cc: its TCPs "{first.name}" and "{second.name}" differ by'

@@ -184,7 +184,7 @@ class Tcp:
 
 # The setting's parameters of a trace. Its TCPs have the congestion control.
 SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
-         "jitter_ms", "mss", *KERNEL)
+         "jitter_ms", "mss", *KERNEL, "sysctl")
 
 
 @dataclass(frozen=True, kw_only=True)

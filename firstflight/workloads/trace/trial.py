@@ -144,8 +144,7 @@ class TraceTrial(PathParameters, TcpParameters):
             "network": self.path.to_json()}
         if self.seed:
             job["seed"] = self.seed
-        if grown := self.with_buffers({}):
-            job["buffers"] = grown
+        self.add_sysctls(job)
         add_kernel(job, self)
         return job
 

@@ -46,7 +46,8 @@ def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool,
     error = _failure(observation)
     try:
         if not error:
-            evidence = replace(_evidence(trial, observed, exact), client_sysctls=sysctls,
+            evidence = replace(_evidence(trial, observed, exact),
+                               client_sysctls=trial.host_settings(sysctls),
                                known_kernel=known_kernel)
             record = replace(record_of(evidence), measured_at=measured_at)
             return checks.give_verdict(record, checks.failures(CHECKS, evidence))

@@ -10,10 +10,11 @@ import numpy
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.net.sysctls import KNOWN
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.scenario_file import ScenarioFile, check_count
 from firstflight.runs.schema import key
-from firstflight.runs.sysctls import KNOWN, sysctls_of
+from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import curves, published
 from firstflight.scenario.curves import CdfCurve, network_curve, size_curve
 from firstflight.scenario.published import PAPER

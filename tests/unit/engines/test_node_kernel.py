@@ -393,4 +393,8 @@ def test_a_trials_own_buffers_are_the_clients_and_the_servers() -> None:
     assert sysctls_of(job, ()) == {
         "client": {rmem: "1 2 3"}, "server": {"net.ipv4.tcp_frto": "0", wmem: "4 5 6"}}
     assert sysctls_of(job, {rmem: "7 8 9"})["client"] == {}
+    sack = {"net.ipv4.tcp_sack": "0"}
+    assert sysctls_of({**job, "host_sysctls": sack}, ()) == {
+        "client": {**sack, rmem: "1 2 3"},
+        "server": {**sack, "net.ipv4.tcp_frto": "0", wmem: "4 5 6"}}
     assert sysctls_of(job, (rmem, wmem))["server"] == job["sysctls"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from pathlib import Path
@@ -36,7 +37,9 @@ from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_ch
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.response import segments_at_once
 from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.scenario.what_if import BY_TAG
 from firstflight.workloads.fetch.verify.notes import run_notes
+from firstflight.workloads.fetch.verify.transfers import transfer_of
 from firstflight.workloads.fetch.verify.verify import every_check
 from tests.golden import stored
 from tests.parameters import another
@@ -484,3 +487,75 @@ def test_what_was_published_of_no_line_or_size_is_refused(tmp_path: Path) -> Non
             "baseline_initcwnd = 10"), encoding="utf-8")
         with pytest.raises(UsageError, match=why):
             registry.study_of(scenario_file.find(str(tmp_path / "log.toml")), Overrides({}), 1)
+
+
+# Sysctls of both hosts ------------------------------------------------------------------
+
+SACK, RESTART = "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle"
+RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+
+
+@pytest.mark.parametrize(("flags", "measured"), [
+    ([f"{SACK}=0,1"], [f"{SACK}=0", f"{SACK}=1"]),
+    ([f"{SACK}=0", f"{SACK}=1"], [f"{SACK}=0", f"{SACK}=1"]),
+    ([f"{SACK}=0,1", f"{RESTART}=0,1"],
+     [f"{SACK}={sack}+{RESTART}={restart}" for sack in (0, 1) for restart in (0, 1)]),
+    ([f"{SACK}=0+{RESTART}=1,{SACK}=1+{RESTART}=0"],
+     [f"{SACK}=0+{RESTART}=1", f"{SACK}=1+{RESTART}=0"]),
+    ([f"{RMEM}=4096 131072  6291456,4096 65536 65536"],
+     [f"{RMEM}=4096 131072 6291456", f"{RMEM}=4096 65536 65536"]),
+    (['net.ipv4.tcp_fastopen_key="1-2-3-4,5-6-7-8",9-9-9-9'],
+     ["net.ipv4.tcp_fastopen_key=1-2-3-4,5-6-7-8", "net.ipv4.tcp_fastopen_key=9-9-9-9"]),
+    (["none"], ["none"])])
+def test_sysctls_are_a_list_and_several_flags_every_combination(
+        flags: list[str], measured: list[str]) -> None:
+    values = [value for words in flags for value in FLAGS["sysctl"].listed(words)]
+    assert Overrides({"sysctl": values}).checked()["sysctl"] == tuple(measured)
+
+
+def test_what_all_sysctls_share_is_the_files_and_what_varies_the_trials() -> None:
+    requested = registry.own_question("own", Overrides({
+        "rtt_ms": [100], "initcwnd": [10], "sysctl": [f"{SACK}=0", f"{RESTART}=0", f"{RESTART}=1"]}))
+    assert requested.head.sysctls == {SACK: "0"}
+    assert [trial.sysctl for trial in requested.trials] == [f"{RESTART}=0", f"{RESTART}=1"]
+    assert [figure.by for figure in requested.scenario.figures][0] == "sysctl"
+    assert all(f"-{trial.sysctl}-" in trial.id for trial in requested.trials)
+    jobs = [json.loads(json.dumps(trial.job())) for trial in requested.trials]
+    assert [job["host_sysctls"] for job in jobs] == [
+        {RESTART: "0"}, {RESTART: "1"}]
+    again = registry.study_of(scenario_file.of_run("own", requested.head.text))
+    assert again.trials == requested.trials and again.head == requested.head
+
+
+def test_a_scenario_takes_sysctls_in_place_of_its_own() -> None:
+    both = Overrides({"sysctl": (f"{SACK}=0", f"{SACK}=1")})
+    made = registry.study_of(find("zhao2019"), both).trials
+    assert {trial.sysctl for trial in made} == {f"{SACK}=0", f"{SACK}=1"}
+    assert len(made) == 2 * len(registry.study_of(find("zhao2019")).trials)
+    assert made[0].host_settings({SACK: "2", RESTART: "0"}) == {SACK: "0", RESTART: "0"}
+
+
+def test_a_trials_own_buffer_stands_beside_what_its_windows_need() -> None:
+    """The model has the same, and the worker is told of each buffer once."""
+    trial = replace(GOOD.trial, initrwnd=1000, initcwnd=2000)
+    assert {*trial.job()["buffers"]} == {RMEM, WMEM}
+    own = replace(trial, sysctl=f"{RMEM}=4096 20000 20000")
+    assert {*own.job()["buffers"]} == {WMEM}
+    assert transfer_of(own, {}, 0, 0).receive_buffers == (20_000, 20_000)
+    assert transfer_of(own, {RMEM: "4096 9000 9000"}, 0, 0).receive_buffers == (20_000, 20_000)
+    assert transfer_of(replace(trial, sysctl=f"{RESTART}=0"), {}, 0, 0).restart_after_idle is False
+
+
+@pytest.mark.parametrize(("sysctl", "verdict", "check"), [
+    (f"{SACK}=1", PASS, ""), (f"{SACK}=0", FAIL, "TCP options"),
+    ("net.ipv4.tcp_ecn=1", FAIL, "TCP options"), ("net.ipv4.tcp_timestamps=0", FAIL, "TCP options"),
+    (f"{RMEM}=4096 20000 20000", FAIL, "TCP options")])
+def test_a_sysctl_of_a_trial_is_judged(sysctl: str, verdict: str, check: str) -> None:
+    """The capture was made with the pinned ones."""
+    record = GOOD.requested(sysctl=sysctl).judge()
+    assert record.verdict == verdict and check in record.verdict_reason
+
+
+def test_an_ample_window_is_not_held_back_by_a_sysctl_of_its_trial() -> None:
+    trial = replace(GOOD.trial, sysctl=f"{RMEM}=4096 20000 20000+{SACK}=0")
+    assert BY_TAG["receive-window"].lift(trial).sysctl == f"{SACK}=0"

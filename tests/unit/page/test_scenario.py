@@ -254,20 +254,20 @@ LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, 
           PageObject(700, 1, 9000), PageObject(7, 2, 50))
 
 
-@pytest.mark.parametrize(("lists", "page", "sysctls"), [
-    ({}, question.RequestedPage(None, 3), ()),
+@pytest.mark.parametrize(("lists", "page"), [
+    ({}, question.RequestedPage(None, 3)),
     ({"rtt_ms": [0.2], "bandwidth_kbps": [900], "uplink_kbps": [300.5], "queue": ["7", "0.5bdp"],
       "loss_percent": [0, 2], "initcwnd": [4, 10, 32], "initrwnd": [70], "http": ["1.1"],
-      "congestion_control": ["reno", "bbr"], "server": ["nginx"], "response_bytes": [5000]},
-     question.RequestedPage(None, 2, 9000, (1, 3)),
-     ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")),
-    ({"initcwnd": [4]}, question.RequestedPage(Path("x"), None), ())])
+      "congestion_control": ["reno", "bbr"], "server": ["nginx"], "response_bytes": [5000],
+      "sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536"]},
+     question.RequestedPage(None, 2, 9000, (1, 3))),
+    ({"initcwnd": [4]}, question.RequestedPage(Path("x"), None))])
 def test_a_page_is_written_so_that_an_equal_one_is_read(
-        lists: dict[str, list[Any]], page: question.RequestedPage, sysctls: tuple[str, ...],
+        lists: dict[str, list[Any]], page: question.RequestedPage,
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question.page_files, "read", lambda path, mine=(): SavedPage(
         LISTED, HOSTILE, note=HOSTILE))
-    made = question.scenario("own", page, Overrides(lists, sysctls=sysctls))
+    made = question.scenario("own", page, Overrides(lists))
     assert made.head.note == (HOSTILE if page.file else "")
     assert (HOSTILE in made.head.about) == (page.file is not None)
     assert read_scenario(scenario_file.parsed("own", made.head.text)) == made

@@ -106,8 +106,8 @@ def test_what_varies_decides_on_the_figure(lists: dict[str, list[Any]],
 def test_the_kept_text_asks_the_same() -> None:
     """A stored run is read with it again, and resumed by it."""
     requested = registry.own_question("dsl", Overrides(
-        {"queue": ["bdp", "20"], "rtt_ms": [0.2], "idle_ms": [10], "congestion_control": ["bbr"]},
-        sysctls=("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536")))
+        {"queue": ["bdp", "20"], "rtt_ms": [0.2], "idle_ms": [10], "congestion_control": ["bbr"],
+         "sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536"]}))
     again = registry.study_of(scenario_file.of_run("dsl", requested.head.text))
     assert again.trials == requested.trials and {trial.kept for trial in requested.trials} == {1}
     assert again.head == requested.head and requested.head.sysctls[
@@ -318,7 +318,8 @@ def test_how_much_leaves_at_once_after_a_pause(restart: str, fits: int) -> None:
     """On a kept connection, by the client that can pause: neither needs a flag."""
     sysctl = f"net.ipv4.tcp_slow_start_after_idle={restart}"
     question = registry.cliff_question(search.RESPONSE, Overrides(
-        {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000]}, sysctls=[sysctl]))
+        {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000],
+         "sysctl": [sysctl]}))
     (trial,) = question.trials
     assert (trial.client, trial.kept) == ("libcurl", 1)
     sysctls = question.head.sysctls

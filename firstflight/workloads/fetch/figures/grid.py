@@ -295,9 +295,10 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
                     Column("95 % interval", f"{head}{f', {unit}' if unit else ''}", rank=2),
                     Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
                     Column("95 % interval", unit, f"with {window}", rank=3)]
+    values = [getattr(cell, figure.by) for cell in grid.cells]
+    bucket_names, axis = by.bucket_names(values)
     bars, rows = [], []
-    for cell in grid.cells:
-        label = plain(getattr(cell, figure.by))
+    for cell, label in zip(grid.cells, map(plain, values)):
         group = tuple(_bar(figure, grid.by_cell, cell, (base, window)) for window in windows)
         bars.append((label, group))
         rows.append((label, *(value for window, change in zip(windows, group)
@@ -313,8 +314,9 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
                 for change in group) else "") + ".")
     return [Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
-        chart=GroupChart(figure.title, heading(grid.records), foot, axis=by.axis, unit=unit,
-                         windows=tuple(windows), own_window=own, groups=tuple(bars),
+        chart=GroupChart(figure.title, heading(grid.records), foot, axis=axis, unit=unit,
+                         windows=tuple(windows), own_window=own,
+                         groups=tuple(zip(bucket_names, (group for _, group in bars))),
                          measured=f"{metric.axis[0].lower()}{metric.axis[1:]}"))]
 
 

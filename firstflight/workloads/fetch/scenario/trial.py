@@ -124,8 +124,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
             job["seed"] = self.seed
         if self.mss != MSS:
             job["options"] = {"advertised_mss": self.syn_mss}
-        if grown := self.with_buffers({}):
-            job["buffers"] = grown
+        self.add_sysctls(job)
         if self.own:
             job["own"] = self.own.job()
         if self.is_secure:

@@ -14,8 +14,9 @@ from functools import partial
 
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.net.link import MANAGED
+from firstflight.net.sysctls import without as without_sysctl
 from firstflight.parameters import default
-from firstflight.setting.tcp import AMPLE_WINDOW
+from firstflight.setting.tcp import AMPLE_WINDOW, RECEIVE
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 from firstflight.workloads.fetch.scenario.trial import Trial
 
@@ -50,7 +51,8 @@ def _ample_receive_window(trial: Trial) -> Trial:
     segments = math.ceil((trial.response_bytes + sum(trial.before)) / trial.mss)
     ample = min(max(AMPLE_WINDOW, trial.initrwnd, 2 * segments),
                 int(QUANTITIES["initrwnd"].highest))
-    return replace(trial, initrwnd=ample, receive_rules="today")
+    return replace(trial, initrwnd=ample, receive_rules="today",
+                   sysctl=without_sysctl(trial.sysctl, RECEIVE))
 
 
 def _faster(trial: Trial) -> Trial:

@@ -28,8 +28,8 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
                 ) -> Transfer:
     """A trial as the model's Transfer.
 
-    header_bytes, request_bytes: of HTTP, before TLS. secure, writes: with TLS the handshake, and
-    the records of the response.
+    sysctls: the scenario's. header_bytes, request_bytes: of HTTP, before TLS. secure, writes: with
+    TLS the handshake, and the records of the response.
     """
     settings = trial.with_buffers(sysctls)
     return Transfer(
@@ -43,9 +43,9 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         receive_buffers=buffer_sizes(settings, RECEIVE),
         send_buffers=(fixed_send_buffer(trial.send_buffer_bytes) if trial.send_buffer_bytes
                       else buffer_sizes(settings, SEND)),
-        restart_after_idle=sysctls.get("net.ipv4.tcp_slow_start_after_idle") != "0",
+        restart_after_idle=settings.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
-        and sysctls.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
+        and settings.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
         writes=writes, secure=secure)
 
 

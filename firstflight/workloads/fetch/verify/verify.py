@@ -64,7 +64,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     tolerances = EXACT if exact else REAL_TIME
     evidence = Evidence(trial, {} if failure else observation["fetch"],
                         {} if failure else observation["server"], None,
-                        tolerances if known_kernel else replace(tolerances, model_ms=None), sysctls,
+                        tolerances if known_kernel else replace(tolerances, model_ms=None),
+                        trial.host_settings(sysctls),
                         observation.get("drops", {}), tick_ns=_tick_ns(observation, exact),
                         known_kernel=known_kernel)
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
