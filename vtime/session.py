@@ -10,11 +10,13 @@ from pathlib import Path
 
 from firstflight.base import files, places
 from firstflight.base.errors import FAILED, WriteError
+from vtime.command.beginning import beginning_s
 from vtime.command.frames import CONTENT, ENTRY, ERROR, FULL, OUTPUT, TICK, Room
-from vtime.command.guest import CAPTURE, CommandOutcome, CommandGuest, CommandRequest
+from vtime.command.guest import CAPTURE, CommandGuest, CommandOutcome
 from vtime.command.received import Received
 from vtime.console import EngineCannot, EngineError
 from vtime.readable import OF_COMMANDS, ReadablePaths
+from vtime.request import CommandRequest
 from vtime.result import Result, Watcher
 from vtime.uml import built_kernel_for_commands
 
@@ -27,22 +29,26 @@ PIECE_BYTES = 1 << 20
 LAST_BLOCK = 1 << 16  # bytes: the last block of a full capture may exceed the limit by so many
 
 
-def attend(request: CommandRequest, into: Path, write_back: bool, watcher: Watcher,
-           kernel: Path | None) -> Result:
-    """Run the request until its guest has ended; see vtime.run."""
+def attend(request: CommandRequest, into: Path, watcher: Watcher, kernel: Path | None) -> Result:
+    """Run the request until its guest has ended; see vtime.run. Its paths are without links."""
+    begins_s = request.begins_s
+    if begins_s is None:
+        begins_s = beginning_s([request.folder, *request.readable], left_out=into)
+
     places = ReadablePaths(OF_COMMANDS)  # searches while the kernel is looked up
     kernel = kernel or built_kernel_for_commands()
     began = time.time()
     with ExitStack() as stack:
-        guest = stack.enter_context(CommandGuest(kernel, into / GUEST, request, watcher.terminal,
-                                                 places))
+        guest = stack.enter_context(CommandGuest(
+            kernel, into / GUEST, request, begins_s, terminal=watcher.terminal,
+            reads_input=watcher.reads_input, places=places))
         outcome = guest.outcome
         output = stack.enter_context(OutputFile(into / OUTPUT_FILE, outcome))
         watcher.begin(guest)
         received = stack.enter_context(Received(
-            request.folder if write_back else into / WRITTEN,
-            Room(request.most_bytes, request.most_files), began - request.begins_s, outcome,
-            watcher.write if write_back else None))
+            request.folder if request.write_back else into / WRITTEN,
+            Room(request.most_bytes, request.most_files), began - begins_s, outcome,
+            watcher.write if request.write_back else None))
 
         def carry(kind: bytes, at_s: float, content: bytes) -> None:
             if kind in (ENTRY, CONTENT):

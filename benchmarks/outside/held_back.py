@@ -33,7 +33,7 @@ from firstflight.base.argument_types import positive_number
 from firstflight.base.errors import FAILED, OK
 from firstflight.base.parser import Parser
 from firstflight.base.terminal import say
-from vtime import LinkTimes
+from vtime import CommandRequest, LinkTimes
 from vtime.uml import built_kernel_for_commands
 
 SCRIPT = "held_back.sh"
@@ -167,9 +167,10 @@ def run_virtual(cell: Cell, seed: int, keep: Path, kernel: Path) -> str:
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     scripts = keep / "scripts"
-    result = vtime.run(["bash", SCRIPT, *cell.words], scripts, into, seed=seed,
-                       link_times=LinkTimes() if seed == 1 else NOISE, clock_limit_s=60,
-                       wall_limit_s=900, kernel=kernel)
+    request = CommandRequest(["bash", SCRIPT, *cell.words], scripts, seed=seed,
+                             link_times=LinkTimes() if seed == 1 else NOISE, clock_limit_s=60,
+                             wall_limit_s=900)
+    result = vtime.run(request, into, kernel=kernel)
     if result.status:
         return ""
     return f"{cell.name} {result.output.read_text().partition('out ')[2]}"

@@ -45,7 +45,7 @@ from firstflight.base.errors import FAILED, OK
 from firstflight.base.parser import Parser
 from firstflight.base.terminal import say
 from firstflight.runs.scenario_file import parsed
-from vtime import LinkTimes
+from vtime import CommandRequest, LinkTimes
 from vtime.uml import built_kernel_for_commands
 
 CASES = Path(__file__).parent / "side_by_side_cases"
@@ -154,9 +154,11 @@ def run_virtual(case: Case, number: int, scripts: Path, keep: Path, kernel: Path
     into = keep / "guests" / f"{case.name}-{number}"
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
-    result = vtime.run(["python3", "observe.py", f"{case.name}.sh", f"{case.name}.json"], scripts,
-                       into, seed=1 + number, link_times=NOISE if number else LinkTimes(),
-                       clock_limit_s=900, wall_limit_s=900, kernel=kernel)
+    request = CommandRequest(
+        ["python3", "observe.py", f"{case.name}.sh", f"{case.name}.json"], scripts,
+        seed=1 + number, link_times=NOISE if number else LinkTimes(), clock_limit_s=900,
+        wall_limit_s=900)
+    result = vtime.run(request, into, kernel=kernel)
     observed = result.files / f"{case.name}.json"
     place = place_of(keep, "virtual", number, case)
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -25,8 +25,8 @@ EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it e
 
 def flags_of_commands() -> str:
     """The text of the flags that stand before `-- COMMAND`; they have a parser of their own."""
-    from firstflight.commands.virtual import command  # only where help or an answer needs it
-    return command.SHORT
+    from firstflight.commands.virtual.command_line import SHORT  # where help or an answer needs it
+    return SHORT
 
 
 def parse(argv: Sequence[str]) -> Request:

@@ -14,7 +14,7 @@ import pytest
 
 from firstflight.base import PROJECT, errors
 from firstflight.commands import flags
-from firstflight.commands.virtual import captured, command
+from firstflight.commands.virtual import captured, command_line
 from firstflight.runs import scenario_file
 from tests.golden.test_links import DOCUMENTS, PROGRAMS
 
@@ -65,10 +65,10 @@ def lines_of(text: str, program: str) -> Iterator[list[str]]:
 def read(words: list[str]) -> None:
     """Raises SystemExit where run.sh does not take the words."""
     if "--" in words:
-        before, after = command.divided(words)
-        command.parsed(before, after or ["true"])
+        before, after = command_line.divided(words)
+        command_line.parse([*before, "--", *(after or ["true"])])
     elif "--report" in words:
-        captured.parsed(words)
+        captured.parse(words)
     else:
         for name in flags.parse(words).scenarios:
             if not name.endswith(".toml") and name not in scenario_file.names():

@@ -79,8 +79,9 @@ def test_limits_status_and_what_is_left_out(tmp_path: Path) -> None:
     into, folder = tmp_path / "kept", tmp_path / "work"
     into.mkdir()
     folder.mkdir()
-    ended = vtime.run(["sh", "-c", "echo a > a; echo b > b; echo $SAID >&2; sleep 9999"], folder,
-                      into, environment={"SAID": "words"}, clock_limit_s=100, most_files=1)
+    ended = vtime.run(vtime.CommandRequest(
+        ["sh", "-c", "echo a > a; echo b > b; echo $SAID >&2; sleep 9999"], folder,
+        environment={"SAID": "words"}, clock_limit_s=100, most_files=1), into)
     assert ended.status == 124 and ended.clock_s >= 100 and not ended.is_whole
     assert ended.output.read_text().endswith(" err words\n")
     assert [path.name for path in ended.files.iterdir()] == ["a"] and ended.file_count == 1

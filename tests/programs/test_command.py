@@ -18,14 +18,13 @@ import experiment
 from firstflight.base import PROJECT, errors
 from firstflight.base.errors import CannotError, FirstFlightError, WriteError
 from firstflight.commands import batch
-from firstflight.commands.virtual import command, script
+from firstflight.commands.virtual import command, command_line, script
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import batches, scenario_file
 from firstflight.runs.results import provenance
 from firstflight.runs.results.record_file import RecordFile
 from firstflight.workloads.fetch.record import Record
 from tests.golden import stored_fetches, stored_questions
-from vtime import LinkTimes
 from vtime.console import EngineCannot
 
 
@@ -33,31 +32,31 @@ from vtime.console import EngineCannot
     ("60", 60, 60), ("1h,10m", 3600, 600), ("90s,1.5min", 90, 90),
     ("500ms", 0.5, 0.5)])
 def test_timeouts(words: str, virtual_s: float, wall_s: float) -> None:
-    assert command.limits(words) == (virtual_s, wall_s)
+    assert command_line.limits(words) == (virtual_s, wall_s)
 
 
 @pytest.mark.parametrize(("word", "mb"), [("512", 512), ("512M", 512), ("2G", 2000), ("1GB", 1000)])
 def test_memory(word: str, mb: int) -> None:
-    assert command.megabytes(word) == mb
+    assert command_line.megabytes(word) == mb
 
 
 @pytest.mark.parametrize(("word", "ns"), [
     ("0", 0), ("1us", 1000), ("1.5µs", 1500), ("100ns", 100), ("1s", 10 ** 9)])
 def test_what_a_packet_costs(word: str, ns: int) -> None:
-    assert command.nanoseconds(word) == ns
-    arguments = command.parsed(["--packet-cost", word], ["true"])
-    assert LinkTimes(arguments.packet_cost).words()[0] == f"packet_cost_ns={ns}"
+    assert command_line.nanoseconds(word) == ns
+    line = command_line.parse(["--packet-cost", word, "--", "true"])
+    assert line.request.link_times.words()[0] == f"packet_cost_ns={ns}"
 
 
 def test_flags_behind_the_dashes_are_the_commands() -> None:
-    flags, words = command.divided(["--quiet", "--", "true", "--seed", "x"])
-    assert words == ["true", "--seed", "x"] and command.parsed(flags, words).seed == 1
+    request = command_line.parse(["--quiet", "--", "true", "--seed", "x"]).request
+    assert request.words == ("true", "--seed", "x") and request.seed == 1
 
 
 def test_the_environment_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAD", "it")
-    arguments = command.parsed(["--env", "HAD", "--env", "MADE=a=b"], ["true"])
-    assert command.environment_of(arguments) == {"HAD": "it", "MADE": "a=b"}
+    line = command_line.parse(["--env", "HAD", "--env", "MADE=a=b", "--", "true"])
+    assert line.request.environment == {"HAD": "it", "MADE": "a=b"}
 
 
 @pytest.mark.parametrize(("words", "there", "missing"), [

@@ -17,7 +17,7 @@ from firstflight.base import PROJECT, typed
 from firstflight.base.errors import UsageError
 from firstflight.base.parser import Parser
 from firstflight.commands import flags, list_scenarios, run
-from firstflight.commands.virtual import command
+from firstflight.commands.virtual import command_line
 from firstflight.findings.quantities import FLAGS
 from tests.running import run_program
 
@@ -155,7 +155,7 @@ def test_each_flag_has_help_with_its_default_and_an_example_that_is_taken(
 def test_help_of_all_has_the_flags_of_commands_too(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     every = helped("all", capsys)
-    for action in options(monkeypatch, command, lambda: command.parsed([], ["true"])):
+    for action in options(monkeypatch, command_line, lambda: command_line.parse(["--", "true"])):
         (flag,) = action.option_strings[-1:]
         assert flag in ("--help", "--version") or flag in helped(flag, capsys)
         assert flag in every

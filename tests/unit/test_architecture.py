@@ -60,7 +60,7 @@ ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("testbed.bench", "testb
         "pycurl": ("testbed.hosts.http_client", "testbed.hosts.page_client"),
         # What argparse has read, mypy does not know: flags.parse makes a typed Request of it.
         "argparse": ("base.parser", "base.argument_types", "commands.flags", "commands.from_flags",
-                     "commands.together", "commands.virtual", "testbed.hosts", "plot", "topo",
+                     "commands.together", "testbed.hosts", "plot", "topo",
                      "paper", "benchmarks"),
         "dpkt": ("study.users", "benchmarks")}  # slow
 

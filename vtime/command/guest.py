@@ -21,18 +21,17 @@ from typing import BinaryIO
 from firstflight.base.untrusted import quoted
 from vtime import confine, readable, uml
 from vtime.command import inside
-from vtime.command.beginning import EARLIEST_S
 from vtime.command.frames import (ALL_SENT, CALLS, CLOSE, CONTENT, ENDED, ENTRY, ERROR, FULL, INPUT,
                                   INTERRUPT, MOST_BYTES, NAMES, OUTPUT, SIZE, STOP, TICK, TROUBLE,
                                   Frame, Outlet, Reader)
 from vtime.command.in_place import MOST_CALLS_BYTES
 from vtime.command.inside import FRAMES, HOME, REQUEST, STANDARD_INPUT, UP_S
-from vtime.command.link_times import LinkTimes
 from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground, size
 from vtime.console import (CONSOLE, EngineCannot, EngineError, excess_in, last_words_of,
                            printed_in)
 from vtime.kernel.init import PROGRAM
+from vtime.request import CommandRequest
 from vtime.shared_folder import FULL as FULL_DISK
 from vtime.shared_folder import GrowingFile, holds_more, locked_folder, open_within, probe
 from vtime.silence import Watchdog
@@ -67,36 +66,6 @@ NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 # The distribution's programs come first, wherever else its user has some: Mininet lives with them.
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 TIMED_OUT, INTERRUPTED = 124, 130
-
-
-@dataclass(frozen=True)
-class CommandRequest:
-    """A command and its limits.
-
-    words: program and arguments. folder: where it starts, an absolute path that looks writable in
-    the guest. readable: other paths that it reads. begins_s: when the guest's clock begins, in
-    seconds since 1970. environment: variables in addition to those of every command. seed: of all
-    random numbers. timeout_virtual_s, timeout_wall_s: None for no limit. most_bytes, most_files:
-    limits of the files that come back. capture_bytes: limit of the captured packets, 0 for no
-    capture. reads_input: whether it has this process's standard input; else it has none. guest: its
-    number among guests that run side by side, which chooses the processor.
-    """
-
-    words: list[str]
-    folder: Path
-    readable: list[str] = field(default_factory=list)
-    begins_s: int = EARLIEST_S
-    environment: dict[str, str] = field(default_factory=dict)
-    memory_mb: int = 1024
-    seed: int = 1
-    timeout_virtual_s: float | None = None
-    timeout_wall_s: float | None = None
-    most_bytes: int = 1 << 30
-    most_files: int = 100_000
-    capture_bytes: int = 0
-    reads_input: bool = True
-    guest: int = 0
-    link_times: LinkTimes = LinkTimes()
 
 
 @dataclass
@@ -174,28 +143,32 @@ def _names_behind(mark: str, printed: Iterable[str]) -> set[str]:
 class CommandGuest:
     """A guest that runs one command. Use as a context manager, which ends the guest."""
 
-    def __init__(self, kernel: Path, shared: Path, request: CommandRequest, terminal: bool,
+    def __init__(self, kernel: Path, shared: Path, request: CommandRequest, begins_s: int,
+                 terminal: bool, reads_input: bool,
                  places: readable.ReadablePaths | None = None) -> None:
-        """shared: a new folder. terminal: whether the command uses this process's terminal.
+        """shared: a new folder. begins_s: when its clock begins, in seconds since 1970.
 
-        places: paths that it may read, if they were found already. Raises EngineCannot if this
-        machine cannot run it, OSError.
+        terminal: whether the command uses this process's terminal. reads_input: whether it has this
+        process's standard input; else it has none. places: paths that it may read, if they were
+        found already. Raises EngineCannot if this machine cannot run it, OSError.
         """
-        if why := readable.refused(request.folder, request.readable):
+        read = [str(path) for path in request.readable]
+        if why := readable.refused(request.folder, read):
             raise EngineCannot(why)
         if lacking := confine.lacking():
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
         uml.check_limits(request.memory_mb)
         places = places or readable.ReadablePaths(readable.OF_COMMANDS)
-        self.request, self.shared, self.terminal = request, shared, terminal
+        self.request, self.shared = request, shared
+        self.terminal, self.reads_input = terminal, reads_input
         self.begun = io.BytesIO()  # the part of its input that was read before it started
         self.held = ExitStack()
         self.held.enter_context(locked_folder(shared))
         given = self._whole_input()
         content = {
-            "words": request.words, "folder": str(request.folder), "readable": request.readable,
+            "words": list(request.words), "folder": str(request.folder), "readable": read,
             "environment": environment_of(request, dict(os.environ)), "input": given,
-            "terminal": size() if terminal else None, "timeout_s": request.timeout_virtual_s,
+            "terminal": size() if terminal else None, "timeout_s": request.clock_limit_s,
             "most_bytes": request.most_bytes, "most_files": request.most_files}
         (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
         (shared / PROGRAM).write_text(inside.__name__)
@@ -216,10 +189,10 @@ class CommandGuest:
         self.woken = 0.0
         uml.compile_programs(["vtime/**/*.py"])
         command = uml.guest_command(
-            kernel, named=[str(request.folder), *request.readable], places=places,
+            kernel, named=[str(request.folder), *read], places=places,
             memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
             more=(*NO_DEVICES, f"seed={request.seed}", *request.link_times.words(),
-                  f"time-travel-start={(request.begins_s - UP_S) * 1_000_000_000}",
+                  f"time-travel-start={(begins_s - UP_S) * 1_000_000_000}",
                   *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(
@@ -252,7 +225,7 @@ class CommandGuest:
         """
         if self.terminal:
             return "live"
-        if not self.request.reads_input or not in_foreground(0):  # else SIGTTIN would stop us
+        if not self.reads_input or not in_foreground(0):  # else SIGTTIN would stop us
             return "none"
         content = bytearray()
         try:
@@ -447,7 +420,7 @@ class CommandGuest:
                               " allow, and was ended")
 
     def _is_over_time(self) -> bool:
-        limit_s = self.request.timeout_wall_s
+        limit_s = self.request.wall_limit_s
         return limit_s is not None and time.monotonic() - self.began > limit_s
 
     def _wake(self) -> None:

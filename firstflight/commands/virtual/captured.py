@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import os
 import signal
@@ -41,29 +40,27 @@ SYNONYMS = {"--connection": "open capture.pcapng in Wireshark, which draws the p
 
 def run(argv: Sequence[str]) -> int:
     """Build the page again. Raises UsageError, FirstFlightError."""
-    arguments = parsed(argv)
-    write(arguments.report, stored_facts(arguments.report))
+    folder = parse(argv)
+    write(folder, stored_facts(folder))
     return OK
 
 
 def read(argv: Sequence[str]) -> int:
     """Check the flags. Raises UsageError."""
-    parsed(argv)
+    parse(argv)
     return OK
 
 
-def parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """The flags; their folder has a capture. Raises UsageError."""
+def parse(argv: Sequence[str]) -> Path:
+    """The folder that a command line names, which has a capture. Raises UsageError."""
     parser = Parser(SYNONYMS, SHORT, prog="run.sh", allow_abbrev=False)
     parser.add_argument("--report", type=file_path, required=True)
-    arguments: argparse.Namespace = parser.parse_args(list(argv))
-    requested = arguments.report
-    if os.path.isfile(requested):
-        arguments.report = requested.parent
-    if not os.path.isfile(arguments.report / pcapng.NAME):
+    requested: Path = parser.parse_args(list(argv)).report
+    folder = requested.parent if os.path.isfile(requested) else requested
+    if not os.path.isfile(folder / pcapng.NAME):
         raise UsageError(f"--report: {requested} has no {pcapng.NAME}: name the folder of a"
                          " command that ran with ./run.sh --capture -- COMMAND")
-    return arguments
+    return folder
 
 
 def stored_facts(folder: Path) -> Mapping[str, object]:

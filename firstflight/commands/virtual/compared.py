@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
@@ -17,11 +16,12 @@ from firstflight.base import files
 from firstflight.base.errors import FAILED, INTERRUPTED, OK
 from firstflight.base.signals import interrupt_on
 from firstflight.base.terminal import print_while_read, say
+from firstflight.commands.virtual.command_line import CommandLine
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN,
                                                   facts_of, kernel_of, new_folder)
 from firstflight.wire.capture import differing, pcapng
 from firstflight.wire.capture.differing import Ends, FirstDifference
-from vtime import LinkTimes, Result
+from vtime import CommandRequest, Result
 from vtime.command.guest import CommandGuest
 
 DIFFERENCE_JSON = "difference.json"
@@ -31,9 +31,8 @@ DIFFERENCE_JSON = "difference.json"
 class Machines(vtime.Watcher):
     """The command on one kernel after the other; a signal stops the one that runs."""
 
-    arguments: argparse.Namespace
-    words: Sequence[str]
-    environment: Mapping[str, str]
+    request: CommandRequest
+    quiet: bool
     folder: Path
     running: CommandGuest | None = None
     status: int = OK  # of the signal that stopped them
@@ -55,23 +54,15 @@ class Machines(vtime.Watcher):
 
         Raises WriteError, EngineError, and FirstFlightError if the capture cannot be read.
         """
-        arguments, into = self.arguments, self.folder / name
+        into = self.folder / name
         files.new_folder(into)
-        clock_s, wall_s = arguments.timeout
-        most_bytes, most_files = arguments.limit
-        result = vtime.run(
-            self.words, Path.cwd(), into, memory_mb=arguments.memory, seed=arguments.seed,
-            capture_bytes=arguments.capture or CAPTURE_BYTES, readable=arguments.readable,
-            environment=self.environment, clock_limit_s=clock_s, wall_limit_s=wall_s,
-            most_bytes=most_bytes, most_files=most_files,
-            link_times=LinkTimes(arguments.packet_cost), watcher=self, kernel=kernel,
-            begins_s=arguments.clock)
+        result = vtime.run(self.request, into, watcher=self, kernel=kernel)
         if self.status:
             return None
         self.results[name] = result
-        facts = facts_of(arguments, self.words, result, arguments.seed, kernel)
+        facts = facts_of(self.request, result, kernel)
         files.save(into, COMMAND_JSON, json.dumps({"kernel": name, **facts}, indent=1) + "\n")
-        if not arguments.quiet:
+        if not self.quiet:
             say(f"run.sh: kernel {name}: status {result.status}, {result.clock_s:.1f} s of virtual"
                 f" time in {result.wall_s:.1f} s")
         for line in result.troubles[:MOST_SHOWN]:
@@ -79,15 +70,17 @@ class Machines(vtime.Watcher):
         return pcapng.read(into / pcapng.NAME) if result.capture else None
 
 
-def run(arguments: argparse.Namespace, words: Sequence[str],
-        environment: Mapping[str, str]) -> int:
+def run(line: CommandLine) -> int:
     """Run it on both kernels, and print the first packet that differs; the exit status.
 
-    Raises EngineError, FirstFlightError, WriteError.
+    line: with the date at which the machine's clock begins. Raises EngineError, FirstFlightError,
+    WriteError.
     """
-    kernels = {name: kernel_of(name) for name in arguments.kernel}
-    folder = new_folder(arguments.results, "commands")
-    machines = Machines(arguments, words, environment, folder)
+    request = replace(line.request, capture_bytes=line.request.capture_bytes or CAPTURE_BYTES)
+    assert request.begins_s is not None
+    kernels = {name: kernel_of(name) for name in line.kernels}
+    folder = new_folder(line.results, "commands")
+    machines = Machines(request, line.quiet, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=machines.interrupt)
     began, captures = time.monotonic(), []
     for name, kernel in kernels.items():
@@ -100,16 +93,16 @@ def run(arguments: argparse.Namespace, words: Sequence[str],
             return FAILED
         captures.append(capture)
     first, second = captures
-    begins_ns = arguments.clock * 1_000_000_000
+    begins_ns = request.begins_s * 1_000_000_000
     found = differing.first_difference(first, second, begins_ns)
     of_ends = tuple(differing.ends(capture, begins_ns) for capture in captures)
     print_while_read(render(tuple(kernels), found, of_ends,
                             tuple(machines.results[name] for name in kernels)))
     files.save(folder, DIFFERENCE_JSON, json.dumps(
-        {"kernels": list(kernels), "seed": arguments.seed,
+        {"kernels": list(kernels), "seed": request.seed,
          "first": asdict(found) if found else None,
          "ends": [asdict(each) for each in of_ends]}, indent=1, ensure_ascii=False) + "\n")
-    if not arguments.quiet:
+    if not line.quiet:
         say(f"run.sh: two kernels in {time.monotonic() - began:.1f} s; {DIFFERENCE_JSON}, and each"
             f" one's output and packets in {os.path.relpath(folder)}")
     return next((result.status for result in machines.results.values() if result.status), OK)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 from firstflight.base import files
-from vtime import Result
+from vtime import CommandRequest, Result
 from vtime.session import GUEST
 from vtime.shared_folder import remove_dead
 from vtime.uml import built_kernel_for_commands, made_from, named_kernel
@@ -20,11 +18,10 @@ MOST_SHOWN = 20  # lines about what went wrong; command.json has more
 RUN = "run_"  # begins the names of the folders of several runs in a command's
 
 
-def facts_of(arguments: argparse.Namespace, words: Sequence[str], result: Result, seed: int,
-             kernel: Path) -> dict[str, object]:
+def facts_of(request: CommandRequest, result: Result, kernel: Path) -> dict[str, object]:
     """What command.json says of a run."""
-    return {"command": list(words), "folder": str(Path.cwd()), "seed": seed,
-            "clock": arguments.clock,
+    return {"command": list(request.words), "folder": str(request.folder), "seed": request.seed,
+            "clock": request.begins_s,
             "status": result.status, "virtual_s": round(result.clock_s, 9),
             "wall_s": round(result.wall_s, 3), "files": result.file_count,
             "left_out": result.troubles, "spinning": result.spinning,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -11,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -21,13 +20,14 @@ from firstflight.base import files, reading
 from firstflight.base.errors import FAILED, INTERRUPTED, OK, FirstFlightError, WriteError
 from firstflight.base.signals import interrupt_on
 from firstflight.base.terminal import print_while_read, say
+from firstflight.commands.virtual.command_line import CommandLine
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN, RUN,
                                                   facts_of, new_folder)
 from firstflight.commands.virtual.spread import Row, as_json, line_rows, table
 from firstflight.wire.capture import pcapng
 from firstflight.wire.capture.conversations import format_end
 from firstflight.wire.capture.report import observed_connections
-from vtime import LinkTimes, Result
+from vtime import Result
 from vtime.command.guest import CommandGuest
 from vtime.memory import guests
 
@@ -62,12 +62,15 @@ class Run:
 
 @dataclass
 class Runs(vtime.Watcher):
-    """Starts the runs of a command, stops them at a signal, and keeps those that have ended."""
+    """Starts the runs of a command, stops them at a signal, and keeps those that have ended.
 
-    arguments: argparse.Namespace
-    words: Sequence[str]
+    requested: how many runs. at_once: how many of them run at the same time.
+    """
+
+    line: CommandLine
+    requested: int
+    at_once: int
     kernel: Path
-    environment: Mapping[str, str]
     folder: Path
     ended: dict[int, Run] = field(default_factory=dict)
     running: list[CommandGuest] = field(default_factory=list)
@@ -102,31 +105,28 @@ class Runs(vtime.Watcher):
 
     def run(self, number: int) -> None:
         """Run the command once, with its own seed. Raises WriteError, EngineError."""
-        arguments, seed = self.arguments, self.arguments.seed + number - 1
-        into = self.folder / f"{RUN}{number:0{len(str(arguments.repeat))}}"
+        once = self.line.request
+        into = self.folder / f"{RUN}{number:0{len(str(self.requested))}}"
         files.new_folder(into)
-        virtual_s, wall_s = arguments.timeout
-        most_bytes, most_files = arguments.limit
-        result = vtime.run(
-            self.words, Path.cwd(), into, memory_mb=arguments.memory, seed=seed,
-            capture_bytes=arguments.capture or CAPTURE_BYTES, readable=arguments.readable,
-            environment=self.environment, clock_limit_s=virtual_s, wall_limit_s=wall_s,
-            most_bytes=most_bytes, most_files=most_files,
-            link_times=LinkTimes(arguments.packet_cost).with_noise(), watcher=self,
-            kernel=self.kernel, guest=number % arguments.jobs, begins_s=arguments.clock)
+        request = replace(
+            once, seed=once.seed + number - 1, link_times=once.link_times.with_noise(),
+            capture_bytes=once.capture_bytes or CAPTURE_BYTES, guest=number % self.at_once)
+        result = vtime.run(request, into, watcher=self, kernel=self.kernel)
         if self.status:
             return
-        facts = facts_of(arguments, self.words, result, seed, self.kernel)
+
+        facts = facts_of(request, result, self.kernel)
         files.save(into, COMMAND_JSON, json.dumps(facts, indent=1) + "\n")
         conversations = self._conversations(into, facts) if result.capture else []
-        if not arguments.capture:
+        if not once.capture_bytes:
             files.remove(into / pcapng.NAME)
         with self.lock:
-            self.ended[number] = Run(number, seed, result, lines_printed(result.output),
+            self.ended[number] = Run(number, request.seed, result, lines_printed(result.output),
                                      conversations)
-        if not arguments.quiet:
-            say(f"run.sh: run {number} of {arguments.repeat}: seed {seed}, status {result.status},"
-                f" {result.clock_s:.1f} s of virtual time in {result.wall_s:.1f} s")
+        if not self.line.quiet:
+            say(f"run.sh: run {number} of {self.requested}: seed {request.seed},"
+                f" status {result.status}, {result.clock_s:.1f} s of virtual time"
+                f" in {result.wall_s:.1f} s")
 
     def _conversations(self, into: Path, facts: Mapping[str, object]) -> list[Conversation]:
         """The connections in a run's capture; [] where it cannot be read."""
@@ -181,21 +181,20 @@ def lines_printed(output: Path) -> list[str]:
                 for line in islice(reading.lines(file), MOST_LINES)]
 
 
-def run(arguments: argparse.Namespace, words: Sequence[str], kernel: Path,
-        environment: Mapping[str, str]) -> int:
-    """Run a command arguments.repeat times, print the spread, and return the exit status.
+def run(line: CommandLine, kernel: Path) -> int:
+    """Run a command line.repeat times, print the spread, and return the exit status.
 
-    environment: the command's. Raises CannotError, FirstFlightError, WriteError.
+    Raises CannotError, FirstFlightError, WriteError.
     """
-    arguments.jobs = min(guests(arguments.jobs) if arguments.jobs else 1, arguments.repeat)
-    folder = new_folder(arguments.results, "commands")
-    runs = Runs(arguments, words, kernel, environment, folder)
+    requested = line.repeat or 1
+    at_once = min(guests(line.jobs) if line.jobs else 1, requested)
+    folder = new_folder(line.results, "commands")
+    runs = Runs(line, requested, at_once, kernel, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)
     began = time.monotonic()
     try:
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            wait_for([pool.submit(runs.attempt, number)
-                      for number in range(1, arguments.repeat + 1)])
+        with ThreadPoolExecutor(at_once) as pool:
+            wait_for([pool.submit(runs.attempt, number) for number in range(1, requested + 1)])
     except BaseException:
         if runs.ended:
             show(runs, time.monotonic() - began)
@@ -214,7 +213,6 @@ def wait_for(started: Sequence[Future[None]]) -> None:
 def show(runs: Runs, wall_s: float) -> int:
     """Print the spread of the runs that have ended, store it, and return the exit status."""
     ended = [runs.ended[number] for number in sorted(runs.ended)]
-    arguments, folder = runs.arguments, runs.folder
     if not ended:
         say("run.sh: no run has ended: there is nothing to compare")
         return runs.status or FAILED
@@ -224,7 +222,8 @@ def show(runs: Runs, wall_s: float) -> int:
     seeds = f"seeds {ended[0].seed} to {ended[-1].seed}"
     text = (f"{len(ended)} run{'s' * (len(ended) > 1)}, {seeds}\n\n"
             f"{table(connections, lines, len(ended))}")
-    facts = {"command": list(runs.words), "runs": len(ended), "requested": arguments.repeat,
+    facts = {"command": list(runs.line.request.words), "runs": len(ended),
+             "requested": runs.requested,
              "seeds": [run.seed for run in ended],
              "status": [run.result.status for run in ended],
              "virtual_s": [round(run.result.clock_s, 9) for run in ended],
@@ -233,7 +232,8 @@ def show(runs: Runs, wall_s: float) -> int:
     print_while_read(text.rstrip("\n"))
     status = runs.status
     try:
-        files.save(folder, SPREAD_JSON, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+        files.save(runs.folder, SPREAD_JSON,
+                   json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
     except WriteError as error:
         say(f"run.sh: {error}")
         status = status or FAILED
@@ -246,8 +246,8 @@ def show(runs: Runs, wall_s: float) -> int:
         say(f"run.sh: run {failed[0].number} (seed {failed[0].seed}) ended with status"
             f" {failed[0].result.status}; {len(failed)} of {len(ended)} did not end with 0")
     if runs.status:
-        say(f"run.sh: stopped: {len(ended)} of {arguments.repeat} runs had ended")
-    if not arguments.quiet:
+        say(f"run.sh: stopped: {len(ended)} of {runs.requested} runs had ended")
+    if not runs.line.quiet:
         say(f"run.sh: {len(ended)} runs in {wall_s:.1f} s; {SPREAD_JSON} and each run's output in"
-            f" {os.path.relpath(folder)}")
+            f" {os.path.relpath(runs.folder)}")
     return status or (failed[0].result.status if failed else OK)

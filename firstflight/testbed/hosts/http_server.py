@@ -260,7 +260,8 @@ def main() -> int:
                         help="for TLS 1.3, with a certificate chain that standard input names"
                              " (default none)")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    return run_server("server.py", parser, lambda given: Server(
+    given = parser.parse_args()
+    return run_server("server.py", given.address, given.port, lambda: Server(
         given.address, given.port, given.deadline, given.secure_port).serve())
 
 

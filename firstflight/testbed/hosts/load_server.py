@@ -160,7 +160,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("file", type=Path, help="where the records go")
     add_flags(parser)
-    return run_server("load_server.py", parser, lambda given: asyncio.run(
+    given = parser.parse_args()
+    return run_server("load_server.py", given.address, given.port, lambda: asyncio.run(
         serve(given.file, given.address, given.port)))
 
 

@@ -29,17 +29,14 @@ def tcp_port(text: str) -> int:
     return int(text)
 
 
-def run_server(program: str, parser: argparse.ArgumentParser,
-               serve: Callable[[argparse.Namespace], None]) -> int:
-    """Parse the flags and serve until something ends it; the exit status. program: in messages."""
-    arguments = parser.parse_args()
+def run_server(program: str, address: str, port: int, serve: Callable[[], None]) -> int:
+    """Serve until something ends it; the exit status. program, address, port: for messages."""
     try:
-        serve(arguments)
+        serve()
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        print(f"{program}: {arguments.address}:{arguments.port}: {error.strerror or error}",
-              file=sys.stderr)
+        print(f"{program}: {address}:{port}: {error.strerror or error}", file=sys.stderr)
         return 1
     return 0
 

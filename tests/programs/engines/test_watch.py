@@ -74,7 +74,8 @@ def run_command(tmp_path: Path, does: str, memory_mb: int = 64) -> None:
     made = kernel(tmp_path, does)
     for name in ("folder", "into"):
         (tmp_path / name).mkdir()
-    vtime.run(["true"], tmp_path / "folder", tmp_path / "into", memory_mb=memory_mb, kernel=made)
+    request = vtime.CommandRequest(["true"], tmp_path / "folder", memory_mb=memory_mb)
+    vtime.run(request, tmp_path / "into", kernel=made)
 
 
 @pytest.mark.parametrize("around", [None, ()], ids=["namespaces", "none"])

@@ -19,11 +19,11 @@ from firstflight.base import PROJECT
 from firstflight.base.errors import FAILED, INTERRUPTED, FirstFlightError
 from firstflight.base.parser import Parser
 from firstflight.commands import flags
-from firstflight.commands.virtual import captured, command, records, repeated
+from firstflight.commands.virtual import captured, command_line, records, repeated
 from firstflight.commands.virtual.repeated import Conversation, Run, connection_rows
 from firstflight.commands.virtual.spread import (Row, as_json, line_rows, numbers_of, table,
                                                  two_states)
-from vtime import LinkTimes, Result
+from vtime import CommandRequest, LinkTimes, Result
 
 # Help ---------------------------------------------------------------------------------
 
@@ -64,9 +64,9 @@ def test_help_of_all_has_each_flag_of_trials(monkeypatch: pytest.MonkeyPatch,
 def test_help_of_all_has_each_flag_of_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "capture.pcapng").write_bytes(b"")
-    there = (flags_of(monkeypatch, command, lambda: command.parsed([], ["true"]))
+    there = (flags_of(monkeypatch, command_line, lambda: command_line.parse(["--", "true"]))
              | flags_of(monkeypatch, captured,
-                        lambda: captured.parsed(["--report", str(tmp_path)])))
+                        lambda: captured.parse(["--report", str(tmp_path)])))
     assert set(_FLAG.findall(parts(capsys)[1])) == there
 
 
@@ -214,16 +214,16 @@ Answer = Callable[[int, Any], int]  # of a seed, and what watches: the status
 
 
 @pytest.fixture
-def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[dict[str, Any]]]:
+def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[CommandRequest]]:
     """No guest is booted: a run prints its seed and ends with what the function returns."""
-    def use(answer: Answer) -> list[dict[str, Any]]:
-        called: list[dict[str, Any]] = []
+    def use(answer: Answer) -> list[CommandRequest]:
+        called: list[CommandRequest] = []
 
-        def run(words: list[str], folder: Path, into: Path, **given: Any) -> Result:
-            called.append(given)
-            status = answer(given["seed"], given["watcher"])
+        def run(request: CommandRequest, into: Path, watcher: Any, kernel: Path) -> Result:
+            called.append(request)
+            status = answer(request.seed, watcher)
             output = into / "output.txt"
-            output.write_text(f"      0.001000 out rate {given['seed'] * 1.5} Mbit/s\n")
+            output.write_text(f"      0.001000 out rate {request.seed * 1.5} Mbit/s\n")
             return Result(status, output, into / "files", 0, None, 1.0, 1.0, (), 0, True, (), 0)
         monkeypatch.setattr(vtime, "run", run)
         monkeypatch.setattr(repeated, "interrupt_on", lambda *numbers, by: None)
@@ -233,8 +233,8 @@ def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[dict[str
 
 
 def status_of(folder: Path, *flags: str) -> int:
-    arguments = command.parsed([*flags, "--results", str(folder)], ["true"])
-    return repeated.run(arguments, ["true"], Path("kernel"), {})
+    line = command_line.parse([*flags, "--results", str(folder), "--", "true"])
+    return repeated.run(line, Path("kernel"))
 
 
 def stored_in(folder: Path) -> dict[str, Any]:
@@ -244,12 +244,12 @@ def stored_in(folder: Path) -> dict[str, Any]:
 
 
 def test_each_run_has_a_seed_of_its_own_and_a_machines_noise(
-        tmp_path: Path, runs_as: Callable[[Answer], list[dict[str, Any]]],
+        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]],
         capsys: pytest.CaptureFixture[str]) -> None:
     called = runs_as(lambda seed, watcher: 0)
     assert status_of(tmp_path, "--repeat", "3", "--seed", "5", "--packet-cost", "0") == 0
-    assert [given["seed"] for given in called] == [5, 6, 7]
-    assert all(given["link_times"] == LinkTimes(0, 1000, 1000) for given in called)
+    assert [request.seed for request in called] == [5, 6, 7]
+    assert all(request.link_times == LinkTimes(0, 1000, 1000) for request in called)
     told = capsys.readouterr()
     assert "rate _ Mbit/s\n    median 9, range 7.5–10.5; each: 7.5 9 10.5\n" in told.out
     assert "run 3 of 3: seed 7, status 0" in told.err
@@ -257,7 +257,7 @@ def test_each_run_has_a_seed_of_its_own_and_a_machines_noise(
 
 
 def test_the_status_is_that_of_the_first_run_that_failed(
-        tmp_path: Path, runs_as: Callable[[Answer], list[dict[str, Any]]],
+        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]],
         capsys: pytest.CaptureFixture[str]) -> None:
     runs_as(lambda seed, watcher: {2: 9, 3: 4}.get(seed, 0))
     assert status_of(tmp_path, "--repeat", "4", "--jobs", "2") == 9
@@ -270,7 +270,7 @@ def test_the_status_is_that_of_the_first_run_that_failed(
                                                 (signal.SIGTERM, 143)])
 def test_a_signal_keeps_the_runs_that_have_ended(
         number: int, status: int, tmp_path: Path,
-        runs_as: Callable[[Answer], list[dict[str, Any]]],
+        runs_as: Callable[[Answer], list[CommandRequest]],
         capsys: pytest.CaptureFixture[str]) -> None:
     def answer(seed: int, watcher: Any) -> int:
         if seed == 3:
@@ -283,7 +283,7 @@ def test_a_signal_keeps_the_runs_that_have_ended(
 
 
 def test_a_signal_stops_the_guests_that_run(
-        tmp_path: Path, runs_as: Callable[[Answer], list[dict[str, Any]]]) -> None:
+        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]]) -> None:
     class Guest:
         stopped: tuple[int, str] | None = None
 
@@ -302,7 +302,7 @@ def test_a_signal_stops_the_guests_that_run(
 
 
 def test_a_run_that_cannot_be_made_keeps_the_others(
-        tmp_path: Path, runs_as: Callable[[Answer], list[dict[str, Any]]]) -> None:
+        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]]) -> None:
     def answer(seed: int, watcher: Any) -> int:
         if seed == 3:
             raise FirstFlightError("the disk is full")
@@ -314,7 +314,7 @@ def test_a_run_that_cannot_be_made_keeps_the_others(
 
 
 def test_nothing_that_ended_is_a_failure(
-        tmp_path: Path, runs_as: Callable[[Answer], list[dict[str, Any]]],
+        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]],
         capsys: pytest.CaptureFixture[str]) -> None:
     runs_as(lambda seed, watcher: watcher.stop(FAILED) or 0)
     assert status_of(tmp_path, "--repeat", "2") == FAILED

@@ -26,9 +26,10 @@ from vtime.command import first_flight_calls, guest, in_place, inside
 from vtime.command.beginning import beginning_s
 from vtime.command.frames import (CONTENT, ENTRY, ERROR, MOST_BYTES, OUTPUT, Entry, Frame, Outlet,
                                   Reader, Room)
-from vtime.command.guest import CommandOutcome, CommandRequest, environment_of
+from vtime.command.guest import CommandOutcome, environment_of
 from vtime.command.processes import session_processes
 from vtime.command.terminal import in_foreground
+from vtime.request import CommandRequest
 from vtime.session import OutputFile
 
 
