@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import re
+import shlex
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -31,9 +33,9 @@ EVERYWHERE = {"-h", "--help", "--version"}
 _FLAG = re.compile(r"^  (?:-\w[^,\n]*, )?(--[a-z-]+)\b", re.MULTILINE)  # at the begin of its text
 
 
-def flags_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable[[], object]
-             ) -> set[str]:
-    """The flags of the parser that a call builds."""
+def actions_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable[[], object]
+               ) -> dict[str, argparse.Action]:
+    """The flags of the parser that a call builds, by their names."""
     built: list[Parser] = []
 
     def build(*words: object, **more: object) -> Parser:
@@ -42,8 +44,13 @@ def flags_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable
     with monkeypatch.context() as patch:
         patch.setattr(module, "Parser", build)
         read()
-    return {name for action in built[0]._actions if action.help != argparse.SUPPRESS
-            for name in action.option_strings[-1:]} - EVERYWHERE
+    return {name: action for action in built[0]._actions if action.help != argparse.SUPPRESS
+            for name in action.option_strings[-1:] if name not in EVERYWHERE}
+
+
+def flags_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable[[], object]
+             ) -> set[str]:
+    return {*actions_of(monkeypatch, module, read)}
 
 
 def parts(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
@@ -77,6 +84,26 @@ def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(provenance, "first_line", lambda _: "")
     named = {word for word in re.findall(r"\w+", compared) if word in provenance.tools()}
     assert named == set(provenance.tools())
+
+
+# Requests -----------------------------------------------------------------------------
+
+IN_A_FOLDER = {"--ca", "--server-name"}  # whose examples need a file
+
+
+@pytest.mark.parametrize("flag", sorted({*flags.EXAMPLES} - EVERYWHERE - IN_A_FOLDER))
+def test_each_flag_changes_the_request(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = shlex.split(flags.EXAMPLES[flag])[1:]
+    action = actions_of(monkeypatch, flags, lambda: flags.parse(words))[flag]
+    place = words.index(flag)
+    values = itertools.takewhile(lambda word: not word.startswith("--"), words[place + 1:])
+    count = len([*values]) if action.nargs == "+" else (
+        1 if action.nargs is None else int(action.nargs))
+    try:
+        other = flags.parse([*words[:place], *words[place + 1 + count:]])
+    except SystemExit:  # what is left needs this flag
+        return
+    assert flags.parse(words) != other
 
 
 # How far the numbers of several runs lie apart ------------------------------------------
