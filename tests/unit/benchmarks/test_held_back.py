@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from benchmarks.outside.held_back import CAUSES, NOT_KNOWN, Cell, Row, Seen, cells, kept, table
+from benchmarks.outside.held_back import (
+    LESS_HERE,
+    LESS_THERE,
+    NOT_KNOWN,
+    Cell,
+    Row,
+    Seen,
+    cells,
+    kept,
+    table,
+)
 from firstflight.base.__init__ import PROJECT
 
 CELL = Cell("tbf", "under", 10_000, 5_000_000, 80_000)
 SLOW_THERE = Cell("cake", "under", 10_000, 0)
+SLOW_HERE = Cell("fq", "under", 10_000, 0)
 STOCK = Seen(3584.4, 4549.3, 0, 20)
 
 
@@ -37,6 +48,14 @@ def test_a_known_cause_explains_less_there_and_nothing_else() -> None:
     assert row(52, 52, cell=SLOW_THERE, stock=stock).cause() == NOT_KNOWN
 
 
+def test_a_known_cause_explains_less_here_and_nothing_else() -> None:
+    stock = Seen(643.0, 3933.7, 0, 55)
+    assert row(1298, 1299, cell=SLOW_HERE, stock=stock).cause() == "the end of slow start"
+    assert row(1298, 1299, stock=stock).cause() == NOT_KNOWN
+    assert row(1298, 52, cell=SLOW_HERE, stock=stock).cause() == NOT_KNOWN
+    assert row(5000, 5001, cell=SLOW_HERE, stock=stock).cause() == NOT_KNOWN
+
+
 def test_each_queue_stands_above_and_below_netem_with_each_bucket_at_each_rate() -> None:
     found = list(cells())
     names = [cell.name for cell in found]
@@ -55,5 +74,6 @@ def test_the_printed_page_has_each_cell_and_its_cause() -> None:
     rows = re.findall(r"^\| (?:a delay alone|\w+ (?:under|over) netem,).* \| ([^|]*) \|$", page,
                       re.MULTILINE)
     assert len(rows) == len(list(cells()))
-    assert set(rows) == {"", *CAUSES.values()}
-    assert all(f"- **{cause}**: " in page for cause in CAUSES.values())
+    causes = {*LESS_HERE.values(), *LESS_THERE.values()}
+    assert set(rows) == {"", *causes}
+    assert all(f"- **{cause}**: " in page for cause in causes)
