@@ -43,8 +43,9 @@ def test_which_scenarios_are_measured(argv: list[str], scenarios: tuple[str, ...
 
 def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
     for name, quantity in FLAGS.items():
-        values = ([1, 2] if quantity.whole else ["cubic", "bbr"] if quantity.lowest == -math.inf
-                  else [0.5, 2.0])
+        words = {"sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_ecn=1"]}
+        values = ([1, 2] if quantity.whole else [0.5, 2.0] if quantity.lowest > -math.inf
+                  else words.get(name, ["cubic", "bbr"]))
         request = flags.parse([quantity.flag, ",".join(map(str, values))])
         assert request.overrides.lists == {name: values}
 
