@@ -238,13 +238,13 @@ def with_short_tables(report: Report) -> Report:
         for finding in report.findings))
 
 
-def write_documents(reports: Mapping[str, Report], arguments: argparse.Namespace) -> None:
+def write_documents(reports: Mapping[str, Report], readme: Path, index: Path, findings: Path
+                    ) -> None:
     """Write README's chapter, REPRODUCE, GALLERY next to it, and the pages.
 
     A document that quotes a finding that is not kept stays as it is, with a message.
     """
-    index, findings = arguments.output or OUTPUT, arguments.findings
-    for path, made in ((arguments.readme, partial(in_readme, arguments.readme, reports.values())),
+    for path, made in ((readme, partial(in_readme, readme, reports.values())),
                        (index, partial(reproduce, reports)),
                        (index.parent / "GALLERY.md", partial(gallery, index, reports, findings))):
         try:
@@ -365,7 +365,7 @@ def main(argv: Sequence[str]) -> int:
     write_findings(reports, arguments.findings)
     if arguments.gallery:
         draw_gallery(reports, arguments.results)
-    write_documents(reports, arguments)
+    write_documents(reports, arguments.readme, arguments.output or OUTPUT, arguments.findings)
     return errors.OK
 
 

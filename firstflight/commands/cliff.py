@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firstflight.base import errors
 from firstflight.base.terminal import say, terminal_width
 from firstflight.commands import export
 from firstflight.commands.request import Measuring, Request
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import AnyTrial, Study
+from firstflight.runs.results.records import Record
 from firstflight.study import registry
 from firstflight.study.registry import FoundCliff
 
@@ -60,15 +61,15 @@ def run(request: Request) -> int:
     with rounds(study, request.measuring) as records:
         is_quiet = output.quiet
 
-        def measured(trials: Sequence[Any]) -> dict[Any, Any]:
-            """The records of some trials, judged as those of any run."""
+        def measure(trials: Sequence[AnyTrial]) -> dict[AnyTrial, Record]:
+            """Measure some trials; their records, judged as those of any run."""
             nonlocal is_quiet
             if not is_quiet:
                 say(f"--find-cliff: measures {len(trials)} sizes at a time, until one byte decides")
             is_quiet = True
             return {record.trial: record for record in records(study, trials)}
 
-        for cliff in registry.cliffs(what, study, measured):
+        for cliff in registry.cliffs(what, study, measure):
             for line in cliff.lines:
                 detail = line.startswith("  ")
                 export.print_text(output, wrapped(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from firstflight.base import files
 from firstflight.base.terminal import say
@@ -18,6 +17,7 @@ from firstflight.parameters import default
 from firstflight.runs.kinds import AnyTrial, Overrides, Study
 from firstflight.runs.measuring import Measurer, OneMachine, kernel_of
 from firstflight.runs.results import provenance
+from firstflight.runs.results.records import Record
 from firstflight.testbed import engine
 from firstflight.testbed.engine import choose_engine
 from vtime.uml import KernelMissing, built_kernel, made_from, named_kernel, recipe_of
@@ -68,7 +68,7 @@ def named_kernels(study: Study) -> dict[str, Path]:
 
 @contextmanager
 def rounds(study: Study, measuring: Measuring
-           ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Any]]]:
+           ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Record]]]:
     """A function that measures trials of a study and returns their records; it may be called often.
 
     Nothing is stored. Raises CannotError, FirstFlightError.
@@ -78,7 +78,7 @@ def rounds(study: Study, measuring: Measuring
                                      ) as folder, \
             engine_errors(), measurer_for(study, measuring) as measurer:
 
-        def records(study: Study, trials: Sequence[AnyTrial]) -> list[Any]:
+        def records(study: Study, trials: Sequence[AnyTrial]) -> list[Record]:
             work = Path(folder) / f"round{next(numbers)}"
             return [judged.record for judged in measurer.judged(study, trials, set(), work)]
 
