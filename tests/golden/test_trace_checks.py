@@ -213,7 +213,7 @@ def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
            for second in range(5)]
     even = replace(odd[0], rule=(11, 9), flight=11)
-    of: Any = SimpleNamespace(exact=True, known_kernel=True, trial=trial(NAME), replayed=SimpleNamespace(restarts=[even, *odd]),
+    of: Any = SimpleNamespace(exact=True, rules_judge=True, replayed=SimpleNamespace(restarts=[even, *odd]),
                               view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
     assert [compared.name for compared in verify._compare_restarts(of)] == [
         f"restart at {second}.000 s" for second in range(3)]

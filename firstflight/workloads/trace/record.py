@@ -12,7 +12,7 @@ from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import Observation
 from firstflight.wire import exchange as packets
 from firstflight.wire.delivery.packet_path import PATH, Delivery
-from firstflight.workloads.trace.replay import Replay
+from firstflight.workloads.trace.replay import FOLLOWED, Replay
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import View
 
@@ -32,6 +32,11 @@ class TraceEvidence:
     path: tuple[Delivery, Delivery] | None = None
     client_sysctls: Mapping[str, str] = field(default_factory=dict)
     known_kernel: bool = True
+
+    @property
+    def rules_judge(self) -> bool:
+        """Whether the rules of the window are those of this kernel and of these settings."""
+        return self.known_kernel and self.client_sysctls.keys() <= FOLLOWED
 
     @property
     def server_sysctls(self) -> dict[str, str]:
@@ -116,7 +121,7 @@ class TraceRecord(Record):
 def record_of(evidence: TraceEvidence) -> TraceRecord:
     """What was measured of a trace, without a verdict."""
     view, replayed = evidence.view, evidence.replayed
-    if not evidence.known_kernel:  # whose rules may be others
+    if not evidence.rules_judge:
         unjudged = replayed.checked + replayed.unjudged
         restarts = tuple(replace(restart, rule=None) for restart in replayed.restarts)
         replayed = Replay(checked=0, unjudged=unjudged, mismatches=(), restarts=restarts)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from firstflight.net.headers import SYN
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import Segment
+from firstflight.net.sysctls import settings_of
 from firstflight.wire.exchange import Exchange, clock_phase_ns
 from firstflight.workloads.trace.rules import Rules, restart_rule, rules_for
 from firstflight.workloads.trace.trial import TraceTrial
@@ -17,8 +18,8 @@ from firstflight.workloads.trace.window import OPEN, WindowSample
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
 # Settings of a server that the rules follow, or that only a recovery has to do with.
 FOLLOWED = frozenset(f"net.ipv4.tcp_{name}" for name in (
-    "slow_start_after_idle", "sack", "dsack", "early_retrans", "frto", "recovery", "reordering",
-    "max_reordering"))
+    "slow_start_after_idle", "timestamps", "window_scaling", "sack", "dsack", "early_retrans",
+    "frto", "recovery", "reordering", "max_reordering"))
 
 
 @dataclass(frozen=True)
@@ -109,16 +110,14 @@ def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample
     return _Replayer(trial, exchange, samples).run()
 
 
-def shows_rules(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> bool:
+def shows_rules(trial: TraceTrial, samples: Sequence[WindowSample]) -> bool:
     """Whether packets and samples show all that the rules of a TCP follow from.
 
-    A sender that paces sends later than its TCP decides to. Without time stamps the ticks of its
-    clock are not known. A receive window that is small halves the segments, as the rules do not
-    (tcp_bound_to_half_wnd).
+    A sender that paces sends later than its TCP decides to. Where the receive window is small, the
+    length of segments changes with it (tcp_bound_to_half_wnd).
     """
-    return (not trial.is_paced and trial.settings.keys() <= FOLLOWED
-            and clock_phase_ns(exchange) is not None
-            and all(sample.mss == trial.mss for sample in samples))
+    return (not trial.is_paced and {*trial.settings, *settings_of(trial.sysctl)} <= FOLLOWED
+            and all(sample.mss == samples[0].mss for sample in samples))
 
 
 class _Replayer:
@@ -139,14 +138,14 @@ class _Replayer:
         self.groups = groups_of(exchange)
         self.times = [sample.time_ns for sample in samples]
         first = next((s for s in exchange.at_client if not s.to_client), None)
-        # Trials start on a grid of the kernel's clock; the packets show where in a tick.
+        # Trials start a few µs behind a tick of the kernel's clock; packets show how many.
         self.tick_start_ns = (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
         start = self._tick(self.groups[0].time_ns)
-        rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd, trial.mss,
-                          start)
+        rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd,
+                          samples[0].mss, start)
         # One, or after a recovery from loss all that it can have left: all that fit so far.
         self.candidates: list[Rules] = [rules] if rules is not None else []
-        self.is_shown = shows_rules(trial, exchange, samples)
+        self.is_shown = shows_rules(trial, samples)
         self.window_scale = self._window_scale()
         # After several SYN-ACKs, TCP begins with another window (tcp_init_transfer).
         self.unsure = len(exchange.syn_acks) > 1
@@ -166,11 +165,23 @@ class _Replayer:
     def run(self) -> Replay:
         place = 0
         for sample in self.samples:
+            first = place
             while place < len(self.groups) and self._precedes(self.groups[place], sample):
                 self._take(place)
                 place += 1
+            if place == first:
+                self._try_to_send(sample)
             self._compare(sample)
         return Replay(self.checked, self.unjudged, tuple(self.mismatches), tuple(self.restarts))
+
+    def _try_to_send(self, sample: WindowSample) -> None:
+        """Take a write of which nothing left: the window was full, or Nagle's algorithm held it."""
+        if self.outstanding_end + sample.notsent_bytes <= self.written:
+            return
+        for rules in self.candidates:
+            rules.rto = sample.rto_us // 1000
+            rules.recovering = self.unsure
+            rules.tried_to_send(self._tick(sample.time_ns))
 
     def _precedes(self, group: SendGroup, sample: WindowSample) -> bool:
         if group.time_ns != sample.time_ns or not self.candidates:

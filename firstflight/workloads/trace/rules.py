@@ -121,6 +121,9 @@ class Rules:
     def before_sending(self, now: int) -> None:
         """Called when TCP begins to send what the application wrote or an ACK allowed."""
 
+    def tried_to_send(self, now: int) -> None:
+        """Called when the application wrote, and nothing could leave."""
+
     def after_sending(self, now: int, data_is_left: bool) -> None:
         """Called when it has sent all that it may."""
 
@@ -262,6 +265,10 @@ class ReportRules(Rules):
             self._set(max(min(self.window_bytes, self.largest_peer_window_bytes) // 2,
                           self.setting.mss))
         self.previous, self.used_bytes = now, 0
+
+    def tried_to_send(self, now: int) -> None:
+        """It judges whenever it looks for something to send (cwv_before_sending)."""
+        self.before_sending(now)
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
         self.unjudged = now, self.rto, data_is_left

@@ -179,10 +179,15 @@ def _may_lose_nothing(trial: TraceTrial) -> bool:
 
 
 def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
-    if evidence.trial.outage_to_ms:
+    """Data was lost, as the file wants it; on another network than the file's nothing may be."""
+    if _wants_losses(evidence.trial):
         lost = len(evidence.view.exchange.lost_data)
         yield Comparison(lost > 0, f"{lost} data segments lost in it",
                          "one or more (in real time it comes when it can)")
+
+
+def _wants_losses(trial: TraceTrial) -> bool:
+    return trial.outage_to_ms > 0 and not trial.may_lose
 
 
 def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
@@ -196,7 +201,7 @@ def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
-    if not (evidence.exact and evidence.known_kernel):
+    if not (evidence.exact and evidence.rules_judge):
         return
     wrong = evidence.replayed.mismatches
     first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
@@ -208,7 +213,7 @@ def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
     odd = [restart for restart in evidence.replayed.restarts if not restart.agrees]
-    judges = evidence.exact and evidence.known_kernel
+    judges = evidence.exact and evidence.rules_judge
     for restart in odd[:MOST_RESTARTS] if judges else ():
         yield Comparison(False, f"{restart.after}, {restart.flight} segments sent",
                          f"{restart.rule}, {restart.may_send}",
@@ -253,7 +258,7 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
           " behind it", _compare_retransmissions,
           lambda record: _is_whole(record) and not record.trial.disorder),
     Check("outage", "data was lost in it", _compare_outage,
-          lambda record: _is_whole(record) and record.trial.outage_to_ms > 0),
+          lambda record: _is_whole(record) and _wants_losses(record.trial)),
     Check("schedule", "writes are on the wire when they were due", _compare_schedule,
           lambda record: (_is_whole(record) and bool(record.trial.schedule)
                           and not record.trial.is_paced)),

@@ -82,6 +82,50 @@ def test_the_report_decays_to_the_mean_with_what_is_used_once_an_rto(used: int) 
         assert rules.window_bytes == expected and rules.cwnd == expected // SEGMENT
 
 
+def test_the_report_judges_a_write_of_which_nothing_leaves() -> None:
+    """Half of the window was used, an RTO after the start; Linux judges what it sends."""
+    for rules, cwnd in ((report(2), 1), (linux(2, initcwnd=2), 2)):
+        rules.rto = 200
+        send(rules, 100, 1)
+        acknowledge_all(rules, 150)
+        send(rules, 210, 1)
+        assert rules.cwnd == 2
+        rules.tried_to_send(300)
+        assert rules.cwnd == cwnd
+
+
+@pytest.mark.parametrize(("notsent", "tried"), [(0, []), (36, [7])])
+def test_what_is_written_and_does_not_leave_was_tried(notsent: int, tried: list[int]) -> None:
+    seen: list[int] = []
+    rules = SimpleNamespace(tried_to_send=seen.append)
+    state: Any = SimpleNamespace(outstanding_end=100, written=100, candidates=[rules],
+                                 unsure=False, _tick=lambda time_ns: time_ns // MS)
+    _Replayer._try_to_send(state, sample(2, time_ns=7 * MS, notsent_bytes=notsent, rto_us=1000))
+    assert seen == tried
+
+
+# Hints at a recovery --------------------------------------------------------------
+
+def hints(group: SendGroup, una: int = 1449, end: int = 2897) -> bool:
+    state: Any = SimpleNamespace(una=una, outstanding_end=end, last_window=500)
+    return _Replayer._shows_disorder(state, group)
+
+
+@pytest.mark.parametrize(("group", "hint"), [
+    (SendGroup(0, 2897, 500), False), (SendGroup(0, 2897, 500, sacked=True), True),
+    (SendGroup(0, 1449, 500), True), (SendGroup(0, 1449, 501), False),  # a window update
+    (SendGroup(0, 1449, 500, carries=True), False), (SendGroup(0, 1, 501), True)])
+def test_an_acknowledgement_hints_at_a_gap(group: SendGroup, hint: bool) -> None:
+    assert hints(group) == hint
+
+
+def test_what_is_sent_again_hints_at_a_loss() -> None:
+    again: Any = [SimpleNamespace(end_with_fin=2897)]
+    new: Any = [SimpleNamespace(end_with_fin=2898)]
+    assert hints(SendGroup(0, None, sends=again)) and not hints(SendGroup(0, None, sends=new))
+    assert not hints(SendGroup(0, 1, 500), una=1, end=1)  # the handshake's
+
+
 # After a loss --------------------------------------------------------------------
 
 @pytest.mark.parametrize(("states", "before", "by_chance", "known"), [
@@ -336,6 +380,24 @@ def replayer(*candidates: Rules) -> Any:
 def sample(cwnd: int, **more: int) -> WindowSample:
     return WindowSample(**{**dict.fromkeys(FIELDS, 0), "cwnd": cwnd, "ssthresh": INFINITE,
                            "mss": MSS, **more})
+
+
+def test_until_the_window_is_full_again_nothing_is_a_mismatch() -> None:
+    state = replayer(rules_of(10))
+    state._go_on = partial(_Replayer._go_on, state)
+    state.trial, state.states, state.cwnd_before = trial("idle-linux-iw10"), set(), 10
+    state.compare(sample(10, state=1))
+    assert (state.unsure, state.unjudged, state.is_settled) == (True, 1, False)
+    state.compare(sample(10))  # the first behind it
+    state.compare(sample(12))
+    assert (state.checked, state.unjudged, state.mismatches) == (0, 3, [])
+    state.compare(sample(12))
+    assert (state.checked, state.is_settled) == (1, False)
+    state.was_full = True
+    state.compare(sample(12))
+    assert (state.checked, state.is_settled) == (2, True)
+    state.compare(sample(13))
+    assert (state.checked, state.unjudged, len(state.mismatches)) == (3, 3, 1)
 
 
 def test_where_no_rules_are_written_down_nothing_is_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,71 @@ def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
     wider = apply(scenario, Overrides({"bandwidth_kbps": [2000]}))
     assert [trial.uplink_kbps for trial in expand(wider)] == [2000]
     assert apply(scenario, NOTHING) == scenario
+
+
+EVERYTHING: dict[str, list[Any]] = {
+    "uplink_kbps": [500.0], "queue": ["50ms"], "qdisc": ["cake"], "loss_percent": [1.0],
+    "loss_burst": [2.0], "jitter_ms": [3.0], "mss": [536], "initrwnd": [100], "kernel": ["mine"],
+    "module_parameter": ["tcp_cubic.hystart=0"], "congestion_control": ["bbr"],
+    "sysctl": ["net.ipv4.tcp_sack=0"]}
+
+
+def test_every_flag_of_network_and_tcp_reaches_the_trials(tmp_path: Path) -> None:
+    scenario = load(tmp_path, GOOD)
+    first, second = expand(apply(scenario, Overrides(EVERYTHING, repeat=2)), seed=7)
+    for name, (value,) in EVERYTHING.items():
+        if name != "queue":
+            assert getattr(first, name) == value, name
+    assert (first.queue_packets, first.queue_from) == (5, "50ms")
+    assert (first.repeat, second.repeat) == (1, 2) and 0 < first.seed != second.seed > 0
+    assert first.may_lose and first.id != second.id
+    job = first.job()
+    assert job["seed"] == first.seed and job["kernel"] == "mine"
+    assert job["module_parameters"] == ["tcp_cubic.hystart=0"]
+    assert job["host_sysctls"] == {"net.ipv4.tcp_sack": "0"}
+    assert job["options"]["advertised_mss"] == 548 and job["congestion_control"] == "bbr"
+    assert job["network"]["down"] == {
+        "delay_ms": 10.0, "rate_kbps": 1000.0, "queue_packets": 5, "loss_percent": 1.0,
+        "loss_burst": 2.0, "jitter_ms": 3.0, "qdisc": "cake", "seed": first.seed}
+    assert first.path.up.rate_kbps == 500.0
+    # A write in segments is as long as the trial's are.
+    assert first.paths == "/5860?at=0:5360;1000:500"
+
+
+def test_files_have_the_same_keys(tmp_path: Path) -> None:
+    keys = "\n".join(f"{name} = {json.dumps(value)}" for name, (value,) in EVERYTHING.items()
+                     if name not in ("queue", "uplink_kbps", "congestion_control"))
+    text = GOOD.replace("queue_packets = 100", 'queue_packets = "50ms"\nuplink = 500').replace(
+        "sample_ms = 1", f"sample_ms = 1\n{keys}\nrepeat = 2")
+    given = Overrides({name: value for name, value in EVERYTHING.items()
+                       if name != "congestion_control"}, repeat=2)
+    by_flags = expand(apply(load(tmp_path, GOOD), given), seed=7)
+    assert [replace(trial, may_lose=False) for trial in by_flags] == expand(
+        load(tmp_path, text), seed=7)
+
+
+@pytest.mark.parametrize(("flag", "value", "initrwnd", "buffers"), [
+    ("mss", 1000, 64, False), ("mss", 536, 119, False), ("initrwnd", 44, 44, False),
+    ("initrwnd", 1000, 1000, True)])
+def test_the_first_receive_window_is_what_the_buffer_holds_or_is_requested(
+        tmp_path: Path, flag: str, value: int, initrwnd: int, buffers: bool) -> None:
+    (trial,) = expand(apply(load(tmp_path, GOOD), Overrides({flag: [value]})))
+    assert (trial.initrwnd, "buffers" in trial.job()) == (initrwnd, buffers)
+
+
+def test_what_is_measured_again_is_drawn_once_and_told_each_time() -> None:
+    scenario, run = stored_trace.packetdrill().scenario, stored_trace.run()
+    again = [replace(record, trial=replace(record.trial, repeat=2, seed=9))
+             for record in run.records]
+    finding = findings.findings(scenario, replace(run, records=[*again, *run.records]))[0]
+    once = findings.findings(scenario, run)[0]
+    assert finding.chart == once.chart
+    table, single = finding.tables[0], once.tables[0]
+    assert table.columns[1].name == "repeat" and len(table.rows) == 2 * len(single.rows)
+    assert [row[1] for row in table.rows[:2]] == [1, 2]
+    assert "Of 2 repeats the first is drawn" in table.notes[0]
+    assert all("(the first of 2 repeats)" in statement.measured
+               for statement in finding.statements if statement.outcome == REPRODUCED)
 
 
 # Trials -------------------------------------------------------------------------------

@@ -1,0 +1,180 @@
+"""Traces on networks that draw: what is tampered with, and the check that refuses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from firstflight.runs import scenario_file
+from firstflight.runs.kinds import NOTHING
+from firstflight.runs.results import checks
+from firstflight.runs.results.records import PASS
+from firstflight.study.traces import KIND
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.trial import TraceTrial
+from firstflight.workloads.trace.verify import judge_trace
+from tests.golden.stored_trace import FOLDER, Observed, changed, seen, window_text
+
+CHANCE = FOLDER / "chance"
+SEED = 4  # of the stored run
+OBSERVED = json.loads((CHANCE / "observed.json").read_text(encoding="utf-8"))
+TRIALS = {trial.trace: trial for trial in KIND.study(
+    scenario_file.read(FOLDER / "chance.toml"), NOTHING, SEED).trials}
+BURSTS, JITTER, CAKE, FQ = "bursts", "jitter", "cake", "fq"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored trace: what was requested, and what was seen of it."""
+
+    trial: TraceTrial
+    observed: Observed
+
+    def judge(self, **how: Any) -> TraceRecord:
+        return judge_trace(self.trial, self.observed, exact=True, **how)
+
+
+Change = Callable[[Stored], Stored]
+
+
+def load(name: str) -> Stored:
+    trial = TRIALS[name]
+    return Stored(trial, seen(trial, folder=CHANCE, **OBSERVED[trial.id]))
+
+
+def requested(**changes: Any) -> Change:
+    return lambda stored: replace(stored, trial=replace(stored.trial, **changes))
+
+
+def said(side: str, **changes: Any) -> Change:
+    """Another word of the client on its fetch, or of the server on its response."""
+    def change(stored: Stored) -> Stored:
+        content = stored.observed.content
+        (answer,) = content[side]
+        return replace(stored, observed=replace(
+            stored.observed, content={**content, side: [{**answer, **changes}]}))
+    return change
+
+
+def dropped(queue: int, random: int) -> Change:
+    """Other counters of the queue to the client."""
+    def change(stored: Stored) -> Stored:
+        content = stored.observed.content
+        drops = {**content["drops"], "to_client": {"queue": queue, "random": random}}
+        return replace(stored, observed=replace(stored.observed,
+                                                content={**content, "drops": drops}))
+    return change
+
+
+def sampled(row: int, column: str, by: int) -> Change:
+    """Another number in one sample of the window, the last ones counted from the end."""
+    def change(stored: Stored) -> Stored:
+        text = window_text(stored.trial.id, CHANCE)
+        place = row if row > 0 else len(text.splitlines()) + row
+        files = {"window.csv": changed(text, place, column, by).encode()}
+        return replace(stored, observed=replace(stored.observed, files=files))
+    return change
+
+
+def optioned(side: str, old: str, new: str, number: int = 1) -> Change:
+    """Other options in the first packets of a capture."""
+    def change(stored: Stored) -> Stored:
+        pcap = getattr(stored.observed, f"{side}_pcap")
+        other = pcap.replace(bytes.fromhex(old), bytes.fromhex(new), number)
+        assert other != pcap
+        return replace(stored, observed=replace(stored.observed, **{f"{side}_pcap": other}))
+    return change
+
+
+TAMPERINGS: list[tuple[str, str, Change, str]] = [
+    (BURSTS, "another seed", requested(seed=1), "path"),
+    (BURSTS, "single losses", requested(loss_burst=1.0), "path"),
+    (BURSTS, "no loss", requested(loss_percent=0.0, loss_burst=1.0), "path"),
+    (BURSTS, "1 kbit/s more", requested(bandwidth_kbps=2001.0), "path"),
+    (BURSTS, "a shorter queue", requested(queue_packets=2), "path"),
+    (BURSTS, "a drop more", dropped(0, 2), "path"),
+    (BURSTS, "a drop by the queue in the place of one at random", dropped(1, 0), "path"),
+    (JITTER, "less jitter", requested(jitter_ms=1.5), "path"),
+    (JITTER, "no jitter", requested(jitter_ms=0.0), "path"),
+    (JITTER, "another seed", requested(seed=1), "path"),
+    (JITTER, "longer segments", requested(mss=1000), "segment size"),
+    (JITTER, "longer segments, as the SYN has it", requested(mss=1000), "TCP options"),
+    (CAKE, "a fifo", requested(qdisc="fifo"), "path"),
+    (CAKE, "no drop", dropped(0, 0), "path"),
+    (CAKE, "RTT 4 µs longer", requested(rtt_ms=20.004), "path"),
+    (CAKE, "another receive window", requested(initrwnd=11), "TCP options"),
+    (FQ, "a faster uplink", requested(uplink_kbps=101.0), "path"),
+    *((name, "BBR in the place of Reno", said("responses", congestion_control="bbr"),
+       "server's socket") for name in TRIALS),
+    *((name, "Nagle's algorithm that nobody requested", said("responses", has_nagle=True),
+       "server's socket") for name in TRIALS),
+    *((name, "SO_MAX_PACING_RATE", said("responses", is_pacing_limited=True), "server's socket")
+      for name in TRIALS),
+    (FQ, "tcp_reordering", said("responses", reordering=30), "server's socket"),
+    *((name, "its window at accept", said("responses", initial_window=9), "initial window")
+      for name in TRIALS),
+    *((name, "its digest", said("fetches", sha256="0" * 64), "digest") for name in TRIALS),
+    *((name, "a byte less", said("fetches", size=9), "size") for name in TRIALS),
+    *((name, "no SACK", optioned("client", "0402", "0101"), "TCP options") for name in TRIALS),
+    *((name, "no SACK at the server, as a sysctl requests", requested(
+        sysctls="net.ipv4.tcp_sack=0"), "TCP options") for name in TRIALS),
+    # Of the rules: before the first loss, and once the window was full again.
+    (BURSTS, "a larger window before the loss", sampled(2, "cwnd", 1), "window"),
+    (BURSTS, "a larger window at the end", sampled(-1, "cwnd", 1), "window"),
+    (JITTER, "another threshold before the disorder", sampled(2, "ssthresh", -1), "window"),
+]
+# What no rule judges, and says so.
+UNJUDGED: list[tuple[str, str, Change]] = [
+    (FQ, "a window of a sender that paces", sampled(4, "cwnd", 1)),
+    (JITTER, "a window in a recovery", sampled(12, "cwnd", 1)),
+]
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_a_trace_on_a_network_that_draws_passes(name: str) -> None:
+    record = load(name).judge()
+    assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
+    assert record.judged_by == "path"
+    assert (record.rule_checked or 0) + (record.rule_unjudged or 0) == record.samples
+
+
+@pytest.mark.parametrize(("name", "what", "change", "check"), TAMPERINGS,
+                         ids=[f"{name}: {what}" for name, what, _, _ in TAMPERINGS])
+def test_what_is_tampered_with_is_refused(name: str, what: str, change: Change, check: str) -> None:
+    assert check in checks.failed_checks(change(load(name)).judge()), what
+
+
+@pytest.mark.parametrize(("name", "what", "change"), UNJUDGED)
+def test_what_no_rule_judges_is_counted(name: str, what: str, change: Change) -> None:
+    before, after = load(name).judge(), change(load(name)).judge()
+    assert before.rule_unjudged and after.verdict == PASS, what
+    assert after.rule_unjudged == before.rule_unjudged and not after.rule_wrong
+
+
+@pytest.mark.parametrize("name", [BURSTS, JITTER, CAKE])
+def test_rules_of_another_kernel_judge_nothing(name: str) -> None:
+    tampered = sampled(2, "cwnd", 1)(load(name))
+    record = tampered.judge(known_kernel=False)
+    assert tampered.judge().rule_wrong and record.verdict == PASS
+    assert (record.rule_checked, record.rule_wrong) == (0, 0)
+    assert record.rule_unjudged == record.samples and record.judged_restarts == 0
+
+
+def test_sysctls_of_both_hosts_are_in_both_syns() -> None:
+    """As of a scenario without SACK: what was seen has it."""
+    record = load(BURSTS).judge(sysctls={"net.ipv4.tcp_sack": "0"})
+    assert "client's sack True, expected False" in record.verdict_reason
+    assert "server's sack True, expected False" in record.verdict_reason
+
+
+@pytest.mark.parametrize("how", ["by the scenario", "by the trial"])
+def test_rules_do_not_judge_a_setting_that_they_do_not_follow(how: str) -> None:
+    stored, setting = load(BURSTS), {"net.ipv4.tcp_min_tso_segs": "1"}
+    record = (stored.judge(sysctls=setting) if how == "by the scenario" else
+              requested(sysctl="net.ipv4.tcp_min_tso_segs=1")(stored).judge())
+    assert stored.judge().rule_checked and (record.verdict, record.rule_checked) == (PASS, 0)
+    assert record.rule_unjudged == record.samples
