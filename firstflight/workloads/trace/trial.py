@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from firstflight.setting.kernels import add_kernel
 from firstflight.setting.path import PathParameters
 from firstflight.setting.tags import tagged
 from firstflight.setting.tcp import TcpParameters
+from firstflight.testbed.hosts.server.http import parse_writes
 from firstflight.testbed.messages import Job
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
@@ -28,6 +28,13 @@ _FIRST = (
     "uplink_kbps", "queue_packets", "initcwnd", "mss", "receive_window", "rto_min_ms", "quickack",
     "nagle", "sample_ms", "outage_from_ms", "outage_to_ms", "paths", "think_times", "think_s",
     "may_lose", "sysctls", "repeat")
+
+
+# Of text that is parsed further: a number, a write of a schedule, a path of server.py, a sysctl.
+_NUMBER = r"\d{1,12}(\.\d{1,9})?(e-\d{1,2})?"
+_WRITE = rf"{_NUMBER}(\.\.{_NUMBER}/{_NUMBER})?:\d{{1,9}}"
+_PATH = rf"/\d{{1,9}}\?(at={_WRITE}(;{_WRITE})*)?"
+_SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +58,9 @@ class TraceTrial(PathParameters, TcpParameters):
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = _FIRST
+    PATTERNS: ClassVar[dict[str, str]] = {
+        "paths": rf"{_PATH}( {_PATH})*", "think_times": rf"{_NUMBER}( {_NUMBER})*",
+        "sysctls": rf"({_SETTING}( {_SETTING})*)?"}
     scenario: str
     trace: str
     tcp: str
@@ -108,11 +118,17 @@ class TraceTrial(PathParameters, TcpParameters):
         return self.paths.partition("at=")[2].partition("&")[0]
 
     @property
+    def due_s(self) -> list[float]:
+        """The times of the schedule's writes in order, s after the request; [] without one.
+
+        As server.py reads them. Raises ValueError where it refuses them.
+        """
+        return [due_ms / 1000 for due_ms, _ in parse_writes(self.schedule)]
+
+    @property
     def schedule_s(self) -> float:
-        """When the last write of the schedule is over, 0 without one."""
-        ends = (write.partition(":")[0].partition("/")[0].rpartition("..")[2]
-                for write in self.schedule.split(";") if write)
-        return max((float(end) / 1000 for end in ends), default=0.0)
+        """When the last write of the schedule is due, 0 without one."""
+        return max(self.due_s, default=0.0)
 
     @property
     def deadline_s(self) -> float:
@@ -156,17 +172,3 @@ def first_receive_window(mss: int, receive_window: int) -> int:
     """
     room = RECEIVE_BUFFERS[0] // 2 // (mss + TIMESTAMP_BYTES)
     return min(receive_window or room, room)
-
-
-def due_times_s(schedule: str) -> list[float]:
-    """The times of the writes of a schedule's text, in order."""
-    times = []
-    for write in filter(None, schedule.split(";")):
-        when, _, every = write.partition(":")[0].partition("/")
-        first, _, last = when.partition("..")
-        start, step = float(first), float(every or 1)
-        if last and not (step > 0 and float(last) - start <= MOST_WRITES * step):
-            raise ValueError(f"no schedule of at most {MOST_WRITES} writes")
-        count = max(math.ceil((float(last) - start) / step - 1e-9), 1) if last else 1
-        times += [(start + number * step) / 1000 for number in range(count)]
-    return times

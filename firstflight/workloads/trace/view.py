@@ -14,7 +14,7 @@ from firstflight.net.segments import Segment
 from firstflight.runs.measuring import capture_path, trial_file_path, read_trial_file
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.workloads.trace.replay import Replay, SendGroup, groups_of, replay
-from firstflight.workloads.trace.trial import TraceTrial, due_times_s
+from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import (INFINITE, LOSS, WINDOW_FILE, WindowSample, limit,
                                                 parse)
 
@@ -133,8 +133,7 @@ class View:
         """
         if not self.trial.schedule:
             return None
-        due = [self.start_ns + round(time_s * 1e9)
-               for time_s in due_times_s(self.trial.schedule)]
+        due = [self.start_ns + round(time_s * 1e9) for time_s in self.trial.due_s]
         acknowledged, sent, worst_ns = 1, 1, 0
         for before, group in zip((None, *self.groups), self.groups):
             if group.ack is not None:

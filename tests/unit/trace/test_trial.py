@@ -15,7 +15,7 @@ from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REP
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.measuring import capture_path
-from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED, RowReader
 from firstflight.study import registry
 from firstflight.study.traces import KIND
 from firstflight.testbed.hosts.server.http import parse_writes
@@ -26,9 +26,10 @@ from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.requested import apply, expand
 from firstflight.workloads.trace.scenario import (Schedule, TraceClaim, TraceCurve, TraceScenario,
                                                   Write, read_scenario)
-from firstflight.workloads.trace.trial import TraceTrial, due_times_s
+from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import FIELDS, WindowError, parse
 from tests.golden import stored_load, stored_trace
+from tests.golden.rows import whole_rows
 from tests.golden.stored_trace import LOSSY, RUN
 
 TRACES = [name for name in scenario_file.names()
@@ -261,8 +262,8 @@ def changed(**more: Any) -> TraceTrial:
 @pytest.mark.parametrize(("paths", "sizes", "schedule", "until_s"), [
     ("/5000? /600?", [5000, 600], "", 0.0),
     ("/12?at=0:5;1500:7", [12], "0:5;1500:7", 1.5),
-    ("/12?at=100..3500.5/20:1", [12], "100..3500.5/20:1", 3.5005),
-    ("/12?at=0..2000/20:1;1000:7&x=1", [12], "0..2000/20:1;1000:7", 2.0)])
+    ("/12?at=100..3500.5/20:1", [12], "100..3500.5/20:1", 3.5),
+    ("/12?at=0..2000/20:1;2000:7&x=1", [12], "0..2000/20:1;2000:7", 2.0)])
 def test_paths_tell_sizes_and_the_schedule(paths: str, sizes: list[int], schedule: str,
                                            until_s: float) -> None:
     trial = changed(paths=paths)
@@ -322,7 +323,7 @@ def test_both_sides_read_a_schedule_alike(write: Write) -> None:
     heard = parse_writes(text)
     assert len(heard) == write.count
     assert sum(size for _, size in heard) == write.count * write.bytes_each(MSS) > 0
-    assert [due_ms / 1000 for due_ms, _ in heard] == pytest.approx(due_times_s(text))
+    assert changed(paths=f"/9?at={text}").due_s == [due_ms / 1000 for due_ms, _ in heard]
     assert heard[-1][0] / 1000 == pytest.approx(write.last_s)
 
 
@@ -367,9 +368,23 @@ def test_writes_are_one_path_and_requests_one_each() -> None:
 
 
 def test_the_times_of_a_schedule_are_those_of_its_writes() -> None:
-    assert due_times_s("") == []
-    assert due_times_s("500:3000;1000..2000/250:70;2000..2001/5:1") == [
+    assert changed(paths="/5?").due_s == []
+    assert changed(paths="/9?at=500:3000;1000..2000/250:70;2000..2001/5:1").due_s == [
         0.5, 1.0, 1.25, 1.5, 1.75, 2.0]
+
+
+@pytest.mark.parametrize(("column", "values"), [
+    ("paths", ("x", "", "/5", "/5?at=1", "/5?at=a:5", "/5?at=1:5;", "/5?at=1..2:5", "/5?at=-1:5",
+               "/5? x", "/5?&nagle=1")),
+    ("think_times", ("", "x", "0 ", "-1", "nan", "1e9")),
+    ("sysctls", ("x", "net.ipv4.tcp_sack", "net.ipv4.tcp_sack=0;reboot", "net.a=1  net.b=1"))])
+def test_a_row_whose_text_no_trial_has_is_refused(column: str, values: tuple[str, ...]) -> None:
+    header, row, *_ = whole_rows(RUN / "trials.csv", TraceRecord)
+    reader, place = RowReader(TraceRecord, header), header.index(column)
+    assert getattr(reader.record(row).trial, column) == row[place]
+    for value in values:
+        with pytest.raises(ValueError, match=f"{column} of .* has a wrong form"):
+            reader.record([*row[:place], value, *row[place + 1:]])
 
 
 # Windows ------------------------------------------------------------------------------
