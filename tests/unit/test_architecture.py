@@ -171,7 +171,7 @@ NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.fi
                "firstflight.runs.measuring", "firstflight.runs.reporting", "firstflight.testbed.guests",
                "firstflight.testbed.engine", "firstflight.testbed.worker", "vtime.uml",
                "vtime.confine", "vtime.session", "numpy", "scipy", "matplotlib", "jinja2", "dpkt",
-               "asyncio", "multiprocessing")
+               "asyncio", "multiprocessing", "ssl")
 
 
 @pytest.mark.parametrize("words", [
