@@ -23,7 +23,8 @@ from firstflight.workloads.page.record import PageRecord, read_file
 from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.page.verify import judge_page
 from firstflight.workloads.trace.record import TraceRecord
-from firstflight.workloads.trace.scenario import expand, read_scenario
+from firstflight.workloads.trace.requested import expand
+from firstflight.workloads.trace.scenario import read_scenario
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
 from tests.golden import stored_trace
@@ -218,9 +219,28 @@ def test_losses_and_recovery_leave_the_rules_standing(shared: UmlEngine, tmp_pat
               if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = of_traces(shared, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records
-    unmodified, validated = (records[f"ssh-{name}_1999-iw1"] for name in ("unmodified", "cwv"))
+    unmodified, validated = (records[f"ssh-{name}_1999-iw1-mss512"] for name in ("unmodified", "cwv"))
     assert (unmodified.timeouts or 0) > (validated.timeouts or 0) == 0
     assert (unmodified.lost_segments or 0) > (validated.lost_segments or 0) > 0
+
+
+def test_networks_that_draw_are_judged(shared: UmlEngine, tmp_path: Path) -> None:
+    """Losses in bursts, jitter, cake and fq, with drops as the queues count them."""
+    file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
+    records = of_traces(shared, tmp_path / "run", expand(read_scenario(file), seed=4))
+    assert {record.verdict_reason for record in records.values()} == {""}
+    assert all(record.judged_by == "path" for record in records.values()) and len(records) == 4
+
+
+def test_a_listening_socket_begins_with_the_sysctls_of_its_trial(shared: UmlEngine,
+                                                                 tmp_path: Path) -> None:
+    """A connection has tcp_reordering from it, and its server's socket shows that."""
+    trial = stored_trace.trial("idle-linux-iw10")
+    sysctls = ("none", "net.ipv4.tcp_reordering=10", "none")
+    trials = [replace(trial, sysctl=sysctl, repeat=repeat)
+              for repeat, sysctl in enumerate(sysctls, start=1)]
+    records = of_traces(shared, tmp_path / "run", trials)
+    assert [record.verdict_reason for record in records.values()] == ["", "", ""]
 
 
 def test_the_driver_measures_traces(drive: Driver, results: Path) -> None:

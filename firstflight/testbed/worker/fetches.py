@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +27,10 @@ DRAIN_DEADLINE_S = 300.0
 # For connections whose FIN is lost repeatedly: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
 SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
+AGAIN = "listening again"
+# What a connection has from the socket that listened, as the sysctl was then (tcp_init_sock).
+INHERITED = frozenset(f"net.ipv4.tcp_{name}" for name in (
+    "reordering", "rmem", "wmem", "rto_min_us", "rto_max_ms"))
 SETTLE_S = 0.05  # the least time between two looks
 ALIVE_S = 60.0  # after which the worker reports that nothing hangs
 TABLE_BYTES = 1 << 16
@@ -42,6 +46,7 @@ class FetchBench:
                  alive: Callable[[], None]) -> None:
         self.alive = alive
         self.star, self.requested_sysctls = Star(sysctls), sysctls
+        self.listens_with: dict[str, str] = {}  # a trial's own of INHERITED
         self.sysctls = self.star.sysctls
         self.server = LineProcess.python(
             self.star.server, project, "firstflight.testbed.hosts.http_server", "--address",
@@ -72,6 +77,7 @@ class FetchBench:
         # Of a fetch that failed: on a connection more than were awaited, or after its end.
         self.server.discard()
         self._load(trial["client"])
+        self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.watch, self.log = None, {}
         if "server" in trial:
             self.trusted = self._other(trial)
@@ -80,8 +86,20 @@ class FetchBench:
         self.star.install(link.Path.from_json(trial["network"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
-        self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.star.set_neighbours(trial.get("arp_ms", 0))
+
+    def _set_sysctls(self, client: Mapping[str, str], server: Mapping[str, str]) -> None:
+        """Set a trial's own sysctls at both hosts, also for the server's listening sockets.
+
+        Raises NetworkError, KernelLacks, WorkerError.
+        """
+        self.star.set_trial_sysctls(client=client, server=server)
+        inherited = {name: value for name, value in server.items() if name in INHERITED}
+        if inherited != self.listens_with:
+            self.server.send({"listen": True})
+            while self.server.receive(TOOL_DEADLINE_S, AGAIN)["event"] != AGAIN:
+                pass  # of an earlier trial
+            self.listens_with = inherited
 
     def _other(self, trial: Job) -> Path | None:
         """Start another server than server.py; return the root to trust.

@@ -58,7 +58,7 @@ class PageBench(FetchBench):
             self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True)
         self.star.install(link.Path.from_json(trial["network"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
-        self.star.set_trial_sysctls(client={}, server={})
+        self._set_sysctls(client={}, server={})
 
     def measure(self, trial: Job, observation: Observation) -> None:
         for tap in self.taps.values():

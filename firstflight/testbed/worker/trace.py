@@ -41,7 +41,7 @@ class TraceBench(FetchBench):
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
         self.star.install(self.path)
-        self.star.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
+        self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial["options"]))
 

@@ -104,6 +104,18 @@ def test_what_is_written_and_does_not_leave_was_tried(notsent: int, tried: list[
     assert seen == tried
 
 
+@pytest.mark.parametrize(("groups", "tried"), [([], [7]), ([SendGroup(6 * MS, 1)], [])])
+def test_only_a_sample_that_follows_no_packet_shows_a_try(groups: list[SendGroup],
+                                                          tried: list[int]) -> None:
+    seen: list[int] = []
+    state: Any = SimpleNamespace(
+        samples=[sample(2, time_ns=7 * MS)], groups=groups, checked=0, unjudged=0, mismatches=[],
+        restarts=[], _precedes=lambda group, _: True, _take=lambda place: None,
+        _compare=lambda _: None, _try_to_send=lambda each: seen.append(each.time_ns // MS))
+    _Replayer.run(state)
+    assert seen == tried
+
+
 # Hints at a recovery --------------------------------------------------------------
 
 def hints(group: SendGroup, una: int = 1449, end: int = 2897) -> bool:

@@ -169,6 +169,10 @@ def test_sysctls_of_both_hosts_are_in_both_syns() -> None:
     record = load(BURSTS).judge(sysctls={"net.ipv4.tcp_sack": "0"})
     assert "client's sack True, expected False" in record.verdict_reason
     assert "server's sack True, expected False" in record.verdict_reason
+    # A server does not offer what its client did not.
+    offering = requested(sysctls="net.ipv4.tcp_sack=1")(load(BURSTS))
+    reason = offering.judge(sysctls={"net.ipv4.tcp_sack": "0"}).verdict_reason
+    assert "server's sack True, expected False" in reason
 
 
 @pytest.mark.parametrize("how", ["by the scenario", "by the trial"])

@@ -180,10 +180,29 @@ class Listener(EventLoop):
         """Close a connection and report why; see http_server.Server."""
         raise NotImplementedError
 
+    def listen_again(self) -> None:
+        """Replace the listening sockets: a connection has some sysctls as they were then."""
+        for old in (self.listener, self.secure):
+            if old is None:
+                continue
+            address, port = old.getsockname()
+            self.selector.unregister(old)
+            old.close()
+            new = listening_socket(address, port)
+            self.call(new, partial(self.accept, new))
+            if old is self.listener:
+                self.listener = new
+            else:
+                self.secure = new
+        report({"event": "listening again"})
+
     def take_orders(self) -> None:
-        """Read how to speak TLS on later connections."""
+        """Read how to speak TLS on later connections, or to listen again."""
         from firstflight.testbed.hosts.tls import secured
         for order in self.orders.take():
+            if order.get("listen"):
+                self.listen_again()
+                continue
             error = ""
             try:
                 self.secured = secured(order)
