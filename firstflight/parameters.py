@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from firstflight.base.quantity import (InitialWindow, KernelName, ModuleParameters, Quantity, Sizes,
-                                       Windows, Word)
+from firstflight.base.quantity import (FIXED, GROWS, InitialWindow, KernelName, ModuleParameters,
+                                       Quantity, ReceiveWindow, Sizes, Windows, Word)
 from firstflight.net import sysctls
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS, PACKETS, Length
 
@@ -125,10 +125,15 @@ _ROWS = (
         flag_help="the server's initial windows; the others are compared with the first; default:"
                   " the kernel's own, which no route sets"),
         required=True),
-    Parameter(TCP, Quantity(
+    Parameter(TCP, ReceiveWindow(
         "initrwnd", "an initial receive window", "segments", 1, 65_535, whole=True, head="rwnd",
         label="initial receive window", flag="--rwnd", default="1000",
-        flag_help="the client's initial receive windows")),
+        flag_help="the client's initial receive windows; 45,fixed: it stays (--rwnd-growth)")),
+    Parameter(TCP, Word(
+        "rwnd_growth", "a receive window", head="rwnd growth",
+        label="whether the receive window grows", flag="--rwnd-growth", default=GROWS,
+        known=(GROWS, FIXED), flag_help="whether the client's receive window grows from --rwnd on"),
+        tag="rwnd"),
     Parameter(TCP, Word(
         "congestion_control", "a congestion control", head="congestion control", flag="--cc",
         flag_help="the server's congestion controls", default="cubic"),

@@ -210,6 +210,26 @@ class InitialWindow(Quantity):
         return known if self.DEFAULT in known else super().listed(words)
 
 
+# What becomes of the client's receive window (the parameter rwnd_growth).
+GROWS, FIXED = "grows", "fixed"
+
+
+@dataclass(frozen=True)
+class ReceiveWindow(Quantity):
+    """Initial receive windows in segments; as typed also FIXED behind them, where they stay."""
+
+    def listed(self, words: str) -> list[Any]:
+        windows, comma, last = words.rpartition(",")
+        if last.strip().lower() != FIXED:
+            if FIXED in words.lower():
+                raise ValueError(f"{words!r}: {FIXED} stands behind the windows, as 45,{FIXED}, and"
+                                 " holds for all of them")
+            return super().listed(words)
+        if not comma:
+            raise ValueError(f"{words!r}: write the window in front of it, as 45,{FIXED}")
+        return [*super().listed(windows), FIXED]
+
+
 @dataclass(frozen=True)
 class KernelName(Word):
     """The name of a guest kernel (./install.sh --kernel NAME): no path, and no word of a shell."""

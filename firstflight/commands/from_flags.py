@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from firstflight.base.quantity import OWN_WINDOW, InitialWindow
+from firstflight.base.quantity import FIXED, OWN_WINDOW, InitialWindow
 from firstflight.commands.request import (Export, Measuring, Output, OwnServer, PageRequest,
                                           Request, UsersRequest)
 from firstflight.findings.quantities import FLAGS
@@ -51,6 +51,10 @@ def overrides_of(arguments: argparse.Namespace, own_server: OwnServer) -> Overri
     own_window = lists.get("initcwnd") == [InitialWindow.DEFAULT]
     if own_window:
         lists["initcwnd"] = [OWN_WINDOW]
+
+    if FIXED in lists.get("initrwnd", ()):
+        lists["initrwnd"] = [window for window in lists["initrwnd"] if window != FIXED]
+        lists["rwnd_growth"] = [*lists.get("rwnd_growth", ()), FIXED]
 
     return Overrides(
         lists, arguments.repeat, arguments.client,

@@ -139,7 +139,8 @@ class Ends(Events):
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
         self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
                                  shaken.client_us, clock, transfer.receive_buffers,
-                                 transfer.window_unit, transfer.loss_probes)
+                                 transfer.window_unit, transfer.loss_probes,
+                                 most_window=transfer.most_window_bytes)
         self.server = Receiver(SERVER_WINDOW, transfer.mss, shaken.accepted, shaken.server_us,
                                clock, transfer.receive_buffers, transfer.window_unit,
                                transfer.loss_probes)

@@ -30,11 +30,12 @@ class Receiver:
     """
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
-                 buffers: tuple[int, int], unit: int, probes: bool = True) -> None:
+                 buffers: tuple[int, int], unit: int, probes: bool = True,
+                 most_window: int = 0) -> None:
         """connected: when it received the SYN-ACK; handshake_us: the RTT that it measured then.
 
         buffers: bytes, at first and at most (tcp_rmem); unit: bytes in a unit of the header's
-        window; probes: as in LossTimer.
+        window; probes: as in LossTimer. most_window: bytes, as most_window_bytes of Transfer.
         """
         self.mss = mss
         self.clock = clock
@@ -50,6 +51,9 @@ class Receiver:
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
         self.clamp = max(self.buffer // 2 - mss, min(self.buffer // 2, 2 * mss))
+        self.most_window = most_window
+        if most_window:
+            self.clamp = min(self.clamp, most_window)
         self.threshold = min(first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
                              self.clamp)  # rcv_ssthresh
         # From so many bytes on a segment counts as full (tcp_initialize_rcv_mss).
@@ -108,7 +112,11 @@ class Receiver:
                    or (beyond and self.offer >= self.window) or not self._delay(now))
         self._read(now, upto or self.received)
         self._note_short(segment)
-        return at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
+        due = at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
+        if self.most_window:  # the program sets it again once it has read (tcp_set_window_clamp)
+            self.clamp = self.most_window
+            self.threshold = min(self.threshold, self.most_window)
+        return due
 
     def _is_due(self, beyond: bool, unread: int) -> bool:
         """Whether a reading call acknowledges (tcp_cleanup_rbuf); sets the window to offer.
@@ -130,9 +138,18 @@ class Receiver:
             self.short_or_pushed = max(self.short_or_pushed, 1)
 
     def _offer(self, unread: int) -> int:
-        """The window to offer while unread data takes so much memory (__tcp_select_window)."""
-        return scaled(min(self.threshold, (self.buffer - unread) * self.payload_share >> 8),
-                      self.unit)
+        """The window to offer while unread data takes so much memory (__tcp_select_window).
+
+        Without a scale a window has whole segments, and stays while less than one is free.
+        """
+        free = min(self.threshold, (self.buffer - unread) * self.payload_share >> 8)
+        if self.unit > 1:
+            return scaled(free, self.unit)
+        most = min(self.buffer * self.payload_share >> 8, self.clamp)
+        segment = min(self.full, most)
+        if self.window <= free - segment or self.window > free:
+            return scaled(free // segment * segment, self.unit)
+        return free if segment == most and free > self.window + most // 2 else self.window
 
     def note_stamp(self, begin: int, sent_at: int) -> None:
         """Echo the time stamp of a segment that begins there, unless an earlier one is waiting.
@@ -312,13 +329,15 @@ class Receiver:
 
 # The window -----------------------------------------------------------------------------
 
-def window_unit(buffers: tuple[int, int]) -> int:
+def window_unit(buffers: tuple[int, int], most_window: int = 0) -> int:
     """Bytes that a client's packets count the window in (tcp_select_initial_window).
 
-    An older kernel's may be less, by net.core.rmem_max; its SYN shows it.
+    most_window: bytes, to which the program has limited it; 0 for no limit. An older kernel's
+    may be less, by net.core.rmem_max; its SYN shows it.
     """
     space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
-    return int(1 << min(space.bit_length() - 16, MAX_WINDOW_SCALE))
+    space = min(space, most_window or space)
+    return int(1 << min(max(space.bit_length() - 16, 0), MAX_WINDOW_SCALE))
 
 
 def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,

@@ -50,6 +50,8 @@ class Transfer:
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
     window_scale: bits, from the client's SYN; None to follow from its buffers
         (window_unit).
+    most_window_bytes: the largest window that the client offers, which it sets on its socket
+        before it connects and whenever it has read data; 0 for what its buffers allow.
     handshake_us: the RTT that the server measures in the handshake if the path is not idle;
         None for an idle path.
     """
@@ -75,12 +77,14 @@ class Transfer:
     receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
     send_buffers: tuple[int, int] = SEND_BUFFERS
     window_scale: int | None = None
+    most_window_bytes: int = 0
     handshake_us: int | None = None
 
     @property
     def window_unit(self) -> int:
         """Bytes in a unit of the client's window."""
-        return (window_unit(self.receive_buffers) if self.window_scale is None
+        return (window_unit(self.receive_buffers, self.most_window_bytes)
+                if self.window_scale is None
                 else 1 << self.window_scale)
 
     @property

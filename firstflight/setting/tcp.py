@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from firstflight.base.quantity import FIXED
 from firstflight.net.buffers import BUFFER_PER_SEGMENT, RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.sysctls import BUFFERS, settings_of
@@ -22,6 +23,9 @@ _LEAST_BYTES = 4096  # the first number of either sysctl
 # Segments that a client offers unless requested otherwise: more than servers begin with, so that
 # the window limits none of them, and no more than the pinned tcp_rmem can grow to.
 AMPLE_WINDOW = 1000
+# Segments that a client offers beyond a window that stays, from its first full segment on until it
+# has read (tcp_measure_rcv_mss, tcp_grow_window; NarrowBody of testbed.hosts.http_client).
+MOST_BEYOND_FIXED = 2
 BY_KERNEL = "kernel"  # where no route sets the initial window
 # TCP_INIT_DEFAULT_RCVWND, in segments. The window of a SYN has 16 bits and is never scaled.
 DEFAULT_RECEIVE_WINDOW, MOST_IN_A_SYN_BYTES = 10, 65535
@@ -33,6 +37,7 @@ class TcpParameters:
     """TCP at server and client.
 
     initcwnd, initrwnd: route metrics at the server and at the client, in segments.
+    rwnd_growth: "fixed" where the client never offers more than initrwnd.
     window_by: "kernel" where the server's route has no initcwnd. Then initcwnd is Linux's own, and
         a kernel that was changed may have another one (seen_initcwnd).
     mss: most data in a segment, as the client requests it.
@@ -51,6 +56,7 @@ class TcpParameters:
     initcwnd: int
     initrwnd: int
     congestion_control: str
+    rwnd_growth: str = default("rwnd_growth")
     window_by: str = default("window_by")
     mss: int = default("mss")
     kernel: str = default("kernel")
@@ -85,6 +91,11 @@ class TcpParameters:
         return DEFAULT_RECEIVE_WINDOW if falls_back else self.initrwnd
 
     @property
+    def most_window_bytes(self) -> int:
+        """The most that the client ever offers; 0 for what its buffer allows."""
+        return self.client_window * self.syn_mss if self.rwnd_growth == FIXED else 0
+
+    @property
     def syn_mss(self) -> int:
         """The MSS in its SYN, which includes the time stamps."""
         return self.mss + TIMESTAMP_BYTES
@@ -102,7 +113,9 @@ class TcpParameters:
         needed: dict[str, str] = {}
         received = 2 * self.syn_mss * (self.client_window + 1)
         sent = BUFFER_PER_SEGMENT * self.server_window
-        if self.client_window * self.syn_mss > RECEIVE_BUFFERS[0] // 2:
+        # A window that stays needs the segment that is reserved (tcp_init_buffer_space), too.
+        segments = self.client_window + (self.rwnd_growth == FIXED)
+        if segments * self.syn_mss > RECEIVE_BUFFERS[0] // 2:
             needed[RECEIVE] = f"{_LEAST_BYTES} {received} {max(received, RECEIVE_BUFFERS[1])}"
         if sent > SEND_BUFFERS[1]:
             needed[SEND] = f"{_LEAST_BYTES} {SEND_BUFFERS[0]} {sent}"

@@ -94,6 +94,12 @@ REFUSALS = [
         ("--name ../x", "--name: '../x' becomes a folder"),
         ("--name own --load 0.5", "--load: a question has one transfer at a time"),
         ("--name own --rtt 0", "--rtt: an RTT of 0 ms is out of range"),
+        ("--name own --rwnd fixed", "write the window in front of it, as 45,fixed"),
+        ("--name own --rwnd 27,fixed,45", "fixed stands behind the windows"),
+        ("--name own --rwnd 45fixed", "fixed stands behind the windows"),
+        *((f"--name own --rwnd 45,fixed {flags}", "a receive window that stays (--rwnd-growth;")
+          for flags in ("--client curl", "--client wget", "--chain 3kB", "--server-command x")),
+        ("--name own --rwnd-growth no", "--rwnd-growth: unknown 'no'"),
         ("--name own --sysctl tcp_sack", "--sysctl: 'tcp_sack' is not NAME=VALUE"),
         ("--name own --sysctl net.ipv4.tcp_sack=", "'net.ipv4.tcp_sack=' is not NAME=VALUE"),
         ("--name own --sysctl net.ipv4.tcp_sack=0,", "net.ipv4.tcp_sack = '' is not numbers or"),

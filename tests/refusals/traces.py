@@ -119,6 +119,7 @@ REFUSALS = [
     *(Refusal(f"--check {OWN} {flags}", words, files={OWN: GOOD}) for flags, words in (
         ("--client curl", "--client does not go with a scenario of kind \"trace\": curl's library"),
         ("--load 0.5", '--load does not go with a scenario of kind "trace": it is one connection'),
+        ("--rwnd 45,fixed", "--rwnd-growth does not go with a scenario of kind"),
         ("--size 5", '--size does not go with a scenario of kind "trace": its schedules say'),
         ("--chain 3kB", "plain HTTP"), ("--server nginx", "no other server does"),
         ("--server-command x", "no other server does"), ("--iw default", "write --iw 10"),

@@ -344,8 +344,8 @@ def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_prog
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
-        if "think_s" in request:
-            fetches = fetch_with_libcurl(urls, deadline_s, folder, request["think_s"],
+        if "think_s" in request or "window_bytes" in request:
+            fetches = fetch_with_libcurl(urls, deadline_s, folder, request.get("think_s", ()),
                                          request.get("window_bytes", 0))
         elif "trusted" in request:
             fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],

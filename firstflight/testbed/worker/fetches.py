@@ -158,6 +158,8 @@ class FetchBench:
                    "urls": urls_of(trial)}
         if "think_s" in trial:
             request["think_s"] = trial["think_s"]
+        if "window_bytes" in trial:
+            request["window_bytes"] = trial["window_bytes"]
         if self.trusted is not None:
             request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
                            http=trial.get("http", "1.1"), curves=curves_of(trial),

@@ -46,9 +46,8 @@ def _judged(evidence: TraceEvidence, offer: Offer) -> Offer:
 
 def _client_unit(evidence: TraceEvidence) -> int:
     """Bytes that the client's packets count the window in; a window that is limited needs less."""
-    unit = window_unit(_client_buffers(evidence))
-    most = evidence.trial.receive_window * evidence.trial.mss
-    return min(unit, 1 << max(most.bit_length() - 16, 0)) if most else unit
+    return window_unit(_client_buffers(evidence),
+                       evidence.trial.receive_window * evidence.trial.mss)
 
 
 def _first_window(evidence: TraceEvidence) -> int:

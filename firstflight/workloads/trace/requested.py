@@ -24,6 +24,7 @@ _REASONS = {
     RESPONSE: "its schedules say what is sent, and when",
     TLS: "its connections are plain HTTP",
     SERVER: "server.py writes on its schedules, and no other server does",
+    "rwnd_growth": "its file says how far the window grows (receive_window)",
     "client": "curl's library fetches in it, and the others have no pauses",
     "server-command": "server.py writes on its schedules, and no other server does",
     "own_window": "the rules of its TCPs begin with a window that has to be known: write --iw 10"}
@@ -53,8 +54,9 @@ def _refuse_others(scenario: TraceScenario, overrides: Overrides) -> None:
         if name in _REPLACED:
             continue
         subject = PARAMETERS[name].subject if name in PARAMETERS else name
+        why = _REASONS.get(name) or _REASONS.get(subject, _ELSE)
         raise UsageError(f'{scenario.name}: {flag} does not go with a scenario of kind "trace":'
-                         f" {_REASONS.get(subject, _ELSE)}")
+                         f" {why}")
 
 
 def _refuse_lists(given: dict[str, tuple[Any, ...]]) -> None:

@@ -47,6 +47,16 @@ def syn(edit: Callable[[bytes], bytes], answers: bool = False) -> Change:
         for capture in (trial.client, trial.server)))
 
 
+def offering(edit: Callable[[bytes], bytes], number: int) -> Change:
+    """The client's packets from one of them on are others in both captures."""
+    def changed(packets: list[Packet]) -> list[Packet]:
+        from_client = [packet for packet in packets if not packet.to_client][number:]
+        return [replace(packet, frame=edit(packet.frame)) if packet in from_client else packet
+                for packet in packets]
+    return lambda trial: trial.captured(*(
+        changed(stored.read(capture)) for capture in (trial.client, trial.server)))
+
+
 def option(old: str, new: str) -> Callable[[bytes], bytes]:
     def edit(frame: bytes) -> bytes:
         options = frame[OPTIONS]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
+from firstflight.commands.flags import parse
 from firstflight.findings.charts import LineChart
 from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.parameters import NETWORK, OVERTAKEN, PARAMETERS, PUBLISHED, Parameter, of_subject
@@ -559,3 +560,46 @@ def test_a_sysctl_of_a_trial_is_judged(sysctl: str, verdict: str, check: str) ->
 def test_an_ample_window_is_not_held_back_by_a_sysctl_of_its_trial() -> None:
     trial = replace(GOOD.trial, sysctl=f"{RMEM}=4096 20000 20000+{SACK}=0")
     assert BY_TAG["receive-window"].lift(trial).sysctl == f"{SACK}=0"
+
+
+# A receive window that stays -----------------------------------------------------------
+
+def test_a_window_that_stays_is_told_to_the_client_and_has_its_buffer() -> None:
+    """Of 44 segments of 1460 bytes half of the pinned buffer holds all, but not one more."""
+    trials = {window: replace(GOOD.trial, client="libcurl", initrwnd=window, rwnd_growth="fixed")
+              for window in (43, 44, 45)}
+    assert {window: trial.job()["window_bytes"] for window, trial in trials.items()} == {
+        window: 1460 * window for window in trials}
+    assert [window for window, trial in trials.items() if "buffers" in trial.job()] == [44, 45]
+    assert "buffers" not in replace(trials[44], rwnd_growth="grows").job()
+    assert "window_bytes" not in GOOD.trial.job()
+    assert transfer_of(trials[44], {}, 0, 0).most_window_bytes == 1460 * 44
+
+
+@pytest.mark.parametrize(("typed", "windows"), [
+    ("45", [45]), ("27,45", [27, 45]), ("45,fixed", [45, "fixed"]), ("27, 45, FIXED", [
+        27, 45, "fixed"])])
+def test_fixed_stands_behind_the_windows(typed: str, windows: list[Any]) -> None:
+    assert FLAGS["initrwnd"].listed(typed) == windows
+
+
+def test_fixed_windows_are_compared_with_those_that_grow() -> None:
+    request = parse(["--rtt", "100", "--rwnd", "27,45,fixed", "--rwnd-growth", "grows"])
+    assert request.overrides.lists["initrwnd"] == [27, 45]
+    assert request.overrides.lists["rwnd_growth"] == ["grows", "fixed"]
+    trials = registry.own_question("own", request.overrides).trials
+    assert len({(trial.initrwnd, trial.rwnd_growth) for trial in trials}) == 4
+    assert sum("-rwndfixed" in trial.id for trial in trials) == len(trials) / 2
+
+
+@pytest.mark.parametrize(("windows", "modelled"), [(42, True), (43, False), (44, False),
+                                                   (45, True)])
+def test_a_window_at_the_end_of_16_bits_is_not_modelled(windows: int, modelled: bool) -> None:
+    """With the two segments that the client offers more until it has read."""
+    trial = stored.load("fixed_window").requested(initrwnd=windows)
+    assert ("model" in failed_checks(trial.judge())) == modelled
+
+
+def test_an_ample_window_grows() -> None:
+    trial = replace(GOOD.trial, rwnd_growth="fixed")
+    assert BY_TAG["receive-window"].lift(trial).rwnd_growth == "grows"

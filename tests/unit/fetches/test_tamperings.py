@@ -15,15 +15,21 @@ from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
 from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, cut, drops,
-                                          flags, from_data, later, lost_at_end, moved, option,
-                                          requested, said, shifted, swapped, syn, tls, window,
-                                          without)
+                                          flags, from_data, later, lost_at_end, moved, offering,
+                                          option, requested, said, shifted, swapped, syn, tls,
+                                          window, without)
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
 CUBIC, NGINX, PUBLISHED = "full_queue", "nginx_plain", "as_published"
+FIXED = "fixed_window"
 EARLY, LATE, HTTP_2 = "nginx_early", "nginx_resumed", "nginx_http2"
 # The trial, what is tampered with, how, and the check that refuses it.
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
+    # A receive window that stays: 5 segments, and two more until the first data is read.
+    (FIXED, "it offers 8 segments in the end", offering(window(8 * 1460), -6), "receive window"),
+    (FIXED, "it may grow", requested(rwnd_growth="grows"), "TCP options"),
+    (FIXED, "a window of 4", requested(initrwnd=4), "receive window"),
+    (FIXED, "a window of 6", requested(initrwnd=6), "TCP options"),
     # Options of the SYNs, left at Linux's default or requested.
     (PLAIN, "client offers MSS 1200", syn(option("020405b4", "020404b0")), "TCP options"),
     (PLAIN, "client offers MSS 1459", syn(option("020405b4", "020405b3")), "TCP options"),

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
 from firstflight.base.errors import UsageError
-from firstflight.base.quantity import OWN_WINDOW
+from firstflight.base.quantity import FIXED, OWN_WINDOW
 from firstflight.parameters import PARAMETERS, SWEPT
 from firstflight.runs.schema import key
 from firstflight.scenario.setting_sweep import (NETWORK, SettingSweep, draws_at_random,
@@ -76,6 +76,11 @@ class Sweep(SettingSweep[Trial]):
         if any(idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
+        if FIXED in lists["rwnd_growth"] and (self.client != "libcurl" or self.own
+                                              or any(lists["chain_bytes"])):
+            raise UsageError(f"{where}: a receive window that stays (rwnd_growth, --rwnd-growth;"
+                             " --rwnd 45,fixed) needs the client libcurl, which sets it on its"
+                             " socket, plain HTTP and a server of ours (--client libcurl)")
         if HERE in lists["system"] and (needing := needing_newer(lists)):
             raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
                              f" {NEWER!r}, --system {NEWER})")

@@ -124,6 +124,8 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
             job["seed"] = self.seed
         if self.mss != MSS:
             job["options"] = {"advertised_mss": self.syn_mss}
+        if self.most_window_bytes:
+            job["window_bytes"] = self.most_window_bytes
         self.add_sysctls(job)
         if self.own:
             job["own"] = self.own.job()

@@ -52,6 +52,7 @@ def _ample_receive_window(trial: Trial) -> Trial:
     ample = min(max(AMPLE_WINDOW, trial.initrwnd, 2 * segments),
                 int(QUANTITIES["initrwnd"].highest))
     return replace(trial, initrwnd=ample, receive_rules="today",
+                   rwnd_growth=default("rwnd_growth"),
                    sysctl=without_sysctl(trial.sysctl, RECEIVE))
 
 

@@ -6,19 +6,22 @@ Requested settings are compared, and so are those left at Linux's default (wire.
 from __future__ import annotations
 
 from collections.abc import Iterable
+
 from firstflight.base.comparison import Comparison
+from firstflight.base.quantity import FIXED
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.buffers import buffer_per_segment
 from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.runs.results.checks import Check
 from firstflight.setting.server import OWN
-from firstflight.setting.tcp import (ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, SEND, buffer_sizes,
-                                     fixed_send_buffer)
+from firstflight.setting.tcp import (ETHERNET_MSS, MOST_BEYOND_FIXED, MOST_IN_A_SYN_BYTES, RECEIVE,
+                                     SEND, buffer_sizes, fixed_send_buffer)
 from firstflight.wire.exchange import first_mss, server_rtt_us
 from firstflight.wire.offers import expected_offer, has_timestamps, offers_of, sysctl
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.verify.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
+from firstflight.workloads.fetch.verify.limits import offered_to
 
 BBR = "bbr"
 _BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
@@ -36,7 +39,8 @@ def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
     receive = buffer_sizes(trial.with_buffers(evidence.sysctls), RECEIVE)
     asks = sysctl(evidence.sysctls, "ecn") == "1"
     sides = [("client", wire.syns, expected_offer(
-        evidence.sysctls, trial.syn_mss, window_unit(receive), asks))]
+        evidence.sysctls, trial.syn_mss, window_unit(receive, trial.most_window_bytes),
+        asks))]
     if trial.server != OWN:
         of_server = window_unit(buffer_sizes(evidence.sysctls, RECEIVE))
         sides.append(("server", wire.syn_acks, expected_offer(
@@ -154,12 +158,25 @@ def _pacing_rates(evidence: Evidence, rtts_us: tuple[int, int]) -> tuple[int, in
     return min(rates), max(rates)
 
 
+def _compare_receive_window(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the largest window that was offered with the one that stays."""
+    trial, offered = evidence.trial, offered_to(evidence)
+    if trial.most_window_bytes and offered is not None:
+        unit = evidence.transfer.window_unit
+        most = trial.most_window_bytes + MOST_BEYOND_FIXED * trial.mss + unit
+        yield Comparison(offered.most_bytes < most, f"{offered.most_bytes} bytes offered",
+                         f"less than {most}")
+
+
 SYNS: Check[Evidence, Record] = Check(
     "TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", _compare_syns,
     is_on_wire)
 SEGMENTS: Check[Evidence, Record] = Check(
     "segment size", "full segments are as long as the MSS lets them", _compare_segments,
     lambda record: is_on_wire(record) and record.trial.server != OWN)
+RECEIVE_WINDOW: Check[Evidence, Record] = Check(
+    "receive window", "a window that stays is the most that is offered", _compare_receive_window,
+    lambda record: is_on_wire(record) and record.trial.rwnd_growth == FIXED, seldom=True)
 SOCKET: Check[Evidence, Record] = Check(
     "server's socket", "congestion control, send buffer, reordering and pacing by its kernel",
     _compare_socket, lambda record: is_on_wire(record) and record.trial.server != OWN)

@@ -43,6 +43,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         receive_buffers=buffer_sizes(settings, RECEIVE),
         send_buffers=(fixed_send_buffer(trial.send_buffer_bytes) if trial.send_buffer_bytes
                       else buffer_sizes(settings, SEND)),
+        most_window_bytes=trial.most_window_bytes,
         restart_after_idle=settings.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and settings.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),

@@ -26,7 +26,8 @@ from firstflight.wire.messages import find_early, find_messages, retime
 from firstflight.workloads.fetch.record import Record, record_of
 from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.fetch.verify import handshake, path, unconnected, zero_rtt
-from firstflight.workloads.fetch.verify.agreed import SEGMENTS, SOCKET, SYNS, has_window
+from firstflight.workloads.fetch.verify.agreed import (RECEIVE_WINDOW, SEGMENTS, SOCKET,
+                                                       SYNS, has_window)
 from firstflight.workloads.fetch.verify.client_times import CLIENT_TIMES
 from firstflight.workloads.fetch.verify.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import (CAPTURE, INTEGRITY, around_chain,
@@ -297,7 +298,7 @@ ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
           is_on_wire),
     Check("server latency", "the server's clock against its capture", _compare_server_latency,
           lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
-    SYNS, SEGMENTS, SOCKET, CLIENT_TIMES,
+    SYNS, SEGMENTS, SOCKET, RECEIVE_WINDOW, CLIENT_TIMES,
     Check("TLS flight", "the server's messages, byte for byte", _compare_flight,
           lambda record: is_on_wire(record) and bool(record.flight_segments),
           seldom=True),
