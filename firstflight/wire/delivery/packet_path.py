@@ -254,8 +254,9 @@ def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | N
             if not fits:  # random loss takes all of them, and yet one came
                 arrived[places[0]] = at
                 continue
-            able.remove(fits[-1])
-            arrived[fits[-1][1]] = at
+            latest = fits[-1]
+            able.remove(latest)
+            arrived[latest[1]] = at
 
 
 def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],

@@ -155,6 +155,14 @@ def test_packets_that_are_the_same_are_told_apart_by_what_can_have_arrived() -> 
     assert judge([client[0], *came], [*server, again], jittered).deviations == []
 
 
+def test_equal_packets_that_all_come_too_early_are_each_told() -> None:
+    client, server = trial(1)
+    again = replace(server[1], time_ns=server[1].time_ns + 30_000_000)
+    early = [replace(client[1], time_ns=server[1].time_ns + at_ns) for at_ns in (1_000, 2_000)]
+    told = judge([client[0], *early], [*server, again], way()).deviations
+    assert len(told) == 2 and all(each.what.endswith("µs too early") for each in told)
+
+
 def test_four_timers_may_wait_for_each_other_and_calls_take_whole_microseconds() -> None:
     client, server = trial(2)
     assert not judge(moved(client, 2, 2_004), server, way()).deviations
