@@ -84,12 +84,12 @@ _ROWS = (
     Parameter(NETWORK, Quantity(
         "uplink_kbps", "an uplink", "kbit/s", 1, 10_000_000, head="uplink", flag="--uplink",
         flag_help="bandwidths towards the server", default="as --bw"),
-        key="uplink", required=True, follows=True),
+        key="uplink", follows=True),
     Parameter(NETWORK, Length(
         "queue", "a queue", head="queue", label="queue (packets, ms or BDP)", flag="--queue",
         flag_help=f"lengths of the bottleneck's queue; {AUTO}: one BDP, at least"
                   f" {LEAST_AUTO_PACKETS} packets", default=AUTO),
-        key=PACKETS.name, field=PACKETS.name, required=True),
+        field=PACKETS.name),
     Parameter(NETWORK, Word(
         "qdisc", "a queueing discipline", head="qdisc", label="queueing discipline",
         flag="--qdisc", default="fifo", known=("fifo", "fq", "fq_codel", "cake"),
@@ -101,7 +101,7 @@ _ROWS = (
         "loss_percent", "a loss rate", "%", 0, 99, above=0.0001, head="loss",
         label="random loss towards the client", flag="--loss", default="0",
         flag_help="random loss towards the client"),
-        tag="loss", required=True, random=True),
+        tag="loss", random=True),
     Parameter(NETWORK, Quantity(
         "loss_burst", "a burst of losses", "packets", 1, 1000, head="burst",
         label="mean burst of losses", flag="--burst-loss", default="1",
@@ -136,8 +136,7 @@ _ROWS = (
         tag="rwnd"),
     Parameter(TCP, Word(
         "congestion_control", "a congestion control", head="congestion control", flag="--cc",
-        flag_help="the server's congestion controls", default="cubic"),
-        required=True),
+        flag_help="the server's congestion controls", default="cubic")),
     Parameter(TCP, Quantity(
         "mss", "a segment", "bytes", 88, 1448, whole=True, head="segment", flag="--mss",
         flag_help="most data in a segment", default="1448", why=" (1460 less 12 of time stamps)"),

@@ -6,11 +6,12 @@
 Draws pages by seed: up to 120 objects of 1 byte to 300 kB on up to four hosts, named at any place
 of each other, with parse and think times, over 1 to 8 connections of HTTP/1.1 or over HTTP/2, from
 server.py or nginx, at RTTs of 1 to 900 ms and 100 kbit/s to 1 Gbit/s, with slower uplinks, queues
-of 2 to 1000 packets, random loss, IW 1 to 100, CUBIC, Reno and BBR. Each page is measured and
-judged, and none may be refused. Then one packet of a capture is lost, forged, or moved by 11 µs or
-more, and the page is judged again: none may pass. Only packets whose departure is judged are moved:
-data, unless the server paces. Prints what was refused and what passed. Memory does not grow with
-the number of pages.
+of 2 to 1000 packets, fq_codel, cake and fq, random loss also in bursts, jitter, segments of 88
+to 1448 bytes, IW 1 to 100, receive windows of 4 segments and more, CUBIC, Reno and BBR. Each page
+is measured and judged, and none may be refused. Then one packet of a capture is lost, forged, or
+moved by 11 µs or more, and the page is judged again: none may pass. Only packets whose departure is
+judged are moved: data, unless the server paces. Prints what was refused and what passed. Memory
+does not grow with the number of pages.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ from firstflight.net.pcap import RECORD
 from firstflight.net.segments import SERVER_PORTS
 from firstflight.runs.results.records import PASS
 from firstflight.setting.seeds import netem_seed
+from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.page import objects
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageRecord
-from firstflight.workloads.page.trial import BUILTIN, NGINX, PageTrial
+from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.page.verify import judge_page
 from vtime.uml import built_kernel
 
@@ -81,16 +83,23 @@ def drawn(seed: int, number: int) -> PageTrial:
         content = tuple(replace(each, think_ms=0.0) for each in content)
     rtt_ms, bandwidth_kbps = between(draw, 1, 900), between(draw, 100, 1_000_000)
     loss_percent = draw.choice((0.0, 0.0, 0.0, 0.5, 3.0))
+    jitter_ms = draw.choice((0.0, 0.0, 0.0, round(rtt_ms / 50, 3), round(rtt_ms / 8, 3)))
     return PageTrial(
         scenario="pages", part="random", page=f"n{number}", rtt_ms=rtt_ms,
         bandwidth_kbps=bandwidth_kbps,
         uplink_kbps=bandwidth_kbps if draw.random() < 0.6 else
         max(28.0, round(bandwidth_kbps / between(draw, 1, 30), 3)),
-        queue_packets=draw.choice((2, 5, 20, 100, 1000)), loss_percent=loss_percent, http=http,
+        queue_packets=draw.choice((2, 5, 20, 100, 1000)), http=http,
+        qdisc=draw.choice(("fifo", "fifo", "fifo", "fq_codel", "cake", "fq")),
+        loss_percent=loss_percent,
+        loss_burst=draw.choice((1.0, 1.0, 4.0)) if loss_percent else 1.0, jitter_ms=jitter_ms,
+        mss=draw.choice((1448, 1448, 1448, 1220, 536, 88)),
         connections=1 if http == "2" else draw.choice((1, 2, 6, 6, 8)), server=server,
-        initcwnd=int(between(draw, 1, 100)), initrwnd=draw.choice((1000, 1000, 1000, 100, 44)),
+        initcwnd=int(between(draw, 1, 100)),
+        initrwnd=draw.choice((1000, 1000, 1000, 100, 44, 4)),
         congestion_control=draw.choice(("cubic", "cubic", "reno", "bbr")), repeat=1,
-        seed=netem_seed(seed, number) if loss_percent else 0, objects=objects.text_of(content))
+        seed=netem_seed(seed, number) if loss_percent or jitter_ms else 0,
+        objects=objects.text_of(content))
 
 
 # One packet changed -------------------------------------------------------------------

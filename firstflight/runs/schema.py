@@ -27,6 +27,8 @@ from firstflight.findings.quantities import QUANTITIES
 T = TypeVar("T")
 Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
 _KEY = "firstflight.runs.schema"
+# Keys that files had, and what they are called in all workloads now.
+RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat"}
 
 
 def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
@@ -171,6 +173,8 @@ def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) ->
     """Raises UsageError where a table has a key that is not known."""
     for name in table:
         if name not in known:
+            if (new := RENAMED.get(name)) in known:
+                raise UsageError(f"{where}: {name!r} is called {new!r} now")
             raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
                              f" known: {', '.join(known)}")
 

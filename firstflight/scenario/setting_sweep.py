@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any, ClassVar, TypeVar
 
 from firstflight.base.errors import UsageError
+from firstflight.base.quantity import OWN_WINDOW
 from firstflight.net.queue_length import packets_of
 from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
@@ -20,6 +21,7 @@ from firstflight.runs.schema import key
 from firstflight.scenario import grammar
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.path import RANDOM
+from firstflight.setting.tcp import BY_KERNEL
 
 Tr = TypeVar("Tr", bound=AnyTrial)
 Network = tuple[float, float]  # rtt_ms, bandwidth_kbps
@@ -79,7 +81,7 @@ def draws_at_random(values: Mapping[str, Any]) -> bool:
 class SettingSweep(grammar.Sweep[Tr]):
     """Parameters of a setting, and windows, that are measured in every combination.
 
-    SWEPT: the parameters that it has lists of, the slowest first. A subclass has the field `lists`
+    NAMES: the parameters that it has lists of, the slowest first. A subclass has the field `lists`
     for them (lists_of): the values by name, the defaults where a file gives none. An uplink of None
     is as fast as the downlink. Lists of its own are fields that LISTS names, and vary slower.
     pairs: of (rtt_ms, bandwidth_kbps), instead of every RTT with every bandwidth; kernels: of
@@ -89,7 +91,7 @@ class SettingSweep(grammar.Sweep[Tr]):
     further trial is added.
     """
 
-    SWEPT: ClassVar[tuple[str, ...]] = ()
+    NAMES: ClassVar[tuple[str, ...]] = ()
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "kernels": KERNEL}
     pairs: tuple[Network, ...] = key((), reader=rows_of(*NETWORK))
     kernels: tuple[tuple[str, str], ...] = key((), reader=rows_of(*KERNEL))
@@ -100,19 +102,19 @@ class SettingSweep(grammar.Sweep[Tr]):
     repeat_with_drops: int | None = key(None, quantity="repeat")
 
     def __post_init__(self) -> None:
-        given = {**{name: PARAMETERS[name].quantity.defaults for name in self.SWEPT
+        given = {**{name: PARAMETERS[name].quantity.defaults for name in self.NAMES
                     if not (PARAMETERS[name].required or PARAMETERS[name].follows)}, **self.lists}
         for together, names in self.TOGETHER.items():
             if names != NETWORK:
                 given |= {name: tuple(dict.fromkeys(values))
                           for name, values in zip(names, zip(*getattr(self, together)))}
         given = self.with_followers(given)
-        object.__setattr__(self, "lists", {name: given[name] for name in self.SWEPT
+        object.__setattr__(self, "lists", {name: given[name] for name in self.NAMES
                                            if name in given})
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         """The lists with those whose default follows from others."""
-        return lists
+        return {"uplink_kbps": (None,), **lists}
 
     def check(self, where: str) -> None:
         """Check that no list is missing, and no network given twice. Raises UsageError."""
@@ -123,7 +125,7 @@ class SettingSweep(grammar.Sweep[Tr]):
 
     def check_given(self, where: str, without: Sequence[str]) -> None:
         """Check that each list without a default is given. Raises UsageError."""
-        for name in self.SWEPT:
+        for name in self.NAMES:
             if PARAMETERS[name].required and name not in (*self.lists, *without):
                 raise UsageError(f"{where}: {PARAMETERS[name].key} is missing")
 
@@ -133,6 +135,9 @@ class SettingSweep(grammar.Sweep[Tr]):
         if any(burst > 1 for burst in lists["loss_burst"]) and not all(lists["loss_percent"]):
             raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
                              " loss (loss_percent, --loss)")
+        if BY_KERNEL in lists.get("window_by", ()) and {*self.initcwnd} - {OWN_WINDOW}:
+            raise UsageError(f'{where}: window_by = "{BY_KERNEL}" leaves the window to the kernel:'
+                             f" initcwnd has to be {OWN_WINDOW}, its own (--iw default)")
 
     @property
     def networks(self) -> tuple[Network, ...]:

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from firstflight.base.words import format_toml
+from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import Head
+from firstflight.scenario.setting_sweep import SettingSweep
+
+# Comments behind the keys of a sweep.
+COMMENTS = {
+    **{row.key: f"{row.quantity.flag_help}: {row.quantity.range}" for row in PARAMETERS.values()},
+    "repeat": "times that every setting is measured",
+    "repeat_with_loss": "the same, where loss or jitter decides",
+    "repeat_with_drops": "the same, where a queue drops packets"}
 
 
 def head(of: Head, others: Mapping[str, Any]) -> list[str]:
@@ -27,3 +36,16 @@ def table(heading: str, values: Mapping[str, Any], comments: Mapping[str, str] |
     behind = {key: f"  # {comment}" for key, comment in (comments or {}).items() if comment}
     lines = [f"{key} = {format_toml(value)}{behind.get(key, '')}" for key, value in values.items()]
     return [*filter(None, [heading]), *lines, ""]
+
+
+def sweep_values(sweep: SettingSweep[Any], with_flags: bool) -> dict[str, object]:
+    """The keys of a sweep without those at their default.
+
+    with_flags: keys that have a flag are written even at their default.
+    """
+    unwritten = {row.key for name, row in PARAMETERS.items()
+                if not (row.required or row.follows or with_flags and row.quantity.flag)
+                and sweep.lists.get(name) == row.quantity.defaults}
+    return {key: ["same" if value is None else value for value in values]
+            if isinstance(values, tuple) else values
+            for key, values in schema.values_of(sweep).items() if key not in unwritten}

@@ -16,7 +16,7 @@ from firstflight.parameters import default
 from firstflight.testbed import messages
 
 BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
-HTTP_1 = "1.1"
+HTTP_1, HTTP_2 = "1.1", "2"
 HERE, NEWER = "here", "debian13"  # the programs that run: this machine's, or Debian 13's
 SIZE = "{size}"  # in a path: stands for the response's size in bytes
 

@@ -35,7 +35,7 @@ class PageKind(Kind):
     def judge(self, trial: PageTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True
               ) -> tuple[PageRecord, Mapping[str, bytes]]:
-        return verify.judge_page(trial, observed, exact, known_kernel)
+        return verify.judge_page(trial, observed, exact, sysctls, known_kernel)
 
     def report(self, study: Study, run: RunData) -> Report:
         from firstflight.workloads.page import findings

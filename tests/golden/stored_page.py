@@ -59,7 +59,7 @@ class StoredPage:
     def judge(self, exact: bool = True, known_kernel: bool = True) -> PageRecord:
         observed = ObservedTrial(self.trial.id, self.observation,  # type: ignore[arg-type]
                                  self.client, self.server)
-        return judge_page(self.trial, observed, exact, known_kernel)[0]
+        return judge_page(self.trial, observed, exact, known_kernel=known_kernel)[0]
 
     def requested(self, **columns: Any) -> StoredPage:
         """As if something else had been requested."""

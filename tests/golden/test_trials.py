@@ -105,7 +105,7 @@ IDS: list[tuple[Any, str]] = [
     (Trial(**FETCH, part="average", sample=7, key_rtt_ms=100.0, key_bandwidth_kbps=900.0,
            weight=0.5), "average-7-iw10-1"),
     (LOAD, "grid-rtt100-bw10000-q83-cake-load0.5-15000B-x4-cubic-paced-iw3+10-3"),
-    (PAGE, "lossy-made-rtt40-bw5000-up1000-q42-loss1.5-http1.1-c6-nginx-reno-rw70-iw10-3"),
+    (PAGE, "lossy-made-rtt40-bw5000-up1000-q42-loss1.5-seed9-http1.1-c6-nginx-reno-rw70-iw10-3"),
     (TRACE, "idle-validated-iw4-think2.5-mss512"),
     (replace(TRACE, loss_percent=1.0, loss_burst=3.0, jitter_ms=2.5, qdisc="cake", mss=1448,
              kernel="mine", module_parameter="tcp_cubic.hystart=0", seed=7, repeat=3),

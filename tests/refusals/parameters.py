@@ -109,7 +109,6 @@ REFUSALS = [
         ("--name own --sysctl net.ipv4.tcp_sack=0+1", "'net.ipv4.tcp_sack=0+1' is not NAME=VALUE"),
         ("--name own --sysctl net.ipv4.tcp_rmem=4096,131072,6291456",
          "net.ipv4.tcp_rmem = '4096' is not the least, the first and the largest size in bytes"),
-        ("--objects 3 --sysctl net.ipv4.tcp_sack=0,1", "--sysctl: --objects takes one value"),
         ("ietf78_load --sysctl net.ipv4.tcp_sack=0", "--sysctl: a load scenario"),
         ("--name own --sysctl net.ipv4.ip_forward=1", "unknown 'net.ipv4.ip_forward'"),
         ("--name own --sysctl 'net.ipv4.tcp_sack=$(x)'", "is not numbers or words"),
@@ -122,8 +121,8 @@ REFUSALS = [
         *((f"--objects 3 {flag} {value}", f"{flag}: a page comes without TLS; leave the flag out")
           for flag, value in (("--chain", "4000"), ("--resumed", "1"),
                               ("--key-share", "x25519mlkem768"))),
-        ("--objects 3 --mss 1000", "--mss does not go with --objects, which takes --queue, --loss"),
-        ("--objects 3 --rtt 20,50", "--rtt: --objects takes one value of this flag"),
+        ("--objects 3 --kept 2", "--kept does not go with --objects, which takes --rtt, --bw"),
+        ("--objects 3 --size 20,50", "--size: --objects takes one value of this flag"),
         ("--objects 3 --server own", "--server: a page comes from builtin or nginx, not from own"),
         *((words, "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages"
            " lack: ") for words in ("--objects 3 --http 2 --server nginx",

@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 # The rooms of the house, the lowest first: each imports only what stands below it. A program of the
 # top level belongs to a room.
 ROOMS = ("base", "net", "parameters", "findings", "wire", "model", "probe", "vtime", "testbed",
-         "runs", "setting", "scenario", "figures", "workloads", "study", "paper",
+         "runs", "setting", "judge", "scenario", "figures", "workloads", "study", "paper",
          "commands", "benchmarks")
 PACKAGE = "firstflight"  # has the rooms that do not stand at the top
 PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",

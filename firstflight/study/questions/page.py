@@ -21,25 +21,21 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_own_name
 from firstflight.scenario import writing
 from firstflight.setting import draws
-from firstflight.setting.kernels import KERNEL
+from firstflight.setting.server import BUILTIN, HTTP_1, HTTP_2, NGINX
 from firstflight.workloads.page import page_files
 from firstflight.workloads.page.har import SavedPage
 from firstflight.workloads.page.scenario import (ONLY_HTTP_1, ListedObject, Page, PageFigure,
                                                  PageScenario, PageSweep)
-from firstflight.workloads.page.trial import BUILTIN, HTTP_1, HTTP_2, NGINX
+from firstflight.workloads.page.trial import OF_SETTING
 
 _WHERE = "the page"  # in messages, in place of a file's name
-_LISTS = ("queue", "loss_percent", "http", "initcwnd", "congestion_control", *KERNEL)
-_SINGLE = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "initrwnd", "server", "response_bytes")
+# What a page takes of the parameters with flags: those of its setting, and the windows.
+_LISTS = (*(name for name in OF_SETTING if name in FLAGS), "initcwnd")
 CONNECTIONS = (6,)  # as many as browsers open to a host over HTTP/1.1
 REPEAT_BY_CHANCE = 100  # pages of each setting where losses are drawn
 OBJECT_BYTES = 15_000
 # Comments behind the keys of the sweep.
-_COMMENTS = {
-    **{known: FLAGS[known].flag_help for known in (
-        "rtt_ms", "bandwidth_kbps", "initrwnd", *_LISTS)},
-    "connections": "to a host, over HTTP/1.1", "repeat": "where losses are drawn",
-    "repeat_lossless": "elsewhere", "repeat_with_drops": "where a queue drops"}
+_COMMENTS = {**writing.COMMENTS, "connections": "to a host, over HTTP/1.1"}
 
 
 @dataclass(frozen=True)
@@ -65,17 +61,18 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     _check(page, given, requested)
     content, what, about, note = _page(page, given)
     content.check(_WHERE)
-    values: dict[str, Any] = {known: given.get(known) or FLAGS[known].defaults
-                              for known in _LISTS}
-    values |= {known: (given.get(known) or FLAGS[known].defaults)[0]
-               for known in ("rtt_ms", "bandwidth_kbps", "initrwnd")}
-    values |= {known: given[known][0] for known in ("uplink_kbps", "server") if known in given}
+    # Those that all trials have alike are the file's [sysctls]; the sweep lists what varies.
+    shared, given["sysctl"] = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
+    lists = {known: given[known] for known in OF_SETTING if known in given}
+    for known in ("rtt_ms", "bandwidth_kbps"):
+        lists.setdefault(known, FLAGS[known].defaults)
     sweep = PageSweep(
         name="own", page_names=(content.name,), connections=page.connections,
-        repeat=requested.repeat or REPEAT_BY_CHANCE, repeat_lossless=requested.repeat or 1,
-        repeat_with_drops=requested.repeat or draws.REPEATS, **values)
+        lists=lists, initcwnd=given.get("initcwnd") or FLAGS["initcwnd"].defaults,
+        repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
+        repeat_with_drops=requested.repeat or draws.REPEATS)
+    sweep.check_together(_WHERE)
     windows = sweep.initcwnd
-    shared, _ = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
     verb = "do" if len(windows) > 1 else "does"
     title = f"A page of {what}: {_windows(windows)}"
     head = Head(title, "a page of your own", name,
@@ -107,7 +104,8 @@ def text(made: PageScenario, page: Page) -> str:
         item = ListedObject(size_bytes, named_by or None, at_byte if named_by else None, *others)
         lines += writing.table("[[page.object]]", schema.values_of(item))
     for sweep in made.sweeps:
-        lines += writing.table("[[sweep]]", schema.values_of(sweep, with_defaults=True), _COMMENTS)
+        lines += writing.table("[[sweep]]", writing.sweep_values(sweep, with_flags=True),
+                               _COMMENTS)
     for figure in made.figures:
         lines += writing.table("[[figure]]", schema.values_of(figure))
     return "\n".join(lines)
@@ -117,17 +115,16 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
            ) -> None:
     """Raises UsageError for flags that do not go with a page, or with this kind of page."""
     flag = "--page" if page.file is not None else "--objects"
-    known_flags = join_words([FLAGS[known].flag for known in _LISTS + _SINGLE[:-1]])
+    known_flags = join_words([FLAGS[known].flag for known in _LISTS])
     of_tls = {row.name for row in parameters.of_subject(parameters.TLS)}
     for other, words in requested.given.items():
         if other in of_tls:
             raise UsageError(f"{words}: a page comes without TLS; leave the flag out, or measure"
                              " the handshake of one response, such as --size 60kB --chain 4000")
-        if other not in (*_LISTS, *_SINGLE, "repeat", "sysctl"):
+        if other not in (*_LISTS, "response_bytes", "repeat"):
             raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
-    for known in (*_SINGLE, "sysctl"):
-        if len(given.get(known, ())) > 1:
-            raise UsageError(f"{FLAGS[known].flag}: {flag} takes one value of this flag")
+    if len(given.get("response_bytes", ())) > 1:
+        raise UsageError(f"--size: {flag} takes one value of this flag")
     for server in given.get("server", ()):
         if server not in (BUILTIN, NGINX):
             raise UsageError(f"--server: a page comes from {BUILTIN} or {NGINX}, not from {server}")

@@ -83,6 +83,10 @@ class FetchBench:
             self.trusted = self._other(trial)
         else:
             self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
+        self.install_setting(trial)
+
+    def install_setting(self, trial: Job) -> None:
+        """Set network and TCP of a trial. Raises NetworkError where the kernel has it otherwise."""
         self.star.install(link.Path.from_json(trial["network"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))

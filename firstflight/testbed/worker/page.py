@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, ProgramEnded, WorkerError
 from firstflight.testbed.messages import Job, Observation
-from firstflight.testbed.network.commands import OTHER_PORT
+from firstflight.testbed.network.commands import OTHER_PORT, sysctls_of
 from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.servers.program import Watch
@@ -50,15 +49,14 @@ class PageBench(FetchBench):
         # one that holds packets none, as what the library sent while it loaded.
         for tap in self.taps.values():
             tap.discard()
+        self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.watch, self.log = None, {}
         if "server" in trial:
             self._other(trial)
             assert self.watch is not None
             # To the end: a page opens connections late, too.
             self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True)
-        self.star.install(link.Path.from_json(trial["network"]))
-        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"])
-        self._set_sysctls(client={}, server={})
+        self.install_setting(trial)
 
     def measure(self, trial: Job, observation: Observation) -> None:
         for tap in self.taps.values():

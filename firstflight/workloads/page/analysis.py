@@ -6,25 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from firstflight.base.quantity import in_words
 from firstflight.base.stats import Estimate, estimate
-from firstflight.base.words import plain
 from firstflight.figures.compare import VARIES_MS, Row, difference, student_by_seed
 from firstflight.figures.kernel_changes import KernelChange
 from firstflight.findings.difference import Difference
 from firstflight.findings.quantities import quantity
+from firstflight.parameters import PARAMETERS
 from firstflight.runs.measuring import trial_file_path, read_trial_file
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import varied
 from firstflight.setting.draws import NOT_DRAWN
-from firstflight.setting.kernels import KERNEL, pair_words
+from firstflight.setting.kernels import pair_words
+from firstflight.setting.server import HTTP_2
 from firstflight.workloads.page.record import FILE, ObjectTimes, PageRecord, read_file
-from firstflight.workloads.page.trial import HTTP_2, PageTrial
+from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
 SAME_MS = 0.05  # pages that differ by less take equally long
 BUSY = 0.95  # a link that sends for this share of the time is the limit
-# The parameters that distinguish settings, in this order.
-_DISTINCT = ("part", "page", "http", "connections", "queue_packets", "loss_percent",
-             "congestion_control", "server", *KERNEL)
+# The fields that distinguish settings, in this order: the first of those that vary together.
+_FIRST = ("part", "page", "http", "connections", "rtt_ms", "bandwidth_kbps", "uplink_kbps",
+          "queue_packets", "loss_percent", "congestion_control", "server")
+_DISTINCT = (*_FIRST, *(row.field for name, row in PARAMETERS.items()
+                        if name in OF_SETTING and row.field not in _FIRST))
 
 
 def setting_of(trial: PageTrial) -> PageTrial:
@@ -169,11 +173,9 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
         return "" if trial.http == HTTP_2 else f"{value} connection{'s' if value > 1 else ''}"
     if name == "queue_packets":
         return f"queue {value}"
-    if name in KERNEL:
-        return f"{quantity(name).head} {value}"
-    if name == "loss_percent":
-        return f"loss {plain(value)} %"
-    return titles.get(str(value)) or str(value)
+    if name in ("part", "page", "congestion_control", "qdisc", "server"):
+        return titles.get(str(value)) or str(value)
+    return f"{quantity(name).head} {in_words(value, quantity(name).unit)}"
 
 
 def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:

@@ -10,14 +10,17 @@ from firstflight.base.words import join_words, plain, format_brief
 from firstflight.figures.kernel_changes import kernel_answer, kernels_table, note_on_windows
 from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
+from firstflight.findings.quantities import quantity
+from firstflight.parameters import PARAMETERS, default
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
 from firstflight.setting.draws import note_on_draws
+from firstflight.setting.server import HTTP_2
 from firstflight.workloads.page import analysis
 from firstflight.workloads.page.analysis import SAME_MS, Setting, WindowTimes
 from firstflight.workloads.page.record import ObjectTimes, PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import PageFigure, PageScenario
-from firstflight.workloads.page.trial import HTTP_2, PageTrial
+from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
 MOST_NAMED = 4  # settings that one sentence names
 NAME = Column("", is_text=True)
@@ -58,12 +61,19 @@ def titles_of(scenario: PageScenario) -> dict[str, str]:
     return {sweep.name: sweep.title for sweep in scenario.sweeps}
 
 
+# What the line below a figure's title has in words of its own, or not at all.
+_IN_CONTEXT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent", "http",
+               "server", "congestion_control", "initrwnd")
+
+
 def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
     """The lines below a figure's title: the source, and the parameters that its pages share."""
     first = trials[0]
+    columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = {name: len({getattr(trial, name) for trial in trials}) == 1
-              for name in ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
-                           "loss_percent", "http", "connections", "page")}
+              for name in (*columns, "connections", "page")}
+    others = [name for name in columns if name not in _IN_CONTEXT and shared[name]
+              and getattr(first, name) != default(name)]
     parts = [
         f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
         if shared["page"] else "",
@@ -74,6 +84,8 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
         f"queue {first.queue_packets} packets" if shared["queue_packets"] else "",
         f"loss {plain(first.loss_percent)} %"
         if shared["loss_percent"] and first.loss_percent else "",
+        *(f"{quantity(name).head} {in_words(getattr(first, name), quantity(name).unit)}"
+          for name in others),
         _http(first) if shared["http"] and shared["connections"] else ""]
     return scenario.head.source, ", ".join(filter(None, parts))
 

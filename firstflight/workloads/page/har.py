@@ -19,11 +19,11 @@ from urllib.parse import urljoin, urlsplit
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.setting.server import HTTP_1, HTTP_2
 from firstflight.workloads.page import exporters, har_file
 from firstflight.workloads.page.exporters import CONNECTION, NOT_MODIFIED, Entry, Exporter
 from firstflight.workloads.page.har_file import NAMER, number, table, tables
 from firstflight.workloads.page.objects import MOST_HOSTS, PageObject
-from firstflight.workloads.page.trial import HTTP_1, HTTP_2
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
 # Reasons why an entry is no object of the page.

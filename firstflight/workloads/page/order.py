@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from firstflight.net.segments import MS, Segment
+from firstflight.setting.server import HTTP_1, HTTP_2
 from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, uncaused
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes, Loaded
-from firstflight.workloads.page.trial import HTTP_1, HTTP_2
 
 # When data arrive, libcurl tries to read each stream of HTTP/2, and each failed attempt takes a
 # microsecond of the guest's clock. From 8 on it tries each transfer of any version, in each round

@@ -13,11 +13,10 @@ from firstflight.model.predict import predict
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
 from firstflight.net.path import NEVER
 from firstflight.net.segments import MS
-from firstflight.parameters import default
+from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.workloads.page import crossings
 from firstflight.workloads.page.record import PageEvidence, Predicted
 from firstflight.workloads.page.timing import ConnectionTimes
-from firstflight.workloads.page.trial import BUILTIN, HTTP_1
 
 MOST_RTT_MS = 900.0  # from a second on a SYN is retransmitted, which the model does not cover
 NEAR_MS = 0.05  # a request that follows a response within this time follows it at once
@@ -28,7 +27,8 @@ def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
     trial = evidence.trial
     if (trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS
             or trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns
-            or trial.module_parameter != default("module_parameter")):
+            or trial.disorder or not trial.has_modelled_setting
+            or evidence.sysctls):
         return ()
     path = trial.path
     both = (crossings.shared_since(packets, link.delay_ms, link.rate_kbps)
@@ -64,6 +64,7 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
             congestion_control=trial.congestion_control, response_bytes=sizes[0],
             request_bytes=requests[0], earlier_bytes=sizes[0] if place else 0,
             earlier_request_bytes=requests[0] if place else 0, earlier_count=place or 1,
+            mss=trial.mss,
             clock_phase_ns=(connection.opened_ns - evidence.tick_ns) % MS,
             window_scale=exchange.syns[0].scale))
         if prediction.peak_queue > trial.path.down.queue_packets:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from firstflight.base.errors import FirstFlightError
+from firstflight.net.link import MANAGED
 from firstflight.net.segments import MS, CapturedFrame
 from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import Download, Observation
@@ -30,7 +31,9 @@ class PageEvidence:
 
     exchanges: the connections, by the client's port. exact: measured in virtual time. path: what
     the path did with each packet, to the client and to the server; in virtual time only. tick_ns:
-    the time of a tick of the kernel's clock, 0 for unknown. predicted: by workloads.page.predicted.
+    the time of a tick of the kernel's clock, 0 for unknown. sysctls: those that the scenario sets.
+    known_kernel: whether the model was checked against the kernel's TCP. predicted: by
+    workloads.page.predicted.
     """
 
     trial: PageTrial
@@ -39,6 +42,8 @@ class PageEvidence:
     exact: bool
     path: tuple[Delivery, Delivery] | None = None
     tick_ns: int = 0
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    known_kernel: bool = True
     predicted: Sequence[Predicted] = field(default=())
 
     @classmethod
@@ -151,8 +156,14 @@ class PageRecord(Record):
 
 
 def is_one_draw(record: PageRecord) -> bool:
-    """Whether another RTT, by microseconds, may give quite another time; losses have repeats."""
-    return bool(record.queue_drops) and not record.trial.loss_percent
+    """Whether another RTT, by microseconds, may give quite another time.
+
+    Settings with random losses or jitter have repeats of their own.
+    """
+    trial = record.trial
+    draws_phase = trial.congestion_control.startswith("bbr")
+    return not trial.is_random and bool(
+        record.queue_drops or trial.qdisc in MANAGED or draws_phase)
 
 
 def record_of(evidence: PageEvidence) -> PageRecord:

@@ -7,31 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
-from firstflight.net.queue_length import AUTO, packets_of
-from firstflight.parameters import default
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar
-from firstflight.setting.kernels import KERNEL
+from firstflight.scenario.setting_sweep import (SettingSweep, draws_at_random, lists_of,
+                                                refuse_empty_cake)
 from firstflight.setting.seeds import netem_seed
+from firstflight.setting.server import BUILTIN, HTTP_2, NGINX
 from firstflight.workloads.page import objects
 from firstflight.workloads.page.objects import PageObject
-from firstflight.workloads.page.trial import BUILTIN, HTTP_2, NGINX, PageTrial
+from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
 TABLES = ("defaults", "page", "sweep", "figure")
-# The parameters of sweeps that the command line may replace.
-OVERRIDES = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "loss_percent", "http",
-             "connections", "initcwnd", "initrwnd", "congestion_control", "repeat", *KERNEL)
 # Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: each response's last short segment
 # waits for an acknowledgement, which no browser's user waits for.
 ONLY_HTTP_1 = "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages lack"
-_ONE = ("uplink_kbps", "initrwnd")  # a sweep has one value of these, as of RTT and bandwidth
 
 
 @dataclass(frozen=True)
@@ -120,45 +117,34 @@ class Page:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageSweep(grammar.Sweep[PageTrial]):
-    """Pages on one network, in every combination of the lists. Its fields are those of PageTrial.
+class PageSweep(SettingSweep[PageTrial]):
+    """Pages over settings, in every combination of the lists. Its fields are those of PageTrial.
 
-    uplink_kbps: None for the bandwidth to the client. spread_ms: parse times are longer by a draw
-    from 0 to this, from the seed of the repeat and the same under every window. repeat: where
-    losses or parse times are drawn; repeat_lossless: where nothing is. repeat_with_drops: in
-    settings whose first page shows that one measurement is one draw (setting.draws); None:
-    no page is added. contents: the objects of page_names, set once the pages are read.
+    spread_ms: parse times are longer by a draw from 0 to this, from the seed of the repeat and the
+    same under every window. contents: the objects of page_names, set once the pages are read.
     """
 
-    LISTS: ClassVar[tuple[str, ...]] = ("page_names", "queue", "loss_percent",
-                                        "congestion_control", "http", "connections", *KERNEL)
+    NAMES: ClassVar[tuple[str, ...]] = OF_SETTING
+    LISTS: ClassVar[tuple[str, ...]] = ("page_names", "connections")
     page_names: tuple[str, ...] = key(name="page", reader=schema.one_or_more(
         schema.file_name, "names of pages"))
     title: str = ""
-    rtt_ms: float
-    bandwidth_kbps: float
-    uplink_kbps: float | None = key(None, name="uplink", reader=schema.none_for(
-        "same", schema.number("uplink_kbps")))
-    queue: tuple[str, ...] = key((AUTO,), reader=schema.one_or_more(schema.number("queue")))
-    loss_percent: tuple[float, ...] = key((0.0,), reader=schema.one_or_more(
-        schema.number("loss_percent")))
-    http: tuple[str, ...] = key(("1.1",), reader=schema.one_or_more(schema.number("http")))
+    lists: Mapping[str, tuple[Any, ...]] = lists_of(OF_SETTING)
     connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
         schema.number("connections")))
-    server: Literal["builtin", "nginx"] = "builtin"
-    initcwnd: tuple[int, ...] = key(reader=schema.one_or_more(schema.number("initcwnd")))
-    initrwnd: int = 1000
-    congestion_control: tuple[str, ...] = key(("cubic",), reader=schema.one_or_more(
-        schema.number("congestion_control"), "names"))
-    kernel: tuple[str, ...] = key((default("kernel"),), reader=schema.one_or_more(
-        schema.number("kernel"), "names"))
-    module_parameter: tuple[str, ...] = key((default("module_parameter"),), reader=(
-        schema.one_or_more(schema.number("module_parameter"), "parameters")))
     spread_ms: float = key(0.0, quantity="process_ms")
-    repeat: int = 1
-    repeat_lossless: int = key(1, quantity="repeat")
-    repeat_with_drops: int | None = key(None, quantity="repeat")
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether parse times are drawn."""
+        return bool(self.spread_ms)
+
+    def check_together(self, where: str) -> None:
+        """Check that values go together. Raises UsageError."""
+        super().check_together(where)
+        for qdisc, queue in product(self.lists["qdisc"], self.lists["queue"]):
+            refuse_empty_cake(qdisc, queue, where)
 
     def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
         """The sweep with the contents of its pages. Raises UsageError where a page is missing."""
@@ -173,38 +159,30 @@ class PageSweep(grammar.Sweep[PageTrial]):
 
     def check_server(self, where: str) -> None:
         """Raises UsageError where the server lacks think times, or for HTTP/2."""
-        if self.server == NGINX and any(each.think_ms for page in self.contents for each in page):
+        for server in self.lists["server"]:
+            if server not in (BUILTIN, NGINX):
+                raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
+                                 f" from {server}")
+        thinks = any(each.think_ms for page in self.contents for each in page)
+        if thinks and NGINX in self.lists["server"]:
             raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
-        if HTTP_2 in self.http:
+        if HTTP_2 in self.lists["http"]:
             raise UsageError(f"{where}: http: {ONLY_HTTP_1}: http = [\"1.1\"], --http 1.1")
-
-    @property
-    def count(self) -> int:
-        return sum(len(self.initcwnd) * self.repeats(cell) for cell in self.combinations())
-
-    def repeats(self, cell: Mapping[str, Any]) -> int:
-        """How often a cell is measured, before its first page is known."""
-        is_drawn = cell["loss_percent"] or self.spread_ms
-        return self.repeat if is_drawn else self.repeat_lossless
 
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
         pages = dict(zip(self.page_names, self.contents))
-        for cell in self.combinations():
-            repeats = self.repeats(cell)
-            name, queue = cell.pop("page_names"), cell.pop("queue")
-            for repeat in range(1, 1 + repeats):
-                content = objects.text_of(objects.with_spread(pages[name], self.spread_ms,
-                                                         netem_seed(seed, repeat)))
+        for cell in self.cell_values():
+            name = cell.pop("page_names")
+            for repeat in range(1, 1 + self.repeats(cell)):
+                own_seed = netem_seed(seed, repeat)
+                content = objects.with_spread(pages[name], self.spread_ms, own_seed)
+                text = objects.text_of(content)
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
-                        scenario=scenario, part=self.name, page=name, rtt_ms=self.rtt_ms,
-                        bandwidth_kbps=self.bandwidth_kbps,
-                        uplink_kbps=self.uplink_kbps or self.bandwidth_kbps,
-                        queue_packets=packets_of(queue, self.rtt_ms, self.bandwidth_kbps),
-                        server=self.server, initcwnd=initcwnd, initrwnd=self.initrwnd,
-                        repeat=repeat, objects=content, **cell,
-                        seed=netem_seed(seed, repeat) if cell["loss_percent"] else 0)
+                        scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
+                        objects=text, repeat=repeat,
+                        seed=own_seed if draws_at_random(cell) else 0, **cell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,18 +237,16 @@ def expand(scenario: PageScenario, overrides: Overrides = NOTHING, seed: int = 1
 
 def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
     """The scenario with the command line's overrides in its sweeps. Raises UsageError."""
-    values = overrides.replacing(OVERRIDES, lambda _, flag: (
-        f'{scenario.name}: {flag} does not go with a scenario of kind "page"'),
-        'a scenario of kind "page" takes one value')
+    for name, flag in overrides.given.items():
+        if name not in (*OF_SETTING, "connections", "initcwnd", "repeat"):
+            raise UsageError(f'{scenario.name}: {flag} does not go with a scenario of kind "page"')
+    lists = overrides.checked()
+    own: dict[str, Any] = {name: lists.pop(name) for name in ("connections",) if name in lists}
     if overrides.repeat is not None:
-        values["repeat"] = values["repeat_lossless"] = overrides.repeat
-    for name in _ONE:
-        if isinstance(values.get(name), tuple):
-            if len(values[name]) != 1:
-                raise UsageError(f'{overrides.given[name]}: a scenario of kind "page" takes one'
-                                 " value")
-            (values[name],) = values[name]
-    sweeps = tuple(replace(sweep, **values) for sweep in scenario.sweeps)
+        own |= {"repeat": overrides.repeat, "repeat_with_loss": None, "repeat_with_drops": None}
+    sweeps = tuple(replace(sweep.overridden(lists), **own) for sweep in scenario.sweeps)
     for sweep in sweeps:
-        sweep.check_server(schema.place_of(scenario.name, "sweep", sweep.name))
+        place = schema.place_of(scenario.name, "sweep", sweep.name)
+        sweep.check_together(place)
+        sweep.check_server(place)
     return replace(scenario, sweeps=sweeps)

@@ -83,22 +83,40 @@ class ConnectionTimes:
         return tuple(segment.time_ns for segment in new_data(self.exchange.at_client))
 
 
-def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[Segment, int]]:
-    """Yield each segment at a host, with the sequence number below which all data had arrived.
+# A host discards data whose time stamp is so many ticks older than the last one that it noted
+# (TCP_PAWS_WINDOW): jitter lets a segment be overtaken by one that was sent again.
+PAWS_WINDOW = 1
 
-    That number is 0 before a SYN arrived. to_client: whether the host is the client.
+
+def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[Segment, int]]:
+    """Yield each segment at a host, with the sequence number below which it had taken all data.
+
+    That number is 0 before a SYN arrived. to_client: whether the host is the client. What the host
+    discards by its time stamp counts as not arrived (RFC 7323, 5.3; tcp_paws_discard,
+    tcp_replace_ts_recent).
     """
     waiting: dict[int, int] = {}
-    complete = 0
+    complete = acknowledged = 0
+    noted: int | None = None  # the last time stamp
     for segment in at_host:
-        if segment.to_client == to_client and segment.flags & SYN:
+        if segment.to_client != to_client:
+            acknowledged = segment.ack or acknowledged
+            yield segment, complete
+            continue
+        is_old = (noted is not None and segment.stamp is not None and segment.payload_bytes > 0
+                  and noted - segment.stamp > PAWS_WINDOW)
+        if segment.flags & SYN:
             complete = max(complete, 0 if segment.seq else 1)
-        elif segment.to_client == to_client and segment.seq > complete:
+        elif not is_old and segment.seq > complete:
             waiting[segment.seq] = max(segment.end_with_fin, waiting.get(segment.seq, 0))
-        elif segment.to_client == to_client:
+        elif not is_old:
             complete = max(complete, segment.end_with_fin)
             while waiting and min(waiting) <= complete:
                 complete = max(complete, waiting.pop(min(waiting)))
+        # Of what is neither behind a gap nor acknowledged already.
+        is_next = segment.seq <= acknowledged <= segment.end_with_fin
+        if segment.stamp is not None and (noted is None or is_next):
+            noted = max(segment.stamp, noted or 0)
         yield segment, complete
 
 

@@ -7,24 +7,27 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.net.headers import MSS
+from firstflight.judge import syns
+from firstflight.judge.path import counted_drops, delivered
 from firstflight.net.segments import MS, CaptureError, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import SKIPPED
+from firstflight.setting.server import HTTP_1
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Observation, ObservedTrial, started_at
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import is_near_tick
-from firstflight.wire.delivery.packet_path import PATH, deliveries
+from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.page import order
 from firstflight.workloads.page.predicted import predicted
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
 from firstflight.workloads.page.timing import unfounded_acks
-from firstflight.workloads.page.trial import HTTP_1, PageTrial
+from firstflight.workloads.page.trial import PageTrial
 
 CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
 HOST, MODEL, MODEL_MS, MODEL_SHARE = "host", "model", 1.0, 0.001
@@ -32,12 +35,14 @@ SURE_SEGMENTS = 43  # fit into any client's first window: 64 kB less the part th
 _NAMED = 3  # examples in one reason
 
 
-def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_kernel: bool = True
+def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
+               sysctls: Mapping[str, str] = MappingProxyType({}), known_kernel: bool = True
                ) -> tuple[PageRecord, Mapping[str, bytes]]:
     """Judge one trial; return its record, and the files to keep, by name.
 
-    exact: measured in virtual time. known_kernel: whether the model was checked against its kernel;
-    otherwise the model's times are recorded and do not judge, and nor does why data left.
+    exact: measured in virtual time. sysctls: those that the scenario sets. known_kernel: whether
+    the model was checked against its kernel; otherwise the model's times are recorded and do not
+    judge, and nor does why data left.
     """
     observation, measured_at = observed.content, started_at(observed.content)
     if observation.get("skipped"):
@@ -46,7 +51,10 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_ker
     error = _failure(trial, observation)
     try:
         if not error:
-            evidence = _evidence(trial, observed, exact)
+            evidence = replace(
+                _evidence(trial, observed, exact), sysctls=trial.host_settings(sysctls),
+                known_kernel=known_kernel)
+            evidence = replace(evidence, predicted=predicted(evidence))
             record = replace(record_of(evidence), measured_at=measured_at)
             judging = CHECKS if known_kernel else tuple(
                 check for check in CHECKS if check.name not in (MODEL, HOST))
@@ -60,7 +68,7 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool, known_ker
 def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvidence:
     """The evidence of an observed trial. Raises CaptureError where a capture lacks something."""
     client, server = frames_of(observed.client_pcap, observed.server_pcap)
-    path = deliveries(client, server, trial.path, tuple) if exact else None
+    path = delivered(trial, client, server) if exact else None
     tick_ns = round(observed.content.get("started_at", 0) * 1e9) if exact else 0
     evidence = PageEvidence.of_frames(trial, observed.content, exact, client, server, path,
                                       tick_ns)
@@ -72,7 +80,7 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvi
         if not connection.exchange.syns:
             raise CaptureError("the client's capture lacks the SYN of port"
                                f" {connection.exchange.client_port}")
-    return replace(evidence, predicted=predicted(evidence))
+    return evidence
 
 
 def _failure(trial: PageTrial, observation: Observation) -> str:
@@ -164,7 +172,7 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
         # What a pacer spreads may be acknowledged before all of the window has left.
         if (trial.http == HTTP_1 and not trial.paces and not exchange.lost_to_client
                 and not exchange.retransmissions and not exchange.probes):
-            least = min(most, math.ceil((connection.starts[1] - 1) / MSS))
+            least = min(most, math.ceil((connection.starts[1] - 1) / trial.mss))
         yield Comparison(least <= flight <= trial.initcwnd + timed, f"{flight} segments",
                          f"{least} to {trial.initcwnd}" if least != trial.initcwnd else f"{least}",
                          f"first flight of connection {number}")
@@ -184,8 +192,24 @@ def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
                      f"{len(evidence.exchanges)} in the captures", f"{len(used)} with objects")
 
 
+def _compare_syns(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Compare the SYNs of all connections."""
+    has_scale = evidence.exact and evidence.known_kernel
+    for exchange in evidence.exchanges.values():
+        yield from syns.compare_syns(evidence.trial, evidence.sysctls, exchange, has_scale)
+
+
+def _compare_segments(evidence: PageEvidence) -> Iterator[Comparison]:
+    """No segment is longer than the MSS lets it."""
+    mss = syns.mss_of(evidence.trial, evidence.sysctls)
+    longest = max((segment.payload_bytes for exchange in evidence.exchanges.values()
+                   for segment in exchange.at_server if segment.to_client), default=0)
+    yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
+
+
 def _compare_path(evidence: PageEvidence) -> Iterable[Comparison]:
-    return packet_path.compare_path(evidence.path, evidence.observation.get("drops", {}))
+    drops = counted_drops(evidence.trial, evidence.observation.get("drops", {}))
+    return packet_path.compare_path(evidence.path, drops)
 
 
 def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -241,6 +265,9 @@ CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
           _compare_bytes, _is_whole),
     Check("acknowledgements", "no host acknowledges what had not arrived there",
           _compare_acknowledgements, _is_whole),
+    Check(syns.NAME, syns.WHY, _compare_syns, _is_whole),
+    Check("segment size", "no segment is longer than the MSS lets it", _compare_segments,
+          _is_whole),
     Check("connections", "at most as many to a host as requested, each with an object",
           _compare_connections, _is_whole),
     Check("initial window", "TCP_INFO of each connection, compared with the route's initcwnd",

@@ -197,7 +197,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
     (None,) once the schedule is known to have no time of its own to think.
     """
 
-    SWEPT: ClassVar[tuple[str, ...]] = SWEPT
+    NAMES: ClassVar[tuple[str, ...]] = SWEPT
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     LISTS: ClassVar[tuple[str, ...]] = ("think_s", "tcps")
     pairs: tuple[Network, ...] = key((), absent=True)
@@ -219,9 +219,6 @@ class TraceSweep(SettingSweep[TraceTrial]):
     may_lose: bool = False
     writing: Schedule = key(Schedule(""), absent=True)
     tcps: tuple[Tcp, ...] = key((), absent=True)
-
-    def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-        return {"uplink_kbps": (None,), "loss_percent": (0.0,), **lists}
 
     def check_together(self, where: str) -> None:
         """Check that each list has one value, and that they go together. Raises UsageError."""

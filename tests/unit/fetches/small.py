@@ -20,7 +20,7 @@ initrwnd = 27
 congestion_control = "cubic"
 client = "curl"
 repeat = 1
-queue_packets = 1000
+queue = 1000
 loss_percent = 0
 uplink = "same"
 [[sweep]]
@@ -65,7 +65,7 @@ source = "x.csv"
 [defaults]
 client = "libcurl"
 congestion_control = "cubic"
-queue_packets = 100
+queue = 100
 loss_percent = 0
 repeat = 1
 [users]

@@ -139,7 +139,7 @@ note = "A note"
 [defaults]
 client = "libcurl"
 congestion_control = "bbr"
-queue_packets = ["50ms"]
+queue = ["50ms"]
 loss_percent = 0.5
 jitter_ms = 3
 uplink = 300

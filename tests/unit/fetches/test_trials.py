@@ -210,7 +210,7 @@ name = "own"
 client = "libcurl"
 congestion_control = "cubic"
 uplink = "same"
-queue_packets = 100
+queue = 100
 loss_percent = 0
 initcwnd = [3, 10]
 repeat = 1
@@ -287,7 +287,7 @@ client = "libcurl"
 congestion_control = "cubic"
 loss_percent = 0
 repeat = 1
-queue_packets = {json.dumps(list(range(1, 3000)))}
+queue = {json.dumps(list(range(1, 3000)))}
 [users]
 initcwnd = [10, 20]
 baseline_initcwnd = 10

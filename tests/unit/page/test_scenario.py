@@ -56,7 +56,7 @@ def test_a_page_is_measured_under_each_window_of_each_setting() -> None:
 
 
 def test_losses_are_drawn_once_for_all_windows() -> None:
-    trials = study(sweep=SWEEP + "loss_percent = [0, 2]\nrepeat = 3\n").trials
+    trials = study(sweep=SWEEP + "loss_percent = [0, 2]\nrepeat_with_loss = 3\n").trials
     assert len(trials) == 2 + 3 * 2
     seeds = {trial.repeat: trial.seed for trial in trials if trial.loss_percent}
     assert len(set(seeds.values())) == 3 and all(
@@ -172,9 +172,9 @@ def test_nginx_cannot_think() -> None:
 
 
 @pytest.mark.parametrize(("lists", "words"), [
-    ({"rtt_ms": [20, 50]}, "--rtt: a scenario of kind \"page\" takes one value"),
-    ({"uplink_kbps": [20, 50]}, "--uplink: a scenario of kind \"page\" takes one value"),
-    ({"mss": [1000]}, '--mss does not go with a scenario of kind "page"'),
+    ({"chain_bytes": [4000]}, '--chain does not go with a scenario of kind "page"'),
+    ({"loss_burst": [4]}, "bursts of losses (loss_burst, --burst-loss) need random loss"),
+    ({"server": ["own"]}, "server: a page comes from builtin or nginx, not from own"),
     ({"http": ["2"]}, "http: a page comes over HTTP/1.1:")])
 def test_flags_that_do_not_go_with_a_page_are_refused(lists: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -188,6 +188,29 @@ def test_flags_replace_what_the_file_has() -> None:
     (trial,) = made.trials
     assert (trial.rtt_ms, trial.initcwnd, trial.uplink_kbps) == (20, 5, 700)
     assert not made.whole
+
+
+def test_a_page_takes_every_parameter_of_network_and_tcp_that_has_a_flag() -> None:
+    """And hands each of them to the worker."""
+    lists: dict[str, list[Any]] = {
+        "rtt_ms": [20, 80], "uplink_kbps": [700, 900], "jitter_ms": [0, 3], "loss_percent": [2],
+        "loss_burst": [3], "qdisc": ["fifo", "cake"], "mss": [536, 1448], "initrwnd": [45, 90],
+        "congestion_control": ["reno"], "initcwnd": [5], "module_parameter": ["tcp_cubic.beta=900"]}
+    trials = study(overrides=Overrides(lists, repeat=1)).trials
+    assert len(trials) == 2 ** 6 and len({trial.id for trial in trials}) == len(trials)
+    job = trials[-1].job()
+    down = job["network"]["down"]
+    assert (down["delay_ms"], down["jitter_ms"], down["loss_percent"], down["loss_burst"],
+            down["qdisc"], job["network"]["up"]["rate_kbps"]) == (40, 3, 2, 3, "cake", 900)
+    assert (job["initrwnd"], job["congestion_control"]) == (90, "reno")
+    assert trials[0].job()["options"] == {"advertised_mss": 548}
+    assert job["module_parameters"] == ["tcp_cubic.beta=900"] and trials[0].seed
+
+
+def test_a_key_of_an_earlier_grammar_is_told_by_its_new_name() -> None:
+    for old, new in (("queue_packets", "queue"), ("repeat_lossless", "repeat")):
+        with pytest.raises(UsageError, match=f"'{old}' is called '{new}' now"):
+            study(sweep=SWEEP + f"{old} = 7\n")
 
 
 def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:

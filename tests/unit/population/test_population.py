@@ -295,7 +295,7 @@ source = "s"
 [defaults]
 congestion_control = "cubic"
 client = "libcurl"
-queue_packets = 1000
+queue = 1000
 loss_percent = 0
 [[population]]
 name = "some"

@@ -42,7 +42,7 @@ source = "A source"
 [defaults]
 rtt_ms = 20
 bandwidth_kbps = 1000
-queue_packets = 100
+queue = 100
 initcwnd = 10
 sample_ms = 1
 [[tcp]]
@@ -216,7 +216,7 @@ def test_every_flag_of_network_and_tcp_reaches_the_trials(tmp_path: Path) -> Non
 def test_files_have_the_same_keys(tmp_path: Path) -> None:
     keys = "\n".join(f"{name} = {json.dumps(value)}" for name, (value,) in EVERYTHING.items()
                      if name not in ("queue", "uplink_kbps", "congestion_control"))
-    text = GOOD.replace("queue_packets = 100", 'queue_packets = "50ms"\nuplink = 500').replace(
+    text = GOOD.replace("queue = 100", 'queue = "50ms"\nuplink = 500').replace(
         "sample_ms = 1", f"sample_ms = 1\n{keys}\nrepeat = 2")
     given = Overrides({name: value for name, value in EVERYTHING.items()
                        if name != "congestion_control"}, repeat=2)

@@ -107,8 +107,7 @@ bandwidth; bandwidth_kbps: 1 of 3 rows have the 5000.5 of the command line"
 
 [defaults]
 uplink = [300]
-queue_packets = ["1bdp"]
-loss_percent = [0]
+queue = ["1bdp"]
 congestion_control = ["reno"]
 system = ["here"]
 client = "libcurl"

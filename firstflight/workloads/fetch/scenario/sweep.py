@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
 from firstflight.base.errors import UsageError
-from firstflight.base.quantity import FIXED, OWN_WINDOW
+from firstflight.base.quantity import FIXED
 from firstflight.parameters import PARAMETERS, SWEPT
 from firstflight.runs.schema import key
 from firstflight.scenario.setting_sweep import (NETWORK, SettingSweep, draws_at_random,
@@ -23,7 +23,6 @@ from firstflight.setting.draws import NOT_DRAWN
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN, OwnServer, parsed
-from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
 from firstflight.workloads.fetch.scenario.trial import Trial
 
@@ -45,17 +44,16 @@ class Sweep(SettingSweep[Trial]):
     chains: of (signature, intermediates, chain_bytes), instead of every combination.
     """
 
-    SWEPT: ClassVar[tuple[str, ...]] = SWEPT
+    NAMES: ClassVar[tuple[str, ...]] = SWEPT
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "chains": CHAIN,
                                                          "kernels": KERNEL}
     chains: tuple[Chain, ...] = key((), reader=rows_of(*CHAIN))
     lists: Mapping[str, tuple[Any, ...]] = lists_of(SWEPT)
     own_server: str = key("", absent=True)
     client: Client
-    repeat: int
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-        return {"system": (system_for(lists),), **lists}
+        return super().with_followers({"system": (system_for(lists),), **lists})
 
     def check_together(self, where: str) -> None:
         """Check that values go together, such as bursts of losses and loss. Raises UsageError."""
@@ -84,9 +82,6 @@ class Sweep(SettingSweep[Trial]):
         if HERE in lists["system"] and (needing := needing_newer(lists)):
             raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
                              f" {NEWER!r}, --system {NEWER})")
-        if BY_KERNEL in lists["window_by"] and {*self.initcwnd} - {OWN_WINDOW}:
-            raise UsageError(f'{where}: window_by = "{BY_KERNEL}" leaves the window to the kernel:'
-                             f" initcwnd has to be {OWN_WINDOW}, its own (--iw default)")
         check_tls(self, where)
         check_server(self, where)
 
@@ -168,11 +163,6 @@ class Template(Sweep):
 
     name: str = key("defaults", absent=True)
     initcwnd: tuple[int, ...] = key((), reader=values_of("initcwnd"))
-    repeat: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lists", {"uplink_kbps": (None,), **self.lists})
-        super().__post_init__()
 
     def check(self, where: str) -> None:
         """Check that no list is missing. Raises UsageError."""

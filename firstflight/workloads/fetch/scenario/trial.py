@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from firstflight.base.words import format_lossless
-from firstflight.net.headers import MSS
 from firstflight.net.timeouts import longest_s
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
                                         default)
-from firstflight.setting.kernels import add_kernel, kernel_tag
-from firstflight.setting.path import PathParameters
-from firstflight.setting.server import BUILTIN, HERE, HTTP_1, SIZE, ServerParameters
+from firstflight.setting.kernels import kernel_tag
+from firstflight.setting.server import HERE, SIZE
+from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
-from firstflight.setting.tcp import TcpParameters
-from firstflight.setting.tls import TlsParameters
 from firstflight.testbed.messages import Job
 from firstflight.workloads.fetch.scenario.response import ResponseParameters
 
@@ -49,8 +46,7 @@ class DrawnParameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, ServerParameters,
-            DrawnParameters):
+class Trial(Setting, ResponseParameters, DrawnParameters):
     """All parameters of one fetch: of the network, TCP, TLS, server and client.
 
     repeat: 1, 2, … for repeated measurements of one setting. what_if: the limits of another trial
@@ -98,7 +94,7 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
     @property
     def is_modelled(self) -> bool:
         """Whether the model of TCP covers each requested parameter."""
-        return all(getattr(self, row.field) == row.default for row in _UNMODELLED)
+        return all(map(self.is_default, _UNMODELLED))
 
     @property
     def deadline_s(self) -> float:
@@ -115,35 +111,12 @@ class Trial(PathParameters, TcpParameters, ResponseParameters, TlsParameters, Se
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
-        job: Job = {
-            "kind": "fetch", "id": self.id, "initcwnd": self.route_window,
-            "initrwnd": self.client_window, "congestion_control": self.congestion_control,
-            "client": self.client, "paths": self._paths(), "deadline_s": self.deadline_s,
-            "network": self.path.to_json()}
-        if self.seed:
-            job["seed"] = self.seed
-        if self.mss != MSS:
-            job["options"] = {"advertised_mss": self.syn_mss}
-        if self.most_window_bytes:
-            job["window_bytes"] = self.most_window_bytes
-        self.add_sysctls(job)
-        if self.own:
-            job["own"] = self.own.job()
+        job = self.job_over("fetch", self.id, self.deadline_s)
+        job["client"], job["paths"] = self.client, self._paths()
         if self.is_secure:
             job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
-        if self.server != BUILTIN:
-            job["server"] = self.server
-        if self.http != HTTP_1:
-            job["http"] = self.http
-        if self.system != HERE:
-            job["system"] = self.system
-        add_kernel(job, self)
         if self.idle_ms:
             job["think_s"] = [*(0.0 for _ in self.before), self.idle_ms / 1000]
-        if self.arp_ms:
-            job["arp_ms"] = self.arp_ms
-        if self.loss_probes == "off":
-            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
         return job
 
     @property

@@ -9,15 +9,14 @@ from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.quantity import FIXED
-from firstflight.model.receiver import first_window, window_unit
+from firstflight.judge import syns
+from firstflight.judge.syns import mss_of
 from firstflight.net.buffers import buffer_per_segment
-from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.runs.results.checks import Check
 from firstflight.setting.server import OWN
-from firstflight.setting.tcp import (ETHERNET_MSS, MOST_BEYOND_FIXED, MOST_IN_A_SYN_BYTES, RECEIVE,
-                                     SEND, buffer_sizes, fixed_send_buffer)
+from firstflight.setting.tcp import MOST_BEYOND_FIXED, SEND, buffer_sizes, fixed_send_buffer
 from firstflight.wire.exchange import first_mss, server_rtt_us
-from firstflight.wire.offers import expected_offer, has_timestamps, offers_of, sysctl
+from firstflight.wire.offers import sysctl
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.verify.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
@@ -32,29 +31,8 @@ _LEAST_JUDGED_SEGMENTS = 12
 
 
 def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare each SYN and SYN-ACK that left, except the SYN-ACKs of a user's own server."""
-    trial, wire = evidence.trial, evidence.wire
-    # On other kernels the scale also follows from net.core.rmem_max.
-    has_scale = evidence.tolerances.model_ms is not None
-    receive = buffer_sizes(trial.with_buffers(evidence.sysctls), RECEIVE)
-    asks = sysctl(evidence.sysctls, "ecn") == "1"
-    sides = [("client", wire.syns, expected_offer(
-        evidence.sysctls, trial.syn_mss, window_unit(receive, trial.most_window_bytes),
-        asks))]
-    if trial.server != OWN:
-        of_server = window_unit(buffer_sizes(evidence.sysctls, RECEIVE))
-        sides.append(("server", wire.syn_acks, expected_offer(
-            evidence.sysctls, ETHERNET_MSS, of_server, asks)))
-    for side, segments, expected in sides:
-        for offered in offers_of(segments, side == "client", asks,
-                                 was_repeated=len(wire.syns) + len(wire.syn_acks) > 2):
-            if not has_scale:
-                offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
-            yield from offered.compared(side, expected)
-    # The window of a SYN is never scaled.
-    window = min(first_window(trial.client_window, receive, trial.syn_mss), MOST_IN_A_SYN_BYTES)
-    for value in dict.fromkeys(segment.window for segment in wire.syns):
-        yield Comparison(value == window, f"client's first window {value}", f"{window}")
+    return syns.compare_syns(evidence.trial, evidence.sysctls, evidence.wire,
+                             has_scale=evidence.tolerances.model_ms is not None)
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
@@ -84,7 +62,7 @@ def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
         nagle = "on" if report["has_nagle"] else "off"
         yield Comparison(nagle == trial.nagle, f"Nagle's algorithm {nagle}", trial.nagle)
     if mss := report.get("mss"):
-        expected = first_mss(evidence.wire, _mss(evidence))
+        expected = first_mss(evidence.wire, mss_of(evidence.trial, evidence.sysctls))
         yield Comparison(mss == expected, f"an MSS of {mss} bytes", f"{expected}")
     if "is_pacing_limited" in report:
         yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
@@ -101,7 +79,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
     Ends of writes are shorter, and segments that fill a window or a buffer up. In 700 random
     transfers these were at most one segment in six.
     """
-    trial, mss = evidence.trial, _mss(evidence)
+    trial, mss = evidence.trial, mss_of(evidence.trial, evidence.sysctls)
     sizes = [segment.payload_bytes for segment in evidence.wire.at_server
              if segment.to_client and segment.payload_bytes]
     if not sizes:
@@ -115,11 +93,6 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
         yield Comparison(full >= len(sizes) / 2,
                          f"{full} of {len(sizes)} segments with {mss} bytes",
                        "half of them at least")
-
-
-def _mss(evidence: Evidence) -> int:
-    """The data in a full segment; without time stamps there is room for more."""
-    return evidence.trial.mss + (0 if has_timestamps(evidence.sysctls) else TIMESTAMP_BYTES)
 
 
 def has_window(evidence: Evidence) -> bool:
@@ -169,8 +142,7 @@ def _compare_receive_window(evidence: Evidence) -> Iterable[Comparison]:
 
 
 SYNS: Check[Evidence, Record] = Check(
-    "TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", _compare_syns,
-    is_on_wire)
+    syns.NAME, syns.WHY, _compare_syns, is_on_wire)
 SEGMENTS: Check[Evidence, Record] = Check(
     "segment size", "full segments are as long as the MSS lets them", _compare_segments,
     lambda record: is_on_wire(record) and record.trial.server != OWN)

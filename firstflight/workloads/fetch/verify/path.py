@@ -10,41 +10,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge.path import counted_drops, delivered
 from firstflight.net.path import bytes_per_s
 from firstflight.net.segments import Packets
-from firstflight.net.tc import normal_distribution
 from firstflight.runs.results.checks import Check
 from firstflight.wire.delivery import packet_path
-from firstflight.wire.delivery.packet_path import EITHER, PATH, deliveries
+from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import read_exchanges
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.verify.evidence import Evidence
 
 
 def compare_packets(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare each packet with its computed delivery, and drops with the counters.
-
-    HTB's counter is the sum of drops by its queue and of random losses, which the seed decides.
-    """
-    trial, drops = evidence.trial, evidence.drops
-    if trial.htb_burst_bytes and trial.loss_percent:
-        drops = {side: {EITHER: sum(dropped.values())} for side, dropped in drops.items()}
-    return packet_path.compare_path(evidence.path, drops)
+    """Compare each packet with its computed delivery, and drops with the counters."""
+    return packet_path.compare_path(evidence.path, counted_drops(evidence.trial, evidence.drops))
 
 
 def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence:
-    """The evidence with what the path did with each packet.
+    """The evidence with what the path did with each packet, where that can be computed.
 
-    Unchanged where deliveries cannot be computed (Trial.is_computed), or where this machine lacks
-    netem's table of the normal distribution. Raises CaptureError.
+    Raises CaptureError.
     """
-    if not evidence.trial.is_computed:
-        return evidence
-    try:
-        path = deliveries(client, server, evidence.trial.path, normal_distribution)
-    except OSError:
-        return evidence
-    return replace(evidence, path=path)
+    return replace(evidence, path=delivered(evidence.trial, client, server))
 
 
 PACKETS: Check[Evidence, Record] = Check(

@@ -1,0 +1,69 @@
+"""The setting of a trial: everything but what is done over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from firstflight.net.headers import MSS
+from firstflight.parameters import PARAMETERS, Parameter
+from firstflight.setting.kernels import add_kernel
+from firstflight.setting.path import PathParameters
+from firstflight.setting.server import BUILTIN, HERE, HTTP_1, ServerParameters
+from firstflight.setting.tcp import TcpParameters
+from firstflight.setting.tls import TlsParameters
+from firstflight.testbed.messages import Job
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(PathParameters, TcpParameters, TlsParameters, ServerParameters):
+    """The network, TCP, TLS, the server and the kernel. A workload adds what is fetched."""
+
+    @property
+    def paces(self) -> bool:
+        """Whether a timer spreads what the server sends, as BBR and fq request."""
+        return self.congestion_control.startswith("bbr") or self.qdisc == "fq"
+
+    @property
+    def has_modelled_setting(self) -> bool:
+        """Whether the model of TCP covers each parameter of the setting."""
+        return all(map(self.is_default, _UNMODELLED))
+
+    def is_default(self, row: Parameter) -> bool:
+        """Whether a parameter has its default."""
+        return bool(getattr(self, row.field) == row.default)
+
+    def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
+        """A job over this setting, to which the workload adds what is fetched.
+
+        kind: of the worker's bench. name: the trial's id. What is usual is left out. TLS is not in
+        it: its connections depend on what is fetched (tls_settings).
+        """
+        job: Job = {
+            "kind": kind, "id": name, "deadline_s": deadline_s,
+            "network": self.path.to_json(), "initcwnd": self.route_window,
+            "initrwnd": self.client_window, "congestion_control": self.congestion_control}
+        if self.seed:
+            job["seed"] = self.seed
+        if self.mss != MSS:
+            job["options"] = {"advertised_mss": self.syn_mss}
+        if self.most_window_bytes:
+            job["window_bytes"] = self.most_window_bytes
+        self.add_sysctls(job)
+        if self.own:
+            job["own"] = self.own.job()
+        if self.server != BUILTIN:
+            job["server"] = self.server
+        if self.http != HTTP_1:
+            job["http"] = self.http
+        if self.system != HERE:
+            job["system"] = self.system
+        if self.arp_ms:
+            job["arp_ms"] = self.arp_ms
+        if self.loss_probes == "off":
+            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
+        add_kernel(job, self)
+        return job
+
+
+_UNMODELLED = tuple(row for row in PARAMETERS.values() if not row.modelled
+                    and row.field in {field.name for field in fields(Setting)})
