@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from firstflight.net.headers import SYN
@@ -13,7 +14,7 @@ from firstflight.net.sysctls import settings_of
 from firstflight.wire.exchange import Exchange, clock_phase_ns
 from firstflight.workloads.trace.rules import Rules, restart_rule, rules_for
 from firstflight.workloads.trace.trial import TraceTrial
-from firstflight.workloads.trace.window import OPEN, WindowSample
+from firstflight.workloads.trace.window import LOSS, OPEN, RECOVERY, WindowSample
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
 # Settings of a server that the rules follow, or that only a recovery has to do with.
@@ -153,6 +154,9 @@ class _Replayer:
         self.states: set[int] = set()  # of samples in the last recovery
         self.cwnd_before = trial.initcwnd
         self.may_settle = True
+        # What was sent again may be a probe: a later acknowledgement of more than all that was sent
+        # by then still shrinks the window (tcp_process_tlp_ack).
+        self.probe_end = 0
         # Since the last hint: a sample that shows no recovery, and since then a full window.
         self.was_clean = self.was_full = False
         self.last_window = 0
@@ -216,6 +220,8 @@ class _Replayer:
         now = self._tick(group.time_ns)
         if self._shows_disorder(group):
             self._unsettle()
+        if any(segment.end_with_fin <= self.outstanding_end for segment in group.sends):
+            self.probe_end = self.outstanding_end
         if group.ack is not None:
             self.una = max(self.una, group.ack)
             self.last_window = group.window
@@ -311,6 +317,8 @@ class _Replayer:
         if is_recovering(sample):
             self._unsettle()
             self.states.add(sample.state)
+            if sample.state in (RECOVERY, LOSS):  # which begins without a probe
+                self.probe_end = 0
         if is_recovering(sample) or self.unsure:
             self.unjudged += 1
             self._take_over(observed)
@@ -323,7 +331,8 @@ class _Replayer:
         if fitting:
             self.checked += 1
             self.candidates = fitting
-            self.is_settled = self.is_settled or (self.may_settle and self.was_full)
+            if not self.is_settled and self.may_settle and self.was_full:
+                self._settle(observed)
         elif not self.is_settled:
             self.unjudged += 1
             self._take_over(observed)
@@ -334,7 +343,7 @@ class _Replayer:
             rule = (self.candidates[0].cwnd, self.candidates[0].ssthresh)
             self.mismatches.append(Mismatch(sample.time_ns, observed, rule))
             self._take_over(observed)
-        self.was_clean = True
+        self.was_clean = self.una > self.probe_end
 
     def _go_on(self) -> None:
         """Let the rules go on from the window that was taken over."""
@@ -342,6 +351,17 @@ class _Replayer:
         by_chance = self.trial.is_random or self.trial.qdisc in MANAGED
         self.may_settle = rules.is_known_behind(self.states, self.cwnd_before, by_chance)
         self.candidates = rules.after_recovery()
+
+    def _settle(self, observed: tuple[int, int]) -> None:
+        """From here on the rules know how much of its window TCP uses.
+
+        Until here they may have grown it with an acknowledgement with which TCP did not, so that
+        any part of a segment may have grown again.
+        """
+        rules = deepcopy(self.candidates[0])
+        rules.set_window(*observed)
+        self.candidates += rules.after_recovery()
+        self.is_settled = True
 
     def _unsettle(self) -> None:
         """Note a recovery, or a hint at one."""

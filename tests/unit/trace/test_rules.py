@@ -382,9 +382,11 @@ def replayer(*candidates: Rules) -> Any:
     """As far as _compare knows it."""
     made: Any = SimpleNamespace(written=1, outstanding_end=1, candidates=list(candidates),
                                 unsure=False, unjudged=0, checked=0, mismatches=[],
-                                is_shown=True, is_settled=True, was_full=False, may_settle=True)
+                                is_shown=True, is_settled=True, was_full=False, may_settle=True,
+                                una=1, probe_end=0)
     made._take_over = partial(_Replayer._take_over, made)
     made._unsettle = partial(_Replayer._unsettle, made)
+    made._settle = partial(_Replayer._settle, made)
     made.compare = partial(_Replayer._compare, made)
     return made
 
@@ -407,9 +409,12 @@ def test_until_the_window_is_full_again_nothing_is_a_mismatch() -> None:
     assert (state.checked, state.is_settled) == (1, False)
     state.was_full = True
     state.compare(sample(12))
-    assert (state.checked, state.is_settled) == (2, True)
+    assert (state.checked, state.is_settled, state.was_clean) == (2, True, True)
+    state.una = state.probe_end = 5  # nothing beyond a probe is acknowledged yet
+    state.compare(sample(12))
+    assert not state.was_clean
     state.compare(sample(13))
-    assert (state.checked, state.unjudged, len(state.mismatches)) == (3, 3, 1)
+    assert (state.checked, state.unjudged, len(state.mismatches)) == (4, 3, 1)
 
 
 def test_where_no_rules_are_written_down_nothing_is_compared() -> None:
