@@ -243,6 +243,19 @@ def test_a_listening_socket_begins_with_the_sysctls_of_its_trial(shared: UmlEngi
     assert [record.verdict_reason for record in records.values()] == ["", "", ""]
 
 
+def test_without_time_stamps_no_trial_meets_the_one_before(shared: UmlEngine,
+                                                           tmp_path: Path) -> None:
+    """The server would take its SYN for one of the connection that it still holds."""
+    file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
+    jitter = next(trial for trial in expand(read_scenario(file), seed=4)
+                  if trial.trace == "jitter")
+    trials = [replace(jitter, sysctl="net.ipv4.tcp_timestamps=0", repeat=repeat)
+              for repeat in (1, 2, 3, 4)]
+    records = of_traces(shared, tmp_path / "run", trials).values()
+    assert {record.verdict_reason for record in records} == {""}
+    assert len({(record.connect_ms, record.finish_ms) for record in records}) == 1
+
+
 def test_the_driver_measures_traces(drive: Driver, results: Path) -> None:
     """That they come out alike again: tests/live/test_cluster.py."""
     done = drive("--scenario", "handley1999_memory", "--no-figures", "--full")

@@ -28,6 +28,7 @@ DRAIN_DEADLINE_S = 300.0
 SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
 AGAIN = "listening again"
+TIME_STAMPS = "net.ipv4.tcp_timestamps"
 # What a connection has from the socket that listened, as the sysctl was then (tcp_init_sock).
 INHERITED = frozenset(f"net.ipv4.tcp_{name}" for name in (
     "reordering", "rmem", "wmem", "rto_min_us", "rto_max_ms"))
@@ -65,7 +66,9 @@ class FetchBench:
         # Each file belongs to the network namespace of the process in its path, as it was opened.
         self.tables = [os.open(f"/proc/{host.pid}/net/tcp", os.O_RDONLY)
                        for host in (self.star.client, self.star.server)]
-        self.client_counts = os.open(f"/proc/{self.star.client.pid}/net/sockstat", os.O_RDONLY)
+        self.client_counts, self.server_counts = (
+            os.open(f"/proc/{host.pid}/net/sockstat", os.O_RDONLY)
+            for host in (self.star.client, self.star.server))
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
         self.restarts = SEED_FILE.exists()
@@ -74,6 +77,7 @@ class FetchBench:
     def prepare(self, trial: Job) -> None:
         has_more = bool(trial.get("tls", {}).get("apart_s")) or "own" in trial
         self._fix_ports(OWN_PORTS if has_more else FIXED_PORTS)
+        self._free_server(trial)
         # Of a fetch that failed: on a connection more than were awaited, or after its end.
         self.server.discard()
         self._load(trial["client"])
@@ -148,7 +152,7 @@ class FetchBench:
     def close(self) -> None:
         for capture in self.captures.values():
             capture.close()
-        for file in (*self.tables, self.client_counts):
+        for file in (*self.tables, self.client_counts, self.server_counts):
             os.close(file)
         if self.external is not None:
             self.external.close()
@@ -210,6 +214,18 @@ class FetchBench:
             set_sysctls(self.star.client, {"net.ipv4.ip_local_port_range": ports})
             self.ports = ports
         while ports_held(self.client_counts):
+            time.sleep(HELD_S)
+
+    def _free_server(self, trial: Job) -> None:
+        """Wait until the server, too, has no connection in TIME_WAIT, where that takes no new one.
+
+        Without time stamps it would answer the SYN by an acknowledgement of the trial before
+        (tcp_timewait_state_process).
+        """
+        settings = {**self.requested_sysctls, **trial.get("host_sysctls", {}),
+                    **trial.get("sysctls", {})}
+        while (self.restarts and settings.get(TIME_STAMPS) == "0"
+               and ports_held(self.server_counts)):
             time.sleep(HELD_S)
 
     def _server_report(self, trial: Job, fetch: Fetch) -> Response:

@@ -38,6 +38,7 @@ class TraceBench(FetchBench):
             return
         self._settle()
         self._fix_ports()
+        self._free_server(trial)
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
         self.star.install(self.path)

@@ -407,9 +407,10 @@ def test_until_the_window_is_full_again_nothing_is_a_mismatch() -> None:
     assert (state.checked, state.unjudged, state.mismatches) == (0, 3, [])
     state.compare(sample(12))
     assert (state.checked, state.is_settled) == (1, False)
-    state.was_full = True
+    state.was_full, state.candidates = True, state.candidates[3:4]
     state.compare(sample(12))
     assert (state.checked, state.is_settled, state.was_clean) == (2, True, True)
+    assert {rules.credit for rules in state.candidates} == set(range(12))
     state.una = state.probe_end = 5  # nothing beyond a probe is acknowledged yet
     state.compare(sample(12))
     assert not state.was_clean
