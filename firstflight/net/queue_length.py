@@ -77,6 +77,8 @@ class Length(Quantity):
 def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
     """The number of packets that a queue of this length holds, in full packets, rounded up.
 
+    A load's queue_bdp is rounded to the nearest number (nearest_packets of its sweep).
+
     Raises UsageError if it is too long.
     """
     if length.isdigit():

@@ -234,7 +234,7 @@ def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Dis
     times = numpy.concatenate([connections.total_ms for connections in done.values()])
     bits = numpy.concatenate([connections.asked_bytes * 8 for connections in done.values()])
     percentiles: dict[float | None, Mapping[int, float | None]] = {
-        percentile: {seed: connections.percentile_ms(percentile)
+        percentile: {seed: connections.percentile_of_all_ms(percentile)
                      for seed, connections in by_seed.items()}
         for percentile in PERCENTILES}
     return Distribution(

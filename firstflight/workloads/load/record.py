@@ -90,10 +90,11 @@ class Connections:
         unique = float(numpy.nansum(self.sent_bytes)) - retransmitted
         return retransmitted / unique * 100 if unique else 0.0
 
-    def percentile_ms(self, percentile: float) -> float | None:
-        """A percentile of the completion times of all connections.
+    def percentile_of_all_ms(self, percentile: float) -> float | None:
+        """A percentile of the completion times of all connections, each of the same weight.
 
-        Those that never completed are the longest; None where the percentile is one of them.
+        Those that never completed are the longest; None where the percentile is one of them. Of
+        transfers that completed, with weights, it is base.stats.weighted_quantile.
         """
         import numpy
         if not len(self):
@@ -382,14 +383,14 @@ def record_of(run: LoadEvidence) -> LoadRecord:
         unfinished=len(counted.ended(OPEN)),
         mean_ms=_mean(done.total_ms),
         mean_transfer_ms=_mean(done.total_ms - done.connect_ms),
-        p10_ms=counted.percentile_ms(10),
-        p25_ms=counted.percentile_ms(25),
-        p50_ms=counted.percentile_ms(50),
-        p75_ms=counted.percentile_ms(75),
-        p90_ms=counted.percentile_ms(90),
-        p95_ms=counted.percentile_ms(95),
-        p99_ms=counted.percentile_ms(99),
-        p999_ms=counted.percentile_ms(99.9),
+        p10_ms=counted.percentile_of_all_ms(10),
+        p25_ms=counted.percentile_of_all_ms(25),
+        p50_ms=counted.percentile_of_all_ms(50),
+        p75_ms=counted.percentile_of_all_ms(75),
+        p90_ms=counted.percentile_of_all_ms(90),
+        p95_ms=counted.percentile_of_all_ms(95),
+        p99_ms=counted.percentile_of_all_ms(99),
+        p999_ms=counted.percentile_of_all_ms(99.9),
         retransmission_percent=counted.retransmission_percent,
         hit_percent=len(hit) / len(done) * 100 if len(done) else None,
         hit_mean_ms=_mean(hit.total_ms),

@@ -172,7 +172,7 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
         return LoadTrial(
             **cell, **{name: getattr(self, name) for name in AS_THEY_STAND}, scenario=scenario,
             part=self.name, window=window_name(window), clients="+".join(map(str, hosts)),
-            queue_packets=self.queue_packets(cell["queue_bdp"]), repeat=repeat, seed=seed)
+            queue_packets=self.nearest_packets(cell["queue_bdp"]), repeat=repeat, seed=seed)
 
     def overridden(self, values: Mapping[str, Any]) -> LoadSweep:
         """The sweep with some values replaced, by name; an RTT replaces that of all clients."""
@@ -182,8 +182,11 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
                       for link in self.links)
         return replace(self, links=links, **values)
 
-    def queue_packets(self, queue_bdp: float) -> int:
-        """A multiple of the bandwidth-delay product in full packets, at least one."""
+    def nearest_packets(self, queue_bdp: float) -> int:
+        """A multiple of the bandwidth-delay product in packets of 1500 bytes, to the nearest.
+
+        At least one. A queue of a fetch ("1bdp") is rounded up (net.queue_length.packets_of).
+        """
         bdp_bytes = self.bandwidth_kbps * self.rtt_ms / 8
         packets = max(1, round(queue_bdp * bdp_bytes / FULL_PACKET_BYTES))
         return int(QUANTITIES["queue_packets"].check(packets, f"sweep {self.name!r}: queue_bdp"))

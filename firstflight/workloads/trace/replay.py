@@ -1,4 +1,4 @@
-"""Replays a connection's rules over its packets, and compares with TCP_INFO sample by sample."""
+"""Replays a connection's packets for the rules, and compares with TCP_INFO sample by sample."""
 
 from __future__ import annotations
 

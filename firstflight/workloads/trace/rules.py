@@ -1,4 +1,4 @@
-"""The rules of each TCP for an unused window.
+"""The rules of each TCP for an unused window: what it has to be, without any packet.
 
 They are from their sources, not from the code that is measured (Linux's stand in
 model/congestion.py, which the model of a fetch follows as well):

@@ -150,7 +150,7 @@ def test_only_seeds_that_both_have_are_compared() -> None:
 
 
 def test_without_connections_there_is_no_distribution() -> None:
-    assert NOTHING.retransmission_percent == 0 and NOTHING.percentile_ms(50) is None
+    assert NOTHING.retransmission_percent == 0 and NOTHING.percentile_of_all_ms(50) is None
     for by_seed in ({}, {1: EVERYTHING, 2: NOTHING}):
         with pytest.raises(MissingRuns, match="IW 3: no connection completed"):
             analysis.distribution("IW 3", "3", by_seed)
@@ -193,8 +193,8 @@ def test_the_share_that_was_hit_is_of_those_that_completed() -> None:
 def test_a_queue_holds_one_packet_at_least() -> None:
     (sweep, *_) = STUDY.scenario.sweeps
     bdp = sweep.bandwidth_kbps * sweep.rtt_ms / 8
-    assert sweep.queue_packets(1e-6) == 1
-    assert sweep.queue_packets(4 * 1514 / bdp) == 4
+    assert sweep.nearest_packets(1e-6) == 1
+    assert sweep.nearest_packets(4 * 1514 / bdp) == 4
 
 
 def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> None:
