@@ -270,3 +270,16 @@ def test_a_sysctl_is_one_trials_own(kernel: Path, tmp_path: Path) -> None:
     assert [(record.ok, record.verdict) for record in judged] == [
         (True, PASS), (False, SKIPPED), (True, PASS), (True, PASS)]
     assert all("TCP" in record.judged_by.split() for record in judged if record.ok)
+
+
+def test_a_fixed_receive_window_stays(shared: UmlEngine, tmp_path: Path) -> None:
+    """With a scale and without, on a connection used before too; the same window grows else."""
+    trials = [replace(TRIAL, bandwidth_kbps=20_000, response_bytes=300_000, kept=kept,
+                      initrwnd=window, rwnd_growth=growth)
+              for window in (10, 90) for kept in (0, 1) for growth in ("grows", "fixed")]
+    records = measured(shared, tmp_path, trials)
+    assert [record.verdict for record in records.values()] == [PASS] * len(trials)
+    for trial, record in records.items():
+        assert record.model_ms is not None and record.most_offered_segments is not None
+        stays = record.most_offered_segments < trial.initrwnd * 1460 / 1448 + 2.1
+        assert stays == (trial.rwnd_growth == "fixed")
