@@ -144,7 +144,7 @@ TAMPERED: dict[str, Tampered] = {
              " late)"),
     "RTT": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 3_100_000)),
             "RTT: observed 103.100 ms, expected 100 ms"),
-    "receive window": ({"receive_window": 57}, captured,
+    "receive window": ({"receive_window": 57, "initrwnd": 57}, captured,
                        lambda: sampled(None, "send_window_bytes", -2 * 1448),
                        "receive window: observed 54.40 segments, expected 57"),
     "lost packets": ({}, captured, lost, "lost packets: observed 1, expected none"),
@@ -203,10 +203,18 @@ def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_
 def test_a_receive_window_may_lack_a_part_of_a_segment_to_be_rounded(usual_bytes: int,
                                                                      verdict: str) -> None:
     seen_bytes = 81_664  # in most samples
-    record = judge_trace(replace(trial(NAME), receive_window=57),
+    record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57),
                    sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
     # Its SYN had no limited window yet.
     assert failed(record) == ["TCP options", *["receive window"] * (verdict == FAIL)]
+
+
+@pytest.mark.parametrize(("initrwnd", "passes"), [(44, True), (57, True), (58, False)])
+def test_a_receive_window_need_not_grow_to_the_most(initrwnd: int, passes: bool) -> None:
+    """It is 56.4 segments in most samples."""
+    record = judge_trace(replace(trial(NAME), receive_window=60, initrwnd=initrwnd), captured(),
+                         exact=True)
+    assert ("receive window" not in failed(record)) == passes
 
 
 def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:

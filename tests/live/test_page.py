@@ -243,6 +243,13 @@ def test_a_listening_socket_begins_with_the_sysctls_of_its_trial(shared: UmlEngi
     assert [record.verdict_reason for record in records.values()] == ["", "", ""]
 
 
+@pytest.mark.parametrize("qdisc", ["fq_codel", "cake", "fq"])
+def test_an_outage_meets_every_queue(shared: UmlEngine, tmp_path: Path, qdisc: str) -> None:
+    outage = next(trial for trial in stored_trace.lossy().trials if trial.trace == "outage")
+    (record,) = of_traces(shared, tmp_path / "run", [replace(outage, qdisc=qdisc)]).values()
+    assert (record.verdict, record.verdict_reason) == (PASS, "") and record.lost_segments
+
+
 def test_without_time_stamps_no_trial_meets_the_one_before(shared: UmlEngine,
                                                            tmp_path: Path) -> None:
     """The server would take its SYN for one of the connection that it still holds."""

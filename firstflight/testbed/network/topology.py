@@ -138,7 +138,7 @@ class Star:
         """Drop every packet to the client before the bottleneck; or, with False, stop doing so."""
         assert self.installed is not None
         to_client, _ = star_ports(self.installed)
-        outer, _ = to_client.qdiscs
+        outer, *_ = to_client.qdiscs  # fq_codel has a shaper between
         assert isinstance(outer, Netem)
         requested = replace(outer, loss_percent=100.0) if lose else outer
         self.switch.kernel.install_ports(Port(CLIENT_PORT, (requested,)))

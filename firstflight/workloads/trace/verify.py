@@ -21,7 +21,7 @@ from firstflight.wire.exchange import read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
 from firstflight.workloads.trace.agreed import compare_segment_size, compare_socket, compare_syns
 from firstflight.workloads.trace.record import TraceEvidence, TraceRecord, record_of
-from firstflight.workloads.trace.trial import TraceTrial, first_receive_window
+from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import view_of
 from firstflight.workloads.trace.window import WINDOW_FILE, parse
 
@@ -139,18 +139,16 @@ def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
 def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Nearly always: the first acknowledgement may advertise a segment more.
 
-    The kernel rounds, so that a part of a segment may be missing. A window that begins smaller, as
-    requested, may not grow to it.
+    The kernel rounds, so that a part of a segment may be missing. A window that begins smaller need
+    not grow to the most.
     """
     trial = evidence.trial
-    requested = trial.receive_window
-    if requested:
+    if trial.receive_window:
         usual_bytes = mode(sample.send_window_bytes for sample in evidence.view.samples)
-        usual = usual_bytes / trial.mss
-        begins_smaller = trial.initrwnd < first_receive_window(trial.mss, requested)
-        least = 0 if begins_smaller else requested - 1
-        yield Comparison(least < usual < requested + 0.1, f"{usual:.2f} segments",
-                         f"at most {requested}" if begins_smaller else f"{requested}")
+        usual, most = usual_bytes / trial.mss, trial.receive_window
+        least = min(trial.initrwnd, most)
+        yield Comparison(least - 1 < usual < most + 0.1, f"{usual:.2f} segments",
+                         f"{most}" if least == most else f"{least} to {most}")
 
 
 def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
