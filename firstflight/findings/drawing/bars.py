@@ -54,7 +54,8 @@ def draw_page(chart: BarPage) -> Figure:
 def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
     """height: of each chart's axes, in inches. Many charts have their values in tables."""
     rows = [_rows_of(one) if len(charts) < MANY else [] for one in charts]
-    below = BELOW_INCHES + style.ROW_INCHES * max(map(len, rows))
+    lines = max(extra_inches([bar.label for bar in one.bars]) for one in charts)
+    below = BELOW_INCHES + lines + style.ROW_INCHES * max(map(len, rows))
     titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
               for one in charts]
     above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
@@ -64,7 +65,7 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
     for floor, one in enumerate(reversed(charts)):
         left = draw_pair(frame, one, (above + height + below) * floor + below, height,
                          shared or [one])
-        style.table(left, rows[len(charts) - 1 - floor])
+        style.table(left, rows[len(charts) - 1 - floor], lines)
         style.write(left, (len(one.bars) - 1) / 2, 0.13 - below, one.axis, size=style.MEDIUM)
         for line, text in enumerate(titles[len(charts) - 1 - floor]):
             style.write(left, left.get_xlim()[0], above - 0.1 - 0.18 * line, text, align="left",
@@ -212,7 +213,8 @@ def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
 
 def extra_inches(labels: Sequence[str]) -> float:
     """The height of the lines of labels beyond the first one."""
-    return style.ROW_INCHES * (max(len(_fitted(label, len(labels))) for label in labels) - 1)
+    return style.ROW_INCHES * (
+        max((len(_fitted(label, len(labels))) for label in labels), default=1) - 1)
 
 
 def _fitted(label: str, count: int) -> list[str]:
@@ -321,7 +323,9 @@ def draw_times(chart: TimeChart) -> Figure:
              for bar in chart.bars]
     rows = [(chart.unit or "value", list(map(format_brief, times)), style.BLUE_TEXT),
             *([(chart.improved, saved, style.INK)] if any(saved) else []), *counts_of(chart.bars)]
-    below = BELOW_INCHES + style.ROW_INCHES * len(rows)
+    labels = [bar.label for bar in chart.bars]
+    lines = extra_inches(labels)
+    below = BELOW_INCHES + lines + style.ROW_INCHES * len(rows)
     brackets = ("In brackets: the 95 % interval of what is"
                 f" {chart.improved} holds zero.") if any(text[:1] == "(" for text in saved) else ""
     frame = style.frame(replace(chart, context=(*chart.context, *_compared(chart)),
@@ -339,8 +343,8 @@ def draw_times(chart: TimeChart) -> Figure:
         _mark(axes, place, ends, level, None)
     style.name_y(axes, f"Mean {chart.measured}{f' ({chart.unit})' if chart.unit else ''}",
                  NAME_INCHES)
-    set_buckets(axes, [bar.label for bar in chart.bars])
-    style.table(axes, rows)
+    set_buckets(axes, labels)
+    style.table(axes, rows, lines)
     style.write(axes, (len(chart.bars) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
 

@@ -24,7 +24,9 @@ def draw_pages(chart: PageChart) -> Figure:
     excluded = [sum(bar.excluded for bar in group if bar) for _, group in chart.groups]
     rows += [("excluded", [str(number or "") for number in excluded], style.ALARM)
              ] if any(excluded) else []
-    below = bars.BELOW_INCHES + style.ROW_INCHES * len(rows)
+    labels = [label for label, _ in chart.groups]
+    lines = bars.extra_inches(labels)
+    below = bars.BELOW_INCHES + lines + style.ROW_INCHES * len(rows)
     frame = style.frame(chart, bars.BARE_INCHES + bars.AXES_INCHES + below, _page_legend(chart))
     axes = frame.axes(bars.LEFT_INCHES, below,
                       style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, bars.AXES_INCHES)
@@ -48,8 +50,8 @@ def draw_pages(chart: PageChart) -> Figure:
         value for _, group in chart.groups for bar in group if bar
         for value in (bar.page.value, *(bar.page.interval or ()))), default=1.0))
     style.name_y(axes, "Time of the page (ms)", bars.NAME_INCHES)
-    bars.set_buckets(axes, [label for label, _ in chart.groups])
-    style.table(axes, rows)
+    bars.set_buckets(axes, labels)
+    style.table(axes, rows, lines)
     style.write(axes, (len(chart.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
 

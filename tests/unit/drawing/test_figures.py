@@ -49,6 +49,24 @@ def test_nothing_is_clipped_or_on_another(made: Callable[[str], Chart]) -> None:
     samples.check_fits(drawn)
 
 
+LONG = "tcp_rmem=4096 131072 6291456 + tcp_sack=0"  # the name of a bucket
+
+
+@pytest.mark.parametrize("chart", [
+    replace(samples.group_chart(), groups=tuple(
+        (LONG, bars) for _, bars in samples.group_chart(count=4).groups)),
+    replace(samples.page_chart(), groups=tuple(
+        (LONG, bars) for _, bars in samples.page_chart().groups) * 2),
+    replace(samples.bar_chart(), bars=tuple(
+        replace(bar, label=LONG) for bar in samples.bar_chart().bars)),
+    replace(samples.time_chart(), bars=tuple(
+        replace(bar, label=LONG) for bar in samples.time_chart().bars))],
+    ids=("groups", "pages", "bars", "times"))
+def test_a_long_name_is_broken_and_lies_on_nothing(chart: Chart) -> None:
+    ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=chart)))
+    samples.check_fits(drawn)
+
+
 @pytest.mark.parametrize("made", samples.CHARTS)
 def test_every_word_can_be_read_on_a_telephone(made: Callable[[str], Chart]) -> None:
     """390 pixels wide no letter is lower than 6.5 of them."""
