@@ -21,8 +21,8 @@ from firstflight.scenario import grammar, published
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import seed_for
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
-from firstflight.workloads.load.trial import (FIXED, Clients, LoadTrial, distribution, mean_bytes,
-                                              points_of, sizes_text)
+from firstflight.workloads.load.trial import (DROPTAIL, FIXED, Clients, LoadTrial, distribution,
+                                              mean_bytes, points_of, sizes_text)
 
 AS_THEY_STAND = ("bandwidth_kbps", "rtt_ms", "sizes", "initrwnd", "access_queue_packets",
                  "servers", "duration_s", "warmup_s", "cooldown_s")
@@ -201,7 +201,10 @@ DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
 LESS, MORE, ALIKE = "less", "more", "alike"
 # The sweeps' values that flags can replace.
-OVERRIDES = ("load", "response_bytes", "initcwnd", "rtt_ms", "bandwidth_kbps", "repeat", *KERNEL)
+OVERRIDES = ("load", "response_bytes", "initcwnd", "initrwnd", "rtt_ms", "bandwidth_kbps", "qdisc",
+             "congestion_control", "repeat", *KERNEL)
+# What the bottleneck of a dumbbell has, by the words of --qdisc.
+DISCIPLINES = {"fifo": DROPTAIL, "fq_codel": "fq_codel", "cake": "cake"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,6 +344,21 @@ def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
         f"{scenario.name}: {flag}: a load scenario has"
         f" {'clients of its own' if name == 'client' else 'none'}"),
         "a load scenario takes one value at a time")
+    if "initrwnd" in changes:
+        if len(changes["initrwnd"]) != 1:
+            raise UsageError("--rwnd: a load scenario takes one value at a time")
+        (changes["initrwnd"],) = changes["initrwnd"]
+    if "qdisc" in changes:
+        changes["queue"] = tuple(_discipline(qdisc) for qdisc in changes.pop("qdisc"))
     if overrides.repeat is not None:
         changes["repeat"] = int(QUANTITIES["repeat"].check(overrides.repeat, "--repeat"))
     return replace(scenario, sweeps=tuple(sweep.overridden(changes) for sweep in scenario.sweeps))
+
+
+def _discipline(qdisc: str) -> str:
+    """The bottleneck's queue by a word of --qdisc. Raises UsageError for one that it cannot have.
+    """
+    if qdisc not in DISCIPLINES:
+        raise UsageError(f"--qdisc: a load's bottleneck has {', '.join(DISCIPLINES)}; fq at the"
+                         " servers is paced = true in its file")
+    return DISCIPLINES[qdisc]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.sentences.relations import (above, at_most, below, between, equal,
-                                              rises)
+from tests.golden.sentences.relations import above, at_most, below, between, equal, rises
 from tests.golden.sentences.tables import Run, states
 
 LOST = "observed: dropped by queue"

@@ -169,6 +169,17 @@ def test_flags_replace_what_the_scenario_says() -> None:
     assert {host.rtt_ms for host in trial.hosts} == {100} and trial.bandwidth_kbps == 5000
 
 
+def test_disciplines_controls_and_receive_windows_are_replaced_by_flags() -> None:
+    trials = expand(made(), over(qdisc=["fifo", "cake"], congestion_control=["reno", "bbr"],
+                                 initrwnd=[40]), 1)
+    assert {(trial.queue, trial.congestion_control, trial.initrwnd) for trial in trials} == {
+        (queue, control, 40) for queue in ("droptail", "cake") for control in ("reno", "bbr")}
+    with pytest.raises(UsageError, match="^--qdisc: a load's bottleneck has fifo, fq_codel, cake"):
+        expand(made(), over(qdisc=["fq"]), 1)
+    with pytest.raises(UsageError, match="^--rwnd: a load scenario takes one value at a time$"):
+        expand(made(), over(initrwnd=[40, 50]), 1)
+
+
 @pytest.mark.parametrize(("overrides", "whole"), [
     (NOTHING, True), (over(initcwnd=[3, 10, 42]), True), (over(initcwnd=[10]), False),
     (over(1), False)])
