@@ -230,6 +230,8 @@ class _Replayer:
             self._note_restart(place, now)
         for rules in self.candidates:
             self._apply(rules, group, new, now)
+        if new and any(rules.stopped_early for rules in self.candidates):
+            self._unsettle()
         if new and self.was_clean:
             self.was_full = self.was_full or all(
                 rules.connection.packets >= rules.cwnd for rules in self.candidates)

@@ -124,6 +124,11 @@ class Rules:
     def tried_to_send(self, now: int) -> None:
         """Called when the application wrote, and nothing could leave."""
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether data is left that the window had room for, as far as packets show."""
+        return False
+
     def after_sending(self, now: int, data_is_left: bool) -> None:
         """Called when it has sent all that it may."""
 
@@ -265,6 +270,15 @@ class ReportRules(Rules):
             self._set(max(min(self.window_bytes, self.largest_peer_window_bytes) // 2,
                           self.setting.mss))
         self.previous, self.used_bytes = now, 0
+
+    @property
+    def stopped_early(self) -> bool:
+        """The kernel pushes the first segment of a write before it has the others.
+
+        The module then takes what it sent for all that there was, and may shrink the window
+        (cwv_judge_sent) before the rest is there.
+        """
+        return self.unjudged is not None and self.unjudged[2] and not self._is_full()
 
     def tried_to_send(self, now: int) -> None:
         """It judges whenever it looks for something to send (cwv_before_sending)."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_lossless, nearest, plain
-from firstflight.parameters import PARAMETERS
+from firstflight.parameters import NETWORK, PARAMETERS, TCP
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
@@ -23,7 +23,6 @@ from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
 from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
                                                 lists_of, refuse_empty_cake)
-from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import netem_seed
 from firstflight.workloads.trace.trial import MOST_WRITES, TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import METRICS
@@ -182,9 +181,10 @@ class Tcp:
     sysctls: tuple[str, ...] = key((), reader=_settings)
 
 
-# The setting's parameters of a trace. Its TCPs have the congestion control.
-SWEPT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
-         "jitter_ms", "mss", *KERNEL, "sysctl")
+# The parameters of its setting. TCPs have the congestion control, and windows stand apart.
+_APART = ("initcwnd", "initrwnd", "rwnd_growth", "congestion_control")
+SWEPT = tuple(name for name, row in PARAMETERS.items() if row.subject in (NETWORK, TCP)
+              and row.quantity.flag and name not in _APART)
 
 
 @dataclass(frozen=True, kw_only=True)

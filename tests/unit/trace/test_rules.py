@@ -94,6 +94,17 @@ def test_the_report_judges_a_write_of_which_nothing_leaves() -> None:
         assert rules.cwnd == cwnd
 
 
+@pytest.mark.parametrize(("segments", "left", "early"), [
+    (1, True, True), (1, False, False), (2, True, False)])
+def test_a_sender_stops_early_where_its_window_has_room(segments: int, left: bool,
+                                                        early: bool) -> None:
+    rules, other = report(2), linux(2)
+    other.rto = 200
+    for each in (rules, other):
+        send(each, 100, segments, more=left)
+    assert rules.stopped_early == early and not other.stopped_early
+
+
 @pytest.mark.parametrize(("notsent", "tried"), [(0, []), (36, [7])])
 def test_what_is_written_and_does_not_leave_was_tried(notsent: int, tried: list[int]) -> None:
     seen: list[int] = []
