@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from firstflight.net.segments import Packets
 from firstflight.net.tc import normal_distribution
-from firstflight.setting.setting import Setting
+from firstflight.setting.path import PathParameters
 from firstflight.wire.delivery.packet_path import EITHER, Delivery, deliveries
 
 
-def delivered(setting: Setting, client: Packets, server: Packets
+def delivered(setting: PathParameters, client: Packets, server: Packets
               ) -> tuple[Delivery, Delivery] | None:
     """What the path did with each packet, to the client and to the server.
 
@@ -25,7 +25,7 @@ def delivered(setting: Setting, client: Packets, server: Packets
         return None
 
 
-def counted_drops(setting: Setting, drops: Mapping[str, Mapping[str, int]]
+def counted_drops(setting: PathParameters, drops: Mapping[str, Mapping[str, int]]
                   ) -> Mapping[str, Mapping[str, int]]:
     """The qdiscs' counters by side and cause, as far as they distinguish causes.
 

@@ -8,15 +8,14 @@ from statistics import mode
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
+from firstflight.judge.path import counted_drops, delivered
 from firstflight.net.link import MANAGED
-from firstflight.net.segments import Packets, frames_of
-from firstflight.net.tc import normal_distribution
+from firstflight.net.segments import frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import SKIPPED
 from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response, started_at
 from firstflight.wire.delivery import packet_path
-from firstflight.wire.delivery.packet_path import Delivery, deliveries
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
 from firstflight.workloads.trace.agreed import compare_segment_size, compare_socket, compare_syns
@@ -63,20 +62,8 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
     if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
-    path = _deliveries(trial, client, server) if exact and trial.is_computed else None
+    path = delivered(trial, client, server) if exact else None
     return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
-
-
-def _deliveries(trial: TraceTrial, client: Packets, server: Packets
-                ) -> tuple[Delivery, Delivery] | None:
-    """What the path did with each packet; None without netem's table of the normal distribution.
-
-    Raises CaptureError.
-    """
-    try:
-        return deliveries(client, server, trial.path, normal_distribution)
-    except OSError:
-        return None
 
 
 def _failure(observation: Observation) -> str:
@@ -126,7 +113,8 @@ def _began_again(evidence: TraceEvidence) -> bool:
 
 
 def _compare_path(evidence: TraceEvidence) -> Iterable[Comparison]:
-    return packet_path.compare_path(evidence.path, evidence.observation.get("drops", {}))
+    drops = counted_drops(evidence.trial, evidence.observation.get("drops", {}))
+    return packet_path.compare_path(evidence.path, drops)
 
 
 def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
