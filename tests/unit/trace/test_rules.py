@@ -105,6 +105,19 @@ def test_a_sender_stops_early_where_its_window_has_room(segments: int, left: boo
     assert rules.stopped_early == early and not other.stopped_early
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_behind_a_part_of_a_write_nothing_is_settled(early: bool) -> None:
+    hints: list[bool] = []
+    rules = SimpleNamespace(stopped_early=early, cwnd=2, connection=SimpleNamespace(packets=1))
+    sent: Any = [SimpleNamespace(end_with_fin=2897)]
+    state: Any = SimpleNamespace(
+        groups=[SendGroup(0, None, sends=sent)], candidates=[rules], una=1, outstanding_end=1449,
+        was_clean=True, was_full=False, _tick=lambda _: 7, _apply=lambda *_: None,
+        _shows_disorder=lambda _: False, _unsettle=lambda: hints.append(True))
+    _Replayer._take(state, 0)
+    assert hints == [True] * early and state.outstanding_end == 2897
+
+
 @pytest.mark.parametrize(("notsent", "tried"), [(0, []), (36, [7])])
 def test_what_is_written_and_does_not_leave_was_tried(notsent: int, tried: list[int]) -> None:
     seen: list[int] = []
