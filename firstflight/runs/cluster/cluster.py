@@ -34,10 +34,8 @@ from firstflight.runs.measuring import JudgedTrial
 from vtime.console import EngineCannot, EngineError
 
 # What a machine needs of the project to measure a batch.
-SENT = ("*.py", "install.sh", "firstflight/*.py", "firstflight/commands/*.py", "vtime/**/*.py",
-        "firstflight/testbed/hosts/*.c",
-        *(f"firstflight/{room}/**/*.py" for room in (
-            "base", "findings", "model", "net", "runs", "study", "testbed", "wire")))
+SENT = ("*.py", "install.sh", "firstflight/**/*.py", "firstflight/testbed/hosts/*.c",
+        "vtime/**/*.py")
 OF_KERNEL = ("linux", "inputs", "recipe", "source", "version")  # the files of a named kernel
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DASK_PORT = 8786  # where the address of the scheduler has none
