@@ -102,6 +102,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --jitter 5ms
 ./run.sh --iw 10,20..40:10
 ./run.sh --rwnd 10,100
+./run.sh --rwnd-growth grows,fixed --size 300kB
 ./run.sh --cc cubic,bbr
 ./run.sh --kernel default,mine --size 5MB
 ./run.sh --module-parameter none,tcp_cubic.hystart=0 --size 5MB
