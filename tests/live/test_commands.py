@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -148,15 +149,19 @@ def test_who_waits_for_a_thread_without_any_call_makes_no_timer_late(tmp_path: P
                 "    for _ in range(5): time.sleep(0.07); beats.append(time.time() - began)\n"
                 "threading.Thread(target=beat).start()\n"
                 "while len(beats) < 5: pass\n"
-                "print(*(round(beat, 3) for beat in beats))\n")
+                "print(*(round(beat, 6) for beat in beats))\n")
     patient = ("import sys, experiment; from vtime.command import guest; guest.SPINS_S = 1.0\n"
                "sys.exit(experiment.main(sys.argv[1:]))")
     done = run_program(
         ["/usr/bin/python3", "-c", patient, "--results", str(tmp_path / "r"), "--", "python3", "-c",
          spinning], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stdin=subprocess.DEVNULL)
-    # Python gives up its lock after 5 ms, on a real machine too.
-    assert (done.returncode, done.stdout) == (0, "0.075 0.15 0.225 0.3 0.375\n"), done.stderr
+    # Python gives up its lock after 5 ms, on a real machine too. Where the machine is busy, a beat
+    # comes up to a millisecond later now and then.
+    assert done.returncode == 0, done.stderr
+    beats = [0.0, *map(float, done.stdout.split())]
+    assert len(beats) == 6, done.stdout
+    assert all(0.075 <= later - beat < 0.0765 for beat, later in pairwise(beats)), beats
     assert "python3 spins" in done.stderr
 
 

@@ -48,6 +48,7 @@ class FetchBench:
         self.alive = alive
         self.star, self.requested_sysctls = Star(sysctls), sysctls
         self.listens_with: dict[str, str] = {}  # a trial's own of INHERITED
+        self.is_stamped = True  # whether the latest trial's connections have time stamps
         self.sysctls = self.star.sysctls
         self.server = LineProcess.python(
             self.star.server, project, "firstflight.testbed.hosts.http_server", "--address",
@@ -219,13 +220,14 @@ class FetchBench:
     def _free_server(self, trial: Job) -> None:
         """Wait until the server, too, has no connection in TIME_WAIT, where that takes no new one.
 
-        Without time stamps it would answer the SYN by an acknowledgement of the trial before
-        (tcp_timewait_state_process).
+        Where the new connection or the one before has no time stamps, it would answer the SYN by an
+        acknowledgement of the trial before (tcp_timewait_state_process).
         """
         settings = {**self.requested_sysctls, **trial.get("host_sysctls", {}),
                     **trial.get("sysctls", {})}
-        while (self.restarts and settings.get(TIME_STAMPS) == "0"
-               and ports_held(self.server_counts)):
+        was_stamped, self.is_stamped = self.is_stamped, settings.get(TIME_STAMPS) != "0"
+        both_are_stamped = was_stamped and self.is_stamped
+        while self.restarts and not both_are_stamped and ports_held(self.server_counts):
             time.sleep(HELD_S)
 
     def _server_report(self, trial: Job, fetch: Fetch) -> Response:
