@@ -5,49 +5,65 @@ Requested settings are compared, and so are those left at Linux's default (wire.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.headers import TIMESTAMP_BYTES
-from firstflight.setting.server import OWN
-from firstflight.setting.setting import Setting
+from firstflight.setting.setting import NetworkSetting
 from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
-from firstflight.wire.offers import expected_offer, has_timestamps, offers_of, sysctl
+from firstflight.wire.offers import Offer, expected_offer, has_timestamps, offers_of, sysctl
 
 NAME = "TCP options"
 WHY = "MSS, SACK, time stamps, scale, ECN and window of the SYNs"
 
 
-def compare_syns(setting: Setting, sysctls: Mapping[str, str], wire: Exchange, has_scale: bool
-                 ) -> Iterable[Comparison]:
-    """Compare each SYN and SYN-ACK that left, except the SYN-ACKs of a user's own server.
+def compare_syns(setting: NetworkSetting, client: Mapping[str, str], server: Mapping[str, str],
+                 wire: Exchange, has_scale: bool, judges_server: bool = True
+                 ) -> Iterator[Comparison]:
+    """Compare each SYN and SYN-ACK that left with what both hosts' settings make of them.
 
-    sysctls: of both hosts (TcpParameters.host_settings). has_scale: whether the scale follows from
-    the buffers alone; on other kernels it also follows from net.core.rmem_max.
+    A server offers what the client offered. client, server: the sysctls of each host
+    (TcpParameters.host_settings). has_scale: whether the scale follows from the buffers alone; on
+    other kernels it also follows from net.core.rmem_max. judges_server: whether the SYN-ACKs are
+    those of a server that we know.
     """
-    receive = buffer_sizes(setting.with_buffers(sysctls), RECEIVE)
-    asks = sysctl(sysctls, "ecn") == "1"
-    sides = [("client", wire.syns, expected_offer(
-        sysctls, setting.syn_mss, window_unit(receive, setting.most_window_bytes), asks))]
-    if setting.server != OWN:
-        of_server = window_unit(buffer_sizes(sysctls, RECEIVE))
-        sides.append(("server", wire.syn_acks, expected_offer(
-            sysctls, ETHERNET_MSS, of_server, asks)))
-    for side, segments, expected in sides:
-        for offered in offers_of(segments, side == "client", asks,
-                                 was_repeated=len(wire.syns) + len(wire.syn_acks) > 2):
-            if not has_scale:
-                offered, expected = (offer._replace(scale=None) for offer in (offered, expected))
-            yield from offered.compared(side, expected)
-    # The window of a SYN is never scaled.
-    window = min(first_window(setting.client_window, receive, setting.syn_mss),
-                 MOST_IN_A_SYN_BYTES)
+    buffers = buffer_sizes(setting.with_buffers(client), RECEIVE)
+    asks = sysctl(client, "ecn") == "1"
+    takes = asks and sysctl(server, "ecn") in ("1", "2")
+    was_repeated = len(wire.syns) + len(wire.syn_acks) > 2
+    of_client = expected_offer(
+        client, setting.syn_mss, window_unit(buffers, setting.most_window_bytes), asks)
+    able = expected_offer(
+        server, ETHERNET_MSS, window_unit(buffer_sizes(server, RECEIVE)), takes)
+    of_server = able._replace(sack=able.sack and of_client.sack,
+                              timestamps=able.timestamps and of_client.timestamps,
+                              scale=None if of_client.scale is None else able.scale)
+
+    def judged(offer: Offer) -> Offer:
+        return offer if has_scale else offer._replace(scale=None)
+
+    for offered in offers_of(wire.syns, True, asks, was_repeated):
+        yield from judged(offered).compared("client", judged(of_client))
+    for offered in offers_of(wire.syn_acks, False, takes, was_repeated) if judges_server else ():
+        yield from judged(offered).compared("server", judged(of_server))
+    window = _first_window(setting, buffers)
     for value in dict.fromkeys(segment.window for segment in wire.syns):
         yield Comparison(value == window, f"client's first window {value}", f"{window}")
 
 
-def mss_of(setting: Setting, sysctls: Mapping[str, str]) -> int:
-    """The data in a full segment; without time stamps there is room for more."""
-    return setting.mss + (0 if has_timestamps(sysctls) else TIMESTAMP_BYTES)
+def _first_window(setting: NetworkSetting, buffers: tuple[int, int]) -> int:
+    """The window of the client's SYN, bytes, which is never scaled."""
+    window = first_window(setting.client_window, buffers, setting.syn_mss)
+    if most := setting.most_window_bytes:
+        window = min(window, most // setting.syn_mss * setting.syn_mss or most)
+    return min(window, MOST_IN_A_SYN_BYTES)
+
+
+def mss_of(setting: NetworkSetting, *hosts: Mapping[str, str]) -> int:
+    """The data in a full segment; without time stamps there is room for more.
+
+    hosts: the sysctls of each host.
+    """
+    return setting.mss + (0 if all(map(has_timestamps, hosts)) else TIMESTAMP_BYTES)

@@ -100,18 +100,17 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
     return instance
 
 
-def values_of(instance: Any, with_defaults: bool = False) -> dict[str, object]:
+def values_of(instance: Any) -> dict[str, object]:
     """The table of an instance, by key: the reverse of read().
 
-    Defaults are left out. with_defaults: they are not, unless they are None or "".
+    Defaults are left out.
     """
     values: dict[str, object] = {}
     for attribute in fields(instance):
         value = getattr(instance, attribute.name)
         if items := items_of(attribute):
             values |= {item.key: value[item.name] for item in items if item.name in value}
-        elif not _option(attribute, "absent") and (
-                value != attribute.default or with_defaults and value not in (None, "")):
+        elif not _option(attribute, "absent") and value != attribute.default:
             values[_name(attribute)] = value
     return values
 

@@ -1,1 +1,1 @@
-"""What scenarios of all kinds share: the grammar of their files, published numbers, seeds."""
+"""What scenarios of all kinds share: the grammar of their files, published numbers."""

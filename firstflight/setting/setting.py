@@ -15,28 +15,18 @@ from firstflight.testbed.messages import Job
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(PathParameters, TcpParameters, TlsParameters, ServerParameters):
-    """The network, TCP, TLS, the server and the kernel. A workload adds what is fetched."""
+class NetworkSetting(PathParameters, TcpParameters):
+    """The network, TCP and the kernel."""
 
     @property
     def paces(self) -> bool:
         """Whether a timer spreads what the server sends, as BBR and fq request."""
-        return self.congestion_control.startswith("bbr") or self.qdisc == "fq"
-
-    @property
-    def has_modelled_setting(self) -> bool:
-        """Whether the model of TCP covers each parameter of the setting."""
-        return all(map(self.is_default, _UNMODELLED))
-
-    def is_default(self, row: Parameter) -> bool:
-        """Whether a parameter has its default."""
-        return bool(getattr(self, row.field) == row.default)
+        return self.is_bbr or self.qdisc == "fq"
 
     def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
         """A job over this setting, to which the workload adds what is fetched.
 
-        kind: of the worker's bench. name: the trial's id. What is usual is left out. TLS is not in
-        it: its connections depend on what is fetched (tls_settings).
+        kind: of the worker's bench. name: the trial's id. What is usual is left out.
         """
         job: Job = {
             "kind": kind, "id": name, "deadline_s": deadline_s,
@@ -49,6 +39,33 @@ class Setting(PathParameters, TcpParameters, TlsParameters, ServerParameters):
         if self.most_window_bytes:
             job["window_bytes"] = self.most_window_bytes
         self.add_sysctls(job)
+        if self.arp_ms:
+            job["arp_ms"] = self.arp_ms
+        if self.loss_probes == "off":
+            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
+        add_kernel(job, self)
+        return job
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(NetworkSetting, TlsParameters, ServerParameters):
+    """The network, TCP, TLS, the server and the kernel. A workload adds what is fetched."""
+
+    def is_default(self, row: Parameter) -> bool:
+        """Whether a parameter has its default."""
+        return bool(getattr(self, row.field) == row.default)
+
+    @property
+    def has_modelled_setting(self) -> bool:
+        """Whether the model of TCP covers each parameter of the setting."""
+        return all(map(self.is_default, _UNMODELLED))
+
+    def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
+        """A job as of NetworkSetting, and its server.
+
+        TLS is not in it: its connections depend on what is fetched (tls_settings).
+        """
+        job = super().job_over(kind, name, deadline_s)
         if self.own:
             job["own"] = self.own.job()
         if self.server != BUILTIN:
@@ -57,11 +74,6 @@ class Setting(PathParameters, TcpParameters, TlsParameters, ServerParameters):
             job["http"] = self.http
         if self.system != HERE:
             job["system"] = self.system
-        if self.arp_ms:
-            job["arp_ms"] = self.arp_ms
-        if self.loss_probes == "off":
-            job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
-        add_kernel(job, self)
         return job
 
 

@@ -91,6 +91,11 @@ class TcpParameters:
         return DEFAULT_RECEIVE_WINDOW if falls_back else self.initrwnd
 
     @property
+    def is_bbr(self) -> bool:
+        """Whether the server's congestion control is one of BBR's versions."""
+        return self.congestion_control.startswith("bbr")
+
+    @property
     def most_window_bytes(self) -> int:
         """The most that the client ever offers; 0 for what its buffer allows."""
         return self.client_window * self.syn_mss if self.rwnd_growth == FIXED else 0

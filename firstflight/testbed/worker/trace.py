@@ -11,7 +11,7 @@ from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, WorkerError
 from firstflight.testbed.messages import Job, Observation, Response
 from firstflight.testbed.network.commands import sysctls_of
-from firstflight.testbed.network.links import SERVER_IP, RouteOptions
+from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
 
@@ -41,10 +41,8 @@ class TraceBench(FetchBench):
         self._free_server(trial)
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
-        self.star.install(self.path)
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
-        self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
-                             RouteOptions(**trial["options"]))
+        self.install_setting(trial)
 
     def measure(self, trial: Job, observation: Observation) -> None:
         if self.unavailable:

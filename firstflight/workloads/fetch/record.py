@@ -158,8 +158,7 @@ def is_one_draw(record: Record) -> bool:
     trial = record.trial
     if trial.is_random or trial.part:
         return False
-    draws_phase = (trial.congestion_control.startswith("bbr")
-                   and (record.response_round_trips or 0) > BBR_FLIGHTS)
+    draws_phase = trial.is_bbr and (record.response_round_trips or 0) > BBR_FLIGHTS
     return bool(trial.qdisc in MANAGED or record.queue_drops or record.uplink_queue_drops
                 or draws_phase)
 

@@ -161,9 +161,9 @@ def is_one_draw(record: PageRecord) -> bool:
     Settings with random losses or jitter have repeats of their own.
     """
     trial = record.trial
-    draws_phase = trial.congestion_control.startswith("bbr")
+    # BBR draws the phase in which it probes.
     return not trial.is_random and bool(
-        record.queue_drops or trial.qdisc in MANAGED or draws_phase)
+        record.queue_drops or trial.qdisc in MANAGED or trial.is_bbr)
 
 
 def record_of(evidence: PageEvidence) -> PageRecord:

@@ -51,10 +51,7 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
     error = _failure(trial, observation)
     try:
         if not error:
-            evidence = replace(
-                _evidence(trial, observed, exact), sysctls=trial.host_settings(sysctls),
-                known_kernel=known_kernel)
-            evidence = replace(evidence, predicted=predicted(evidence))
+            evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
             record = replace(record_of(evidence), measured_at=measured_at)
             judging = CHECKS if known_kernel else tuple(
                 check for check in CHECKS if check.name not in (MODEL, HOST))
@@ -65,7 +62,8 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
     return PageRecord(trial, False, error, measured_at=measured_at), observed.files
 
 
-def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvidence:
+def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+              known_kernel: bool) -> PageEvidence:
     """The evidence of an observed trial. Raises CaptureError where a capture lacks something."""
     client, server = frames_of(observed.client_pcap, observed.server_pcap)
     path = delivered(trial, client, server) if exact else None
@@ -80,7 +78,8 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool) -> PageEvi
         if not connection.exchange.syns:
             raise CaptureError("the client's capture lacks the SYN of port"
                                f" {connection.exchange.client_port}")
-    return evidence
+    evidence = replace(evidence, sysctls=trial.host_settings(sysctls), known_kernel=known_kernel)
+    return replace(evidence, predicted=predicted(evidence))
 
 
 def _failure(trial: PageTrial, observation: Observation) -> str:
@@ -196,7 +195,8 @@ def _compare_syns(evidence: PageEvidence) -> Iterator[Comparison]:
     """Compare the SYNs of all connections."""
     has_scale = evidence.exact and evidence.known_kernel
     for exchange in evidence.exchanges.values():
-        yield from syns.compare_syns(evidence.trial, evidence.sysctls, exchange, has_scale)
+        yield from syns.compare_syns(evidence.trial, evidence.sysctls, evidence.sysctls, exchange,
+                                     has_scale=has_scale)
 
 
 def _compare_segments(evidence: PageEvidence) -> Iterator[Comparison]:

@@ -117,7 +117,7 @@ def shows_rules(trial: TraceTrial, samples: Sequence[WindowSample]) -> bool:
     A sender that paces sends later than its TCP decides to. Where the receive window is small, the
     length of segments changes with it (tcp_bound_to_half_wnd).
     """
-    return (not trial.is_paced and {*trial.settings, *settings_of(trial.sysctl)} <= FOLLOWED
+    return (not trial.paces and {*trial.settings, *settings_of(trial.sysctl)} <= FOLLOWED
             and all(sample.mss == samples[0].mss for sample in samples))
 
 

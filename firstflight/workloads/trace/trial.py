@@ -11,10 +11,8 @@ from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.link import Path
 from firstflight.net.timeouts import longest_s
 from firstflight.parameters import NETWORK, TCP
-from firstflight.setting.kernels import add_kernel
-from firstflight.setting.path import PathParameters
+from firstflight.setting.setting import NetworkSetting
 from firstflight.setting.tags import tagged
-from firstflight.setting.tcp import TcpParameters
 from firstflight.testbed.hosts.server.http import parse_writes
 from firstflight.testbed.messages import Job
 
@@ -38,7 +36,7 @@ _SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceTrial(PathParameters, TcpParameters):
+class TraceTrial(NetworkSetting):
     """One connection under one TCP: the parameters of network and TCP, and what follows.
 
     trace: its name. tcp: the TCP's name. validation: whether Linux's RFC 2861 is on.
@@ -95,9 +93,9 @@ class TraceTrial(PathParameters, TcpParameters):
         return {VALIDATION_SYSCTL: str(int(self.validation)), **own}
 
     @property
-    def is_paced(self) -> bool:
-        """Whether the server paces: what TCP sends leaves later than TCP decides on it."""
-        return self.qdisc == "fq" or self.congestion_control.startswith("bbr")
+    def most_window_bytes(self) -> int:
+        """The most that the client ever offers; 0 for what its buffers allow."""
+        return self.receive_window * self.mss
 
     @property
     def response_sizes(self) -> list[int]:
@@ -147,21 +145,14 @@ class TraceTrial(PathParameters, TcpParameters):
     def job(self) -> Job:
         """The trial as the worker reads it."""
         ending = f"&trace_ms={format_lossless(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
-        job: Job = {
-            "kind": "trace", "id": self.id, "initcwnd": self.route_window,
-            "initrwnd": self.client_window,
-            "congestion_control": self.congestion_control, "client": "libcurl",
-            "sysctls": self.settings,
-            "window_bytes": self.receive_window * self.mss,
-            "options": {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
-                        "advertised_mss": self.syn_mss},
-            "paths": [path + ending for path in self.paths.split()],
-            "think_s": list(self.thinks_s), "deadline_s": self.deadline_s,
-            "network": self.path.to_json()}
-        if self.seed:
-            job["seed"] = self.seed
-        self.add_sysctls(job)
-        add_kernel(job, self)
+        job = self.job_over("trace", self.id, self.deadline_s)
+        job["client"] = "libcurl"
+        job["paths"] = [path + ending for path in self.paths.split()]
+        job["think_s"] = list(self.thinks_s)
+        job["sysctls"] = self.settings
+        job["window_bytes"] = self.most_window_bytes
+        job["options"] = {"rto_min_ms": self.rto_min_ms, "quickack": self.quickack,
+                          "advertised_mss": self.syn_mss}
         return job
 
 

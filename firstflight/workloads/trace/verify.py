@@ -8,6 +8,7 @@ from statistics import mode
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
+from firstflight.judge import syns
 from firstflight.judge.path import counted_drops, delivered
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import frames_of
@@ -178,7 +179,7 @@ def _wants_losses(trial: TraceTrial) -> bool:
 
 def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Writes that found nothing outstanding are on the wire when they were due, if none paces."""
-    if evidence.trial.is_paced:
+    if evidence.trial.paces:
         return
     late_ms = evidence.view.lateness_ms(0.0 if evidence.exact else 2 * evidence.trial.rtt_ms)
     if late_ms is not None:
@@ -226,8 +227,7 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
           _compare_initial_window, _is_whole),
     Check("segment size", "TCP_INFO's segment, compared with the requested one",
           compare_segment_size, _is_whole),
-    Check("TCP options", "MSS, SACK, time stamps, scale, ECN and window of the SYNs", compare_syns,
-          _is_whole),
+    Check(syns.NAME, syns.WHY, compare_syns, _is_whole),
     Check("server's socket", "congestion control, Nagle's algorithm, reordering and pacing by its"
           " kernel", compare_socket, _is_whole),
     Check(packet_path.NAME, packet_path.WHY, _compare_path,
@@ -247,7 +247,7 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
           lambda record: _is_whole(record) and _wants_losses(record.trial)),
     Check("schedule", "writes are on the wire when they were due", _compare_schedule,
           lambda record: (_is_whole(record) and bool(record.trial.schedule)
-                          and not record.trial.is_paced)),
+                          and not record.trial.paces)),
     Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
           _compare_window, lambda record: bool(record.rule_checked) and not record.rule_wrong),
     Check("restart", "window and first flight after more than an RTO, as the rule requires",

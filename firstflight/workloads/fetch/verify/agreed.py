@@ -31,8 +31,10 @@ _LEAST_JUDGED_SEGMENTS = 12
 
 
 def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
-    return syns.compare_syns(evidence.trial, evidence.sysctls, evidence.wire,
-                             has_scale=evidence.tolerances.model_ms is not None)
+    return syns.compare_syns(
+        evidence.trial, evidence.sysctls, evidence.sysctls, evidence.wire,
+        has_scale=evidence.tolerances.model_ms is not None,
+        judges_server=evidence.trial.server != OWN)
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:

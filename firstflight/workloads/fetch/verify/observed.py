@@ -356,8 +356,7 @@ class Observed:
         """
         trial = self.trial
         return (self.path is not None and self.exchange is not None and self.tick_ns > 0
-                and self.known_kernel and trial.server != OWN
-                and trial.qdisc != "fq" and not trial.congestion_control.startswith("bbr"))
+                and self.known_kernel and trial.server != OWN and not trial.paces)
 
     @cached_property
     def uncaused(self) -> tuple[Segment, ...]:
