@@ -28,7 +28,8 @@ T = TypeVar("T")
 Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
 _KEY = "firstflight.runs.schema"
 # Keys that files had, and what they are called in all workloads now.
-RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat"}
+RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat",
+           "baseline_initcwnd": "windows", "experiment_initcwnd": "windows", "series": "down"}
 
 
 def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",

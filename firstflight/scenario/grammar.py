@@ -20,6 +20,7 @@ from firstflight.runs import schema
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.scenario_file import Head, ScenarioFile
 from firstflight.runs.schema import key
+from firstflight.scenario.figure_kinds import Figure, FigureKind, check_keys
 
 if TYPE_CHECKING:
     from firstflight.findings.findings import Statement
@@ -85,14 +86,6 @@ class Sweep(ABC, Generic[Tr]):
         return {name: values for name, values in self.by_name.items() if name not in together}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A figure. name: a part of the names of its files. title: one line."""
-
-    name: str = key(reader=schema.file_name)
-    title: str
-
-
 @dataclass(frozen=True)
 class Claim:
     """A sentence of the source (says), tested on a figure, by its name.
@@ -139,19 +132,20 @@ def trials_of(sweeps: Iterable[Sweep[Tr]], scenario: str, seed: int) -> list[Tr]
 
 
 def read_scenario(file: ScenarioFile, sweeps: tuple[S, ...], figure: type[F], claim: type[C],
-                  check_figure: Callable[[F, Sequence[S], str], None],
+                  kinds: Mapping[str, FigureKind[Sequence[S], F]],
                   check_claim: Callable[[C, F, Sequence[S], str], None],
                   table: str = "sweep") -> Scenario[S, F, C]:
     """Read the figures, claims and head of a file whose sweeps are read. Raises UsageError.
 
-    table: the name of a sweep's table. check_figure, check_claim: raise UsageError where a figure
-    or claim names something that is not measured.
+    table: the name of a sweep's table. kinds: of the workload's figures. check_claim: raises
+    UsageError where a claim names something that is not measured.
     """
     if not sweeps:
         raise UsageError(f"{file.where}: has no [[{table}]], so nothing to measure")
     figures = read_figures(figure, file.raw, file.where)
     for place, shown in figures.items():
-        check_figure(shown, sweeps, place)
+        check_keys(shown, kinds, place)
+        kinds[shown.kind].check(sweeps, shown, place)
     by_name = {shown.name: shown for shown in figures.values()}
     claims = read_claims(claim, file.raw, list(by_name.values()), file.where)
     for place, stated in claims.items():

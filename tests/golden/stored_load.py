@@ -84,10 +84,10 @@ def one_seed() -> Report:
                       windows=("3", "10", "16"))
     times = LoadFigure(name="times", title="Times", kind="distribution", sweeps=("one",),
                        windows=("3", "10", "3+10"))
-    figures = (gain, replace(gain, name="sizes", series="load", by="response_bytes"),
+    figures = (gain, replace(gain, name="sizes", down="load", by="response_bytes"),
                replace(gain, name="one", sweeps=("one",), by="window"),
-               replace(gain, name="windows", by="window", series="load"),
-               replace(gain, name="pairs", by="connections", series="load"),
+               replace(gain, name="windows", by="window", down="load"),
+               replace(gain, name="pairs", by="connections", down="load"),
                times, replace(times, name="mix", kind="mix"),
                replace(gain, name="hit", kind="hit"),
                replace(times, name="deck", kind="percentiles", published="Africa, all"))

@@ -84,7 +84,7 @@ REFUSALS = [
          '[[figure]] "by_rtt": compares windows in one network; sweep \'grid\' has 4'),
         ('weights = "bandwidth_kbps"', 'weights = "joint"',
          '[[figure]] "by_rtt": weights = "joint" needs by = "bdp_bytes"'),
-        ("initcwnd = 10\n", "initcwnd = 10\npercent_of = 'base'\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\npercent_of = 'base'\n",
          '[[figure]] "by_rtt": percent_of: unknown \'base\' (did you mean \'baseline\'?'),
         ("loss_percent = 0", "loss_percent = [0, 101]",
          '[[sweep]] "grid": loss_percent: a loss rate of 101 %'),
@@ -104,9 +104,12 @@ REFUSALS = [
         ("repeat = 1", "repeat = = 1", "line 10"),
         ('title = "t"', 'title = "t"\ntitle = "t"', "line 3"),
         ("[[axis]]", "[axis]", "line "),
-        ("initcwnd = 10\n", "initcwnd = 10\nalso = ['../x']\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\nalso = ['../x']\n",
          '[[figure]] "by_rtt": also becomes a file name'),
-        ("experiment_initcwnd = 10\n", "", '[[figure]] "by_rtt": experiment_initcwnd is missing'),
+        ("windows = [3, 10]\n", "windows = [3]\n",
+         '[[figure]] "by_rtt": windows: a figure of kind "improvement" compares 2, the baseline first'),
+        ("windows = [3, 10]\n", "windows = [3]\nexperiment_initcwnd = 10\n",
+         "'experiment_initcwnd' is called 'windows' now"),
         ("[[sweep]]", "[[population]]\nname = 'p'\n[[sweep]]",
          '[[population]] "p": title is missing'),
         ('source = "s"', 'source = "s"\n[sysctls]\nsack = "0"', "[sysctls]: unknown 'sack"),
@@ -118,14 +121,14 @@ REFUSALS = [
          "[raw]: unknown key 'metrics' (did you mean 'metric'?"),
         ("[[sweep]]", "[[population]]\nname = 'p'\nlike = []\n[[sweep]]",
          '[[population]] "p": unknown key \'like\''),
-        ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure5.csv'\npanel = 'X'\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\npublished = 'paper_figure5.csv'\npanel = 'X'\n",
          '[[figure]] "by_rtt": published: paper/paper_figure5.csv: has no panel \'X\''),
-        ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure3_cdf.csv'\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\npublished = 'paper_figure3_cdf.csv'\n",
          '[[figure]] "by_rtt": published: paper/paper_figure3_cdf.csv: has no column '
          "responses_percent, absolute_ms"),
-        ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure5.csv'\npanel = 'BW'\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\npublished = 'paper_figure5.csv'\npanel = 'BW'\n",
          '[[figure]] "by_rtt": published: paper_figure5.csv has 56, 256, 512'),
-        ("initcwnd = 10\n", "initcwnd = 10\npublished = 'paper_figure5.csv'\npanel = 'BW'\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\npublished = 'paper_figure5.csv'\npanel = 'BW'\n",
          'and the figure has 20, 50; for bars that nobody published delete the lines published and'),
         ("[defaults]",
          "[raw]\nfile = 'paper_figure5.csv'\nsweep = 'grid'\nmetric = 'total_ms'\n[defaults]",
@@ -136,8 +139,8 @@ REFUSALS = [
          "[raw]: [[defect]]: by"),
         ("[[figure]]",
          "[[figure]]\nname = 'by'\nalso = ['rtt']\ntitle = 't'\nkind = 'improvement'\nsweep = "
-         "'grid'\nby = 'rtt_ms'\nweights = 'bandwidth_kbps'\nbaseline_initcwnd = 3\n"
-         "experiment_initcwnd = 10\nmetric = 'total_ms'\n[[figure]]",
+         "'grid'\nby = 'rtt_ms'\nweights = 'bandwidth_kbps'\nwindows = [3, 10]\n"
+         "metric = 'total_ms'\n[[figure]]",
          "[[figure]]: two would be drawn as 'by_rtt'"),
         ("initcwnd = [3, 10]", "initcwnd = [3]",
          '[[figure]] "by_rtt": sweep \'grid\' has no initcwnd 10'),
@@ -161,7 +164,7 @@ REFUSALS = [
          '[[figure]] "by_rtt": several cells fall in one'),
         ('by = "rtt_ms"\nweights = "bandwidth_kbps"', 'by = "bdp_bytes"\nweights = "joint"',
          '[[figure]] "by_rtt": there is no [[axis]] with by = "bdp_by'),
-        ("initcwnd = 10\n", "initcwnd = 10\npublished = 'x.csv'\n",
+        ("windows = [3, 10]\n", "windows = [3, 10]\npublished = 'x.csv'\n",
          '[[figure]] "by_rtt": published: paper/x.csv: cannot be read'),
         ("[[figure]]", "[[claim]]\nfigure = 'by_rtt'\nsays = 'x'\nequal = ['20', '51']\n[[figure]]",
          '[[claim]] "x": bar: unknown \'51\''),
@@ -194,7 +197,7 @@ REFUSALS = [
          '= "rtt_ms"\nvalues = [20, 50]\nshares_percent = [40, 60]\n[[axis]]\nby = '
          '"bandwidth_kbps"\nvalues = [56, 256]\nshares_percent = [25, 75]\n[[figure]]\nname = '
          '"by_rtt"\ntitle = "By RTT"\nkind = "improvement"\nsweep = "grid"\nby = "rtt_ms"\n'
-         'weights = "bandwidth_kbps"\nbaseline_initcwnd = 3\nexperiment_initcwnd = 10\nmetric = '
+         'weights = "bandwidth_kbps"\nwindows = [3, 10]\nmetric = '
          '"total_ms"\n', "",
          "has no [[sweep]], no [[population]] and no [users], so nothing to measure"),
         ("initrwnd = 27", "rtt_ms = 27", "[defaults]: unknown key 'rtt_ms'"),
@@ -217,7 +220,7 @@ REFUSALS = [
     *edited(
         MAP_OF_WINDOWS,
         ('down = "bandwidth_kbps"\n', "", '[[figure]] "map": down is missing'),
-        ("baseline_initcwnd = 10", "baseline_initcwnd = 12", "has no initcwnd 12")),
+        ("windows = [10]", "windows = [12]", "has no initcwnd 12")),
     *edited(
         STEPS,
         ("rtt_ms = [100]", "rtt_ms = [50, 100]", "several cells have one chain_bytes"),
@@ -254,7 +257,7 @@ REFUSALS = [
         ('published = "paper_tables.csv"\npanel = "table3_avgdc"',
          'published = "paper_figure5.csv"\npanel = "RTT"', "is not a percentile"),
         ('by = "rtt_ms"', 'by = "loss_percent"', "by: unknown 'loss_percent'"),
-        ("experiment_initcwnd = 10", "experiment_initcwnd = 11",
+        ("windows = [3, 10]", "windows = [3, 11]",
          '[[figure]] "fig5_rtt": \'avgdc\' has no initcwnd 11'),
         ('kind = "improvement"', 'kind = "groups"',
          '[[figure]] "fig5_rtt": kind: unknown \'groups\'; known: improvement, window_sweep')),

@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import tokenize
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from firstflight.study import registry
+from firstflight.workloads.fetch.figures import kinds
+from firstflight.workloads.fetch.scenario import figures as fetch_figures
+from firstflight.workloads.load import findings as load_findings, scenario as load_scenario
+from firstflight.workloads.page import findings as page_findings, scenario as page_scenario
+from firstflight.workloads.trace import findings as trace_findings, scenario as trace_scenario
 from tests.conftest import LONGEST
 from tests.running import run_program
 
@@ -252,13 +258,20 @@ def test_a_branch_on_the_kind_is_seen(line: str, asks: bool) -> None:
 
 
 def test_no_branch_on_the_kind_of_a_figure() -> None:
-    """What a kind does stands in its line of workloads.fetch.scenario.figures.FIGURES."""
+    """What a kind has to have, and what makes it, stands in a line of FIGURES and of MAKERS."""
     for module, path in MODULES.items():
-        for node in nodes(path) if begins(module, "workloads.fetch") else ():
+        for node in nodes(path) if begins(module, "workloads") else ():
             if isinstance(node, ast.Compare):
                 names = {ast.unparse(each) for each in (node.left, *node.comparators)}
                 assert not any(name.endswith("figure.kind") for name in names), (
                     f"{path}, line {node.lineno} asks for the kind of a figure")
+
+
+@pytest.mark.parametrize(("figures", "makers"), [
+    (fetch_figures.FIGURES, kinds.MAKERS), (load_scenario.FIGURES, load_findings.MAKERS),
+    (page_scenario.FIGURES, page_findings.MAKERS), (trace_scenario.FIGURES, trace_findings.MAKERS)])
+def test_each_kind_of_figure_can_be_made(figures: Collection[str], makers: Collection[str]) -> None:
+    assert {*figures} == {*makers}
 
 
 def test_programs_within_tests_import_modules_that_there_are() -> None:

@@ -96,7 +96,7 @@ def _usual(name: str) -> tuple[Any, ...]:
 
 def _figures(windows: tuple[int, ...], varied: list[str], title: str) -> Iterator[Figure]:
     """The figure of the answer, by the parameters with several values, and one of packets."""
-    made = partial(Figure, sweep="own", baseline_initcwnd=windows[0], metric="total_ms")
+    made = partial(Figure, sweep="own", windows=windows[:1], metric="total_ms")
     if not varied:
         yield made(name="windows", title=title, kind="window_sweep", by="initcwnd")
     elif len(varied) == 1 and len(windows) <= MOST_BARS:

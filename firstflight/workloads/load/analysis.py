@@ -16,10 +16,10 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate, estimate
 from firstflight.base.words import plain
 from firstflight.figures.compare import Row, difference, student_by_seed
+from firstflight.figures.making import NothingToShow
 from firstflight.findings.difference import Difference
 from firstflight.findings.quantities import quantity
 from firstflight.runs.measuring import trial_file_path, read_trial_file
@@ -36,7 +36,7 @@ Sides = tuple[dict[int, float | None], dict[int, float | None]]  # values by rep
 QUEUE_SMOOTHED_S = 2.0
 
 
-class MissingRuns(FirstFlightError):
+class MissingRuns(NothingToShow):
     """A figure lacks runs; the message names them."""
 
 
@@ -87,7 +87,7 @@ class Runs:
         by_seed = {record.trial.repeat: record for record in there}
         if len(by_seed) < len(there):
             raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say by which"
-                              " axis they differ (by, series)")
+                              " axis they differ (by, down)")
         return by_seed
 
     def connections(self, record: LoadRecord) -> Connections:
@@ -184,9 +184,9 @@ def points(runs: Runs) -> list[GainPoint]:
     figure, found = runs.figure, []
     along = ([("", window, window) for window in figure.windows] if figure.by == "window" else
              [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)])
-    for series in runs.values(figure.series):
+    for series in runs.values(figure.down):
         for line, window, x in along:
-            place = {figure.series: series, **({figure.by: x} if line else {})}
+            place = {figure.down: series, **({figure.by: x} if line else {})}
             base, experiment = runs.at(figure.windows[0], **place), runs.at(window, **place)
             mean, p99, retransmission = (gain(base, experiment, name) for name in
                                          ("mean_ms", "p99_ms", "retransmission_percent"))

@@ -206,7 +206,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     saved, retransmitted, faint = [], [], False
     is_a_window_each = len({window for window, _ in lines}) == len(lines)
     for number, ((window, series), of_line) in enumerate(lines.items()):
-        words = [named(figure.series, series)] if figure.series else []
+        words = [named(figure.down, series)] if figure.down else []
         words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
         name, look = ", ".join(words) or f"IW {window}", number + 1
         shown = window if is_a_window_each else ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, format_number, plain
 from firstflight.figures.compare import ALIKE_PERCENT, Expected, judge
 from firstflight.figures.kernel_changes import kernel_answer, kernels_table
+from firstflight.figures.making import Maker, all_findings, make_figures
 from firstflight.findings.charts import Chart
 from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, REPRODUCED, UNDECIDED,
                                          worst)
@@ -21,18 +21,16 @@ from firstflight.runs.kinds import RunData
 from firstflight.scenario import published
 from firstflight.scenario.grammar import as_read, claims_on
 from firstflight.workloads.load import analysis, charts, tables
-from firstflight.workloads.load.analysis import (Distribution, GainPoint, Hit, MissingRuns, Runs,
-                                                 describe)
+from firstflight.workloads.load.analysis import Distribution, GainPoint, Hit, Runs, describe
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
-from firstflight.workloads.load.scenario import (ALIKE, DECK, DECK_FILE, DISTRIBUTION, GAIN, HIT,
-                                                 LESS, MIX, MORE, LoadClaim, LoadFigure,
-                                                 LoadScenario)
+from firstflight.workloads.load.scenario import (ALIKE, DECK_FILE, LESS, MORE, LoadClaim,
+                                                 LoadFigure, LoadScenario)
 
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
     """A finding for each figure, or the runs that it lacks. Raises FirstFlightError."""
-    return (*(_finding(figure, claims_on(figure, scenario.claims), run.records, run.folder)
-              for figure in scenario.figures), *kernel_findings(run.records))
+    made = make_figures(LoadRun(scenario.claims, run), scenario.figures, MAKERS)
+    return (*all_findings(made), *kernel_findings(run.records))
 
 
 def kernel_findings(records: Sequence[LoadRecord]) -> tuple[Finding, ...]:
@@ -49,16 +47,24 @@ def partial(records: Sequence[LoadRecord]) -> Finding:
                    (tables.each_run(records), *([changes] if changes.rows else [])))
 
 
-def _finding(figure: LoadFigure, claims: Sequence[LoadClaim], records: Sequence[LoadRecord],
-             folder: Path) -> Finding:
-    try:
-        runs = Runs.of_figure(figure, records, folder)
-        shown = SHOWN[figure.kind](runs)
-        statements = tuple(statement(runs, claim) for claim in claims)
-    except MissingRuns as error:
-        return Finding(figure.name, figure.title, missing=str(error))
-    return replace(shown, statements=(*statements, *shown.statements),
-                   published=published.source(DECK_FILE) if figure.published else "")
+@dataclass(frozen=True)
+class LoadRun:
+    """What figures are made of: a run, and the claims of its scenario."""
+
+    claims: Sequence[LoadClaim]
+    run: RunData
+
+
+def _of_runs(show: Callable[[Runs], Finding]) -> Maker[LoadRun, LoadFigure]:
+    """A maker of figures, by what shows the runs of one; with the results of its claims."""
+    def make(measured: LoadRun, figure: LoadFigure) -> Sequence[Finding]:
+        runs = Runs.of_figure(figure, measured.run.records, measured.run.folder)
+        shown = show(runs)
+        statements = tuple(statement(runs, claim)
+                           for claim in claims_on(figure, measured.claims))
+        return [replace(shown, statements=(*statements, *shown.statements),
+                        published=published.source(DECK_FILE) if figure.published else "")]
+    return make
 
 
 # Kinds of figures ----------------------------------------------------------------------
@@ -162,8 +168,8 @@ def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, .
                  for name, cells in worse.items())
 
 
-SHOWN: dict[str, Callable[[Runs], Finding]] = {
-    DISTRIBUTION: _distribution, MIX: _mix, GAIN: _gain, HIT: _hit, DECK: _deck}
+MAKERS = {"distribution": _of_runs(_distribution), "mix": _of_runs(_mix),
+          "gain": _of_runs(_gain), "hit": _of_runs(_hit), "percentiles": _of_runs(_deck)}
 
 
 # Claims --------------------------------------------------------------------------
@@ -186,7 +192,7 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     if any(" in " in compared for compared in claim.compares):
         return _group_gains(runs, claim)
     only = dict(claim.where)
-    shown = [axis for axis in (runs.figure.by, runs.figure.series) if axis not in ("", "window")]
+    shown = [axis for axis in (runs.figure.by, runs.figure.down) if axis not in ("", "window")]
     gains = []
     for values in itertools.product(*(runs.values(axis) for axis in shown)):
         place = dict(zip(shown, values))

@@ -18,6 +18,7 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar, published
+from firstflight.scenario.figure_kinds import ANY, Figure, FigureKind
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import seed_for
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
@@ -193,7 +194,6 @@ class LoadSweep(grammar.Sweep[LoadTrial]):
 
 
 KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
-DISTRIBUTION, GAIN, MIX, HIT, DECK = "distribution", "gain", "mix", "hit", "percentiles"
 # The fields of a trial that a figure can have as axes.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window", *KERNEL)
 # The IETF 78 deck's own tables, paper/ietf78.csv.
@@ -208,22 +208,15 @@ DISCIPLINES = {"fifo": DROPTAIL, "fq_codel": "fq_codel", "cake": "cake"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadFigure(grammar.Figure):
-    """One figure. windows: their names, the baseline first."""
+class LoadFigure(Figure):
+    """One figure of FIGURES. windows: by their names."""
 
-    kind: Literal["distribution", "gain", "mix", "hit", "percentiles"]
+    QUANTITIES: ClassVar[tuple[str, ...]] = AXES
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
     windows: tuple[str, ...] = key(reader=schema.values(lambda value, _: str(value), "windows"))
     by: str = key("", reader=schema.word(AXES))
-    series: str = key("", reader=schema.word(AXES))
+    down: str = key("", reader=schema.word(AXES))
     published: str = ""
-
-    def check(self, where: str) -> None:
-        if len(self.windows) < 2:
-            raise UsageError(f"{where}: windows has to be a list of two or more, the baseline"
-                             " first")
-        if self.kind in (GAIN, HIT) and not self.by:
-            raise UsageError(f"{where}: by is missing; known: {', '.join(AXES)}")
 
 
 def _two(value: object, where: str) -> tuple[str, str]:
@@ -278,7 +271,7 @@ LoadScenario = grammar.Scenario[LoadSweep, LoadFigure, LoadClaim]
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
     """A scenario of kind load. Raises UsageError."""
     schema.known_keys(file.raw, KEYS, file.where)
-    return grammar.read_scenario(file, _sweeps(file), LoadFigure, LoadClaim, _check_figure,
+    return grammar.read_scenario(file, _sweeps(file), LoadFigure, LoadClaim, FIGURES,
                                  _check_claim)
 
 
@@ -291,7 +284,7 @@ def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
                                                    known=schema.keys_of(LoadSweep)))
 
 
-def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -> None:
+def _check_figure(sweeps: Sequence[LoadSweep], figure: LoadFigure, where: str) -> None:
     if figure.published:
         deck_rows(figure.published, f"{where}: published")  # raises where there is none
     names = [sweep.name for sweep in sweeps]
@@ -301,6 +294,14 @@ def _check_figure(figure: LoadFigure, sweeps: Sequence[LoadSweep], where: str) -
              for window in sweep.windows]
     for window in figure.windows:
         schema.one_of(window, known, f"{where}: windows")
+
+
+FIGURES: dict[str, FigureKind[Sequence[LoadSweep], LoadFigure]] = {
+    "distribution": FigureKind(_check_figure, windows=(2, None)),
+    "gain": FigureKind(_check_figure, ANY, has_down=True, windows=(2, None)),
+    "mix": FigureKind(_check_figure, windows=(2, None)),
+    "hit": FigureKind(_check_figure, ANY, windows=(2, None)),
+    "percentiles": FigureKind(_check_figure, windows=(2, None))}
 
 
 # The quantities of a claim: on a part of a mix, and on whole runs.

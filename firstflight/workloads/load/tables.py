@@ -102,10 +102,10 @@ def fairness(mixes: Mixes) -> Table:
 def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
     """What larger windows change, along the figure's axis."""
     figure, base = runs.figure, runs.figure.windows[0]
-    shown = [axis for axis in (figure.series, figure.by) if axis and axis != "window"]
+    shown = [axis for axis in (figure.down, figure.by) if axis and axis != "window"]
     rows: list[tuple[Cell, ...]] = []
     for point in points:
-        at = {figure.series: point.series, figure.by: point.x}
+        at = {figure.down: point.series, figure.by: point.x}
         rows.append((where(runs, point)[0], *(describe(axis, at[axis]) for axis in shown),
                      point.mean.base, point.mean.experiment, point.mean.absolute,
                      point.mean.percent, point.p99.percent if point.p99 else None,
@@ -126,7 +126,7 @@ def where(runs: Runs, point: GainPoint) -> list[str]:
     if figure.by == "connections":
         words[0] += f" × {point.x} = {window * point.x} at once"
     return words + [named(axis, value) for axis, value in
-                    ((figure.series, point.series), (figure.by, point.x))
+                    ((figure.down, point.series), (figure.by, point.x))
                     if axis not in ("", "window", "connections")]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import join_words, plain, format_brief
 from firstflight.figures.kernel_changes import kernel_answer, kernels_table, note_on_windows
+from firstflight.figures.making import Maker, NothingToShow, all_findings, make_figures
 from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
@@ -28,20 +30,26 @@ NAME = Column("", is_text=True)
 
 def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
-    made = []
-    for figure in scenario.figures:
-        settings = analysis.settings(run.records, figure.sweep)
-        if not any(setting.counting for setting in settings):
-            made.append(Finding(figure.name, figure.title,
-                                missing=f"{figure.name}: no page counts"))
-        elif figure.kind == "times":
-            made.append(_times(scenario, figure, settings))
-        else:
-            made.append(_waterfall(scenario, figure, settings, run))
+    made = all_findings(make_figures(PageRun(scenario, run), scenario.figures, MAKERS))
     if changes := analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario)):
         made.append(Finding("kernel_changes", "What the kernel changed", (
             kernels_table(changes, "page"),), sentence=kernel_answer(changes)))
     return tuple(made)
+
+
+@dataclass(frozen=True)
+class PageRun:
+    """What figures are made of."""
+
+    scenario: PageScenario
+    run: RunData
+
+    def settings(self, figure: PageFigure) -> list[Setting]:
+        """The settings of a figure's sweep. Raises NothingToShow where no page counts."""
+        settings = analysis.settings(self.run.records, figure.sweep)
+        if not any(setting.counting for setting in settings):
+            raise NothingToShow(f"{figure.name}: no page counts")
+        return settings
 
 
 def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
@@ -127,7 +135,8 @@ def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
             times.mean("idle_ms"))
 
 
-def _times(scenario: PageScenario, figure: PageFigure, settings: Sequence[Setting]) -> Finding:
+def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
+    scenario, settings = measured.scenario, measured.settings(figure)
     names = analysis.labels(settings, titles_of(scenario))
     windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
     excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
@@ -139,8 +148,8 @@ def _times(scenario: PageScenario, figure: PageFigure, settings: Sequence[Settin
         groups=tuple((name, tuple(_bar(setting, window) for window in windows))
                      for setting, name in zip(settings, names)))
     words = sentence(settings, names)
-    return Finding(figure.name, figure.title, (times_table(settings, names),),
-                   (Statement("What does a larger window change?", words),), words, chart=chart)
+    return [Finding(figure.name, figure.title, (times_table(settings, names),),
+                    (Statement("What does a larger window change?", words),), words, chart=chart)]
 
 
 def _bar(setting: Setting, window: int) -> PageBar | None:
@@ -337,9 +346,9 @@ def _is_one_draw(setting: Setting) -> bool:
 
 # The waterfall --------------------------------------------------------------------------
 
-def _waterfall(scenario: PageScenario, figure: PageFigure, settings: Sequence[Setting],
-               run: RunData) -> Finding:
-    setting = next(setting for setting in settings if setting.counting)
+def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
+    scenario, run = measured.scenario, measured.run
+    setting = next(setting for setting in measured.settings(figure) if setting.counting)
     counting = {times.window: times for times in setting.counting}
     requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
     shown = [counting[window] for window in requested if window in counting] or setting.counting[:1]
@@ -356,7 +365,7 @@ def _waterfall(scenario: PageScenario, figure: PageFigure, settings: Sequence[Se
         figure.title, (*context_of(scenario, [setting.trial]), words), "",
         panels=tuple(_panel(times, objects) for times, objects in pages),
         to_ms=max(each.end_ms for _, objects in pages for each in objects))
-    return Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)
+    return [Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)]
 
 
 def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]], pages: int = 1
@@ -385,3 +394,6 @@ def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
         tuple(ObjectBar(each.named_ms, each.named_ms + requested.parse_ms, each.start_ms,
                         each.first_byte_ms, each.end_ms, each.is_first)
               for each, requested in zip(objects, record.trial.requested)), tuple(marks))
+
+
+MAKERS: dict[str, Maker[PageRun, PageFigure]] = {"times": _times, "waterfall": _waterfall}

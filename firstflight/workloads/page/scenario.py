@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
@@ -17,6 +17,7 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar
+from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.setting_sweep import (SettingSweep, draws_at_random, lists_of,
                                                 refuse_empty_cake)
 from firstflight.setting.seeds import netem_seed
@@ -186,15 +187,9 @@ class PageSweep(SettingSweep[PageTrial]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageFigure(grammar.Figure):
-    """A figure.
+class PageFigure(Figure):
+    """A figure of FIGURES. windows: those of a waterfall; () for the sweep's first and last."""
 
-    kind: "times" (the time of the page, a bar for each window) or "waterfall" (each object over
-    time, under two windows). sweep: the sweep that it shows. windows: those of a waterfall; () for
-    the sweep's first and last.
-    """
-
-    kind: Literal["times", "waterfall"]
     sweep: str
     windows: tuple[int, ...] = key((), reader=schema.values(schema.number("initcwnd")))
 
@@ -210,11 +205,11 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageSce
     sweeps = tuple(sweep.linked(pages, schema.place_of(file.where, "sweep", sweep.name))
                    for sweep in schema.read_tables(PageSweep, file.raw, "sweep", file.where,
                                                    defaults=defaults))
-    return grammar.read_scenario(file, sweeps, PageFigure, grammar.Claim, _check_figure,
+    return grammar.read_scenario(file, sweeps, PageFigure, grammar.Claim, FIGURES,
                                  lambda claim, figure, sweeps, where: None)
 
 
-def _check_figure(figure: PageFigure, sweeps: Sequence[PageSweep], where: str) -> None:
+def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
     """Raises UsageError where a figure names a sweep or window that is not measured."""
     names = [sweep.name for sweep in sweeps]
     schema.one_of(figure.sweep, names, f"{where}: sweep")
@@ -223,8 +218,13 @@ def _check_figure(figure: PageFigure, sweeps: Sequence[PageSweep], where: str) -
         if window not in windows:
             raise UsageError(f"{where}: windows: {window} is not measured; known:"
                              f" {', '.join(map(str, windows))}")
-    if figure.windows and (figure.kind != "waterfall" or len(figure.windows) > 2):
-        raise UsageError(f'{where}: windows: a figure of kind "waterfall" has one or two')
+
+
+FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
+    # The time of the page, a bar for each window.
+    "times": FigureKind(_check_figure, windows=(0, 0)),
+    # Each object over time, under one or two windows.
+    "waterfall": FigureKind(_check_figure, windows=(0, 2))}
 
 
 def expand(scenario: PageScenario, overrides: Overrides = NOTHING, seed: int = 1

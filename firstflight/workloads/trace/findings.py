@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
 from firstflight.figures.compare import Expected, exact, judge
+from firstflight.figures.making import Maker, all_findings, make_figures
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from firstflight.findings.claims import (NOT_MEASURED, NOT_REPRODUCED, REBUILT, REPRODUCED,
                                          ComparedNumber)
@@ -32,15 +33,26 @@ TCP = Column("TCP", is_text=True)
 
 def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
-    views = Views(run.records, run.folder)
-    return tuple(warm_finding(scenario, figure, run.records) if figure.kind == "warm"
-                 else Finding(figure.name, figure.title,
-                              (_overview(scenario, figure, views),
-                               *_restarts(scenario, figure, views)),
-                              tuple(as_read(claim, _statement(scenario, figure, claim, views))
-                                    for claim in claims_on(figure, scenario.claims)),
-                              chart=_chart(scenario, figure, views))
-                 for figure in scenario.figures)
+    measured = TraceRun(scenario, Views(run.records, run.folder))
+    return tuple(all_findings(make_figures(measured, scenario.figures, MAKERS)))
+
+
+@dataclass(frozen=True)
+class TraceRun:
+    """What figures are made of."""
+
+    scenario: TraceScenario
+    views: Views
+
+
+def _window(measured: TraceRun, figure: TraceFigure) -> list[Finding]:
+    """The window of each curve over time, with its restarts, and the claims on them."""
+    scenario, views = measured.scenario, measured.views
+    tables = (_overview(scenario, figure, views), *_restarts(scenario, figure, views))
+    statements = tuple(as_read(claim, _statement(scenario, figure, claim, views))
+                       for claim in claims_on(figure, scenario.claims))
+    return [Finding(figure.name, figure.title, tables, statements,
+                    chart=_chart(scenario, figure, views))]
 
 
 def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
@@ -262,9 +274,9 @@ WARM_COLUMNS: dict[str, Callable[[TraceRecord], float]] = {
     "window (segments)": lambda record: record.last_window or 0}
 
 
-def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord]
-                 ) -> Finding:
+def _warm(measured_run: TraceRun, figure: TraceFigure) -> list[Finding]:
     """A table for each curve of a figure, the answer, and its chart."""
+    scenario, records = measured_run.scenario, measured_run.views.records
     note = scenario.head.note
     measured = [by_think_time(records, curve) for curve in figure.curves]
     tables = [_warm_table(curve, by_time) for curve, by_time in zip(figure.curves, measured)]
@@ -272,10 +284,10 @@ def warm_finding(scenario: TraceScenario, figure: TraceFigure, records: Sequence
     told = f"Of {repeats} repeats the first is shown; trials.csv has all." if repeats > 1 else ""
     if notes := tuple(filter(None, (note, told))):
         tables[-1] = replace(tables[-1], notes=notes)
-    return Finding(
+    return [Finding(
         figure.name, figure.title, tuple(tables),
         tuple(_warm_answer(curve, by_time) for curve, by_time in zip(figure.curves, measured)),
-        chart=_warm_chart(scenario, figure, measured, records))
+        chart=_warm_chart(scenario, figure, measured, records))]
 
 
 def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
@@ -366,3 +378,6 @@ def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool, top
     return Plot("think time (s)" if is_last else "", label, tuple(lines), title,
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
                 x_scale="log", y_ends=(0, 1.08 * top), whole=True)
+
+
+MAKERS: dict[str, Maker[TraceRun, TraceFigure]] = {"window": _window, "warm": _warm}

@@ -21,6 +21,7 @@ from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
 from firstflight.runs.schema import Reader, key
 from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
+from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
                                                 lists_of, refuse_empty_cake)
 from firstflight.setting.seeds import netem_seed
@@ -317,17 +318,14 @@ class TraceCurve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceFigure(grammar.Figure):
-    """A figure.
+class TraceFigure(Figure):
+    """A figure of FIGURES.
 
-    kind: "window" (a row of a time–sequence and a window plot for each curve)
-    or "warm" (response latency by think time). from_s, to_s: what is shown,
-    all of it if to_s is 0; sequence_from_s, sequence_to_s: in the
-    time–sequence plots, the same if sequence_to_s is 0.
-    rtt: whether the smoothed RTT is drawn beside the window.
+    from_s, to_s: what is shown, all of it if to_s is 0; sequence_from_s, sequence_to_s: in the
+    time–sequence plots, the same if sequence_to_s is 0. rtt: whether the smoothed RTT is drawn
+    beside the window.
     """
 
-    kind: Literal["window", "warm"]
     curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
@@ -379,7 +377,7 @@ TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
     """The scenario of a file. Raises UsageError."""
     schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
-    return grammar.read_scenario(file, _sweeps(file), TraceFigure, TraceClaim, _check_figure,
+    return grammar.read_scenario(file, _sweeps(file), TraceFigure, TraceClaim, FIGURES,
                                  _check_claim, table="trace")
 
 
@@ -393,9 +391,16 @@ def _sweeps(file: ScenarioFile) -> tuple[TraceSweep, ...]:
                                                  defaults=defaults))
 
 
-def _check_figure(figure: TraceFigure, sweeps: Sequence[TraceSweep], where: str) -> None:
+def _check_figure(sweeps: Sequence[TraceSweep], figure: TraceFigure, where: str) -> None:
     for curve in figure.curves:
         _check_measured(curve, sweeps, f"{where}: curves")
+
+
+FIGURES: dict[str, FigureKind[Sequence[TraceSweep], TraceFigure]] = {
+    # For each curve a row: a time–sequence plot and the window.
+    "window": FigureKind(_check_figure),
+    # The latency of the response by think time.
+    "warm": FigureKind(_check_figure)}
 
 
 def _check_claim(claim: TraceClaim, figure: TraceFigure, sweeps: Sequence[TraceSweep],

@@ -42,8 +42,7 @@ kind = "improvement"
 sweep = "grid"
 by = "rtt_ms"
 weights = "bandwidth_kbps"
-baseline_initcwnd = 3
-experiment_initcwnd = 10
+windows = [3, 10]
 metric = "total_ms"
 """
 MAP_OF_WINDOWS = SMALL[:SMALL.index("[[axis]]")].replace(
@@ -55,7 +54,7 @@ kind = "window_map"
 sweep = "grid"
 by = "rtt_ms"
 down = "bandwidth_kbps"
-baseline_initcwnd = 10
+windows = [10]
 metric = "total_ms"
 """
 FEW_USERS = """# Which window?

@@ -190,7 +190,7 @@ SLOW = Sample(3, [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
 FAST = Sample(10, numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
 PANEL = BarFigure(
     Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
-                     baseline_initcwnd=3, experiment_initcwnd=10, metric="latency_ms"),
+                     windows=(3, 10), metric="latency_ms"),
               (), "curl", "cubic", samples=(SLOW, FAST))
 
 
@@ -200,11 +200,15 @@ def drawn() -> Any:
         yield drawing.figure_of(ccdf.chart(PANEL, samples.bar_chart()))
 
 
+def test_every_further_chart_of_a_file_is_drawn() -> None:
+    assert {*bars.CHARTS} == {*ALSO}
+
+
 @pytest.mark.parametrize("name", ALSO)
 def test_nothing_is_clipped_or_on_another(name: str) -> None:
     """Of any further chart of what is behind the bars."""
     with drawing.style.settings():
-        samples.check_fits(drawing.figure_of(bars.also(name)(PANEL, samples.bar_chart())))
+        samples.check_fits(drawing.figure_of(bars.CHARTS[name](PANEL, samples.bar_chart())))
 
 
 def test_a_curve_is_the_weight_above_each_value() -> None:
@@ -428,8 +432,7 @@ title = "Ours"
 kind = "improvement"
 sweep = "grid"
 by = "rtt_ms"
-baseline_initcwnd = 3
-experiment_initcwnd = 10
+windows = [3, 10]
 metric = "total_ms"
 
 [as_published]""")

@@ -199,7 +199,7 @@ def test_lines_of_another_quantity_are_under_one_window(by: str, down: str, line
                                                         tmp_path: Path) -> None:
     of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
                          "record_bytes = [4096, 16384]"),
-              ('by = "chain_bytes"\nbaseline', f'by = "{by}"\ndown = "{down}"\nbaseline'))
+              ('by = "chain_bytes"\nwindows', f'by = "{by}"\ndown = "{down}"\nwindows'))
     chart = findings(of, records(of), tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
     assert [line.name for line in chart.columns[0][0].lines[:2]] == lines

@@ -485,8 +485,8 @@ def test_what_was_published_of_no_line_or_size_is_refused(tmp_path: Path) -> Non
     for old, new, why in (("initcwnd = 10\n", "initcwnd = 20\n", "published: panel"),
                           ("1000000, 2000000,", "2000000,", "published: bucket")):
         (tmp_path / "log.toml").write_text(text.replace(old, new, 1).replace(
-            "baseline_initcwnd = 10", f"baseline_{new.strip()}" if "initcwnd" in new else
-            "baseline_initcwnd = 10"), encoding="utf-8")
+            "windows = [10]", "windows = [20]" if "initcwnd" in new else "windows = [10]"),
+            encoding="utf-8")
         with pytest.raises(UsageError, match=why):
             registry.study_of(scenario_file.find(str(tmp_path / "log.toml")), Overrides({}), 1)
 

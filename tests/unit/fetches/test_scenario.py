@@ -40,7 +40,7 @@ def test_one_value_needs_no_brackets(tmp_path: Path) -> None:
 
 def test_percents_are_of_the_baseline_or_of_the_experiment(tmp_path: Path) -> None:
     for word in ("baseline", "experiment"):
-        made = small(tmp_path, ("initcwnd = 10\n", f"initcwnd = 10\npercent_of = '{word}'\n"))
+        made = small(tmp_path, ("windows = [3, 10]\n", f"windows = [3, 10]\npercent_of = '{word}'\n"))
         assert made.figures[0].percent_of == word
 
 
@@ -191,7 +191,7 @@ def test_a_study_judges_with_its_sysctls(tmp_path: Path) -> None:
 
 
 FIGURE = Figure(name="f", title="t", kind="improvement", sweep="s", by="rtt_ms",
-                baseline_initcwnd=3, experiment_initcwnd=10, metric="total_ms")
+                windows=(3, 10), metric="total_ms")
 
 
 def bucket(base: float, experiment: float, label: str = "20", **changes: Any) -> Bar:
@@ -294,7 +294,7 @@ def test_percentages_are_compared_as_they_were_printed() -> None:
 
 def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
     """As published, 10 took 800 ms: 3 took 100 ms more, and 16 took 40 ms less, of either ±5."""
-    figure = replace(FIGURE, kind="window_sweep", by="initcwnd", baseline_initcwnd=10)
+    figure = replace(FIGURE, kind="window_sweep", by="initcwnd", windows=(10,))
     bars = [bucket(800, ours, str(window), value=float(window), level=level, error=5.0)
             for window, ours, level in ((3, 905, 900.0), (10, 800, 800.0), (16, 770, 760.0),
                                         (42, 770, None))]

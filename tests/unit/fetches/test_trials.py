@@ -222,8 +222,7 @@ title = "t"
 kind = "{}"
 sweep = "own"
 by = "{}"
-baseline_initcwnd = 3
-experiment_initcwnd = 10
+windows = [3, 10]
 metric = "total_ms"
 """
 

@@ -129,7 +129,7 @@ def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], words: str
     (figure(kind="pie"), '[[figure]] "f": kind: unknown \'pie\''),
     (figure(sweep="onyl"), "sweep: unknown 'onyl' (did you mean 'only'?)"),
     (figure(windows=["3", "16"]), "windows: unknown '16'"),
-    (figure(windows=["3"]), "windows has to be a list of two or more"),
+    (figure(windows=["3"]), "windows: a figure of kind \"gain\" compares at least 2, the baseline first"),
     (figure(by=""), "by: unknown ''"), (figure(by=None), "by"),
     ({"figure": [{key: value for key, value in figure()["figure"][0].items() if key != "by"}]},
      '"f": by is missing; known: load, response_bytes, queue_bdp, connections, variant, window'),
@@ -262,15 +262,15 @@ def test_where_a_claim_holds_is_one_value_or_some(where: Any, read: Any) -> None
     ({"sweep": "other", "windows": ["3", "16"]}, True),
     ({"sweep": ["only", "other"], "windows": ["10", "16"]}, True),
     ({"sweep": ["only", "none"], "windows": ["3", "10"]}, False),
-    ({"kind": "distribution", "by": "load"}, True), ({"kind": "hit", "series": "load"}, True),
-    ({"series": "size"}, False)])
+    ({"kind": "distribution", "by": "load"}, True), ({"kind": "hit", "down": "load"}, False),
+    ({"down": "load", "by": "queue_bdp"}, True), ({"down": "size"}, False)])
 def test_a_figure_shows_windows_of_its_sweeps(changes: dict[str, Any], taken: bool) -> None:
     tables = {**figure(**changes), "sweep": [{"name": "only"}, {"name": "other",
                                                                 "initcwnd": [3, 16]}]}
     if taken:
         assert len(made(tables).figures) == 1
     else:
-        with pytest.raises(UsageError, match='\\[\\[figure\\]\\] "f": (sweep|windows|series)'):
+        with pytest.raises(UsageError, match='\\[\\[figure\\]\\] "f": (sweep|windows|down)'):
             made(tables)
 
 

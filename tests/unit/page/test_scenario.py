@@ -154,7 +154,8 @@ def test_a_page_that_cannot_be_is_refused_in_one_line(page: str, words: str) -> 
     (SWEEP + 'http = ["1.1", "2"]\n', FIGURE, "http: a page comes over HTTP/1.1:"),
     (SWEEP + "connections = [0]\n", FIGURE, "connections at once of 0"),
     (SWEEP + 'server = "apache"\n', FIGURE, "unknown 'apache'"),
-    (SWEEP, FIGURE + "windows = [3]\n", 'a figure of kind "waterfall" has one or two'),
+    (SWEEP, FIGURE + "windows = [3]\n", 'a figure of kind "times" compares all that are measured, and names none'),
+    (SWEEP, FIGURE.replace("times", "waterfall") + "windows = [3, 10, 5]\n", "compares 0 to 2, the baseline first"),
     (SWEEP, FIGURE.replace("times", "waterfall") + "windows = [4]\n", "4 is not measured"),
     (SWEEP, FIGURE.replace('"s"', '"x"'), "sweep: unknown 'x'"), ("", FIGURE, "[[sweep]]"),
     (SWEEP, FIGURE + "[[claim]]\nfigure = 'f'\n", "unknown key 'claim'")])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
+from firstflight.figures.making import NothingToShow
 from firstflight.findings import claims
 from firstflight.findings.bar import Bar
 from firstflight.findings.difference import Excluded
@@ -15,7 +15,7 @@ from firstflight.workloads.fetch.record import quantity
 from firstflight.workloads.fetch.scenario.scenario import Figure
 
 
-class NoBars(FirstFlightError):
+class NoBars(NothingToShow):
     """The records do not give the bars of a figure; the message has the reason."""
 
 

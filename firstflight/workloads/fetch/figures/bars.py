@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from firstflight.base.stats import Estimate
@@ -17,7 +16,7 @@ from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.findings.quantities import quantity
 from firstflight.net.headers import MSS
 from firstflight.scenario import published
-from firstflight.workloads.fetch.figures import summary
+from firstflight.workloads.fetch.figures import ccdf, summary
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.figure import Analysis, fixed, interval
 from firstflight.workloads.fetch.figures.recovery import (ABOVE_LOSS, beyond_lossless, effect,
@@ -31,6 +30,8 @@ IN_SEGMENTS = "send_buffer_bytes"  # a quantity that sources give in segments
 EXACT = ("rtt_ms", "bandwidth_kbps")  # quantities of which a bar of a grid has one value
 MEDIANS_DIFFER = 0.1  # medians get a column where one differs from its mean by more
 
+# Other charts of the samples (workloads.fetch.scenario.figures.ALSO).
+CHARTS: dict[str, Callable[[BarFigure, Chart], LineChart]] = {"ccdf": ccdf.chart}
 ColumnGetter = tuple[Column, Callable[[Bar], Cell]]
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
              "response_bytes": "response sizes by the paper's shares",
@@ -53,15 +54,7 @@ def bars(analysis: Analysis, figure: Figure) -> list[Finding]:
         published=f"{published.source(figure.published)} (paper/{figure.published})"
         if figure.is_published else ""),
         *(Finding(f"{figure.name}_{name}", further.title, chart=further)
-          for name in figure.also for further in [also(name)(bar_figure, drawn)])]
-
-
-def also(name: str) -> Callable[[BarFigure, Chart], LineChart]:
-    """The function that draws another chart of the samples (workloads.fetch.scenario.figures.ALSO).
-    """
-    chart: Callable[[BarFigure, Chart], LineChart] = import_module(
-        f"{__package__}.{name}").chart
-    return chart
+          for name in figure.also for further in [CHARTS[name](bar_figure, drawn)])]
 
 
 def figure_table(scenario: Scenario, bar_figure: BarFigure) -> Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
+from firstflight.figures.making import Maker, make_figures
 from firstflight.findings.findings import Finding
+from firstflight.workloads.fetch.figures import (bars, grid, kernel_bars, recovery, steps,
+                                                 swept_bars, timelines)
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.figure import Analysis
 from firstflight.workloads.fetch.record import Record
@@ -16,10 +17,24 @@ from firstflight.workloads.fetch.scenario.figures import FIGURES
 from firstflight.workloads.fetch.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
 
 
-def function(name: str) -> Any:
-    """The function that a line of FIGURES names, such as "bars.bars"."""
-    module, _, its_name = name.partition(".")
-    return getattr(import_module(f"{__package__}.{module}"), its_name)
+MAKERS: dict[str, Maker[Analysis, Figure]] = {
+    "improvement": bars.bars,
+    "window_sweep": bars.bars,
+    "loss": bars.bars,
+    "percentiles": bars.bars,
+    "groups": grid.groups,
+    "map": grid.improvements,
+    "window_map": grid.sufficient_windows,
+    "packets": timelines.packets,
+    "steps": steps.steps,
+    "levels": steps.levels,
+    "kernels": kernel_bars.kernels}
+# The bars of a sweep's records. is_whole: whether the whole scenario was measured.
+BarMaker = Callable[[Scenario, Figure, Sequence[Record], bool], BarFigure]
+BARS_OF_SWEEP: dict[str, BarMaker] = {
+    "improvement": swept_bars.improvement,
+    "window_sweep": swept_bars.window_sweep,
+    "loss": recovery.improvement_by_loss}
 
 
 def bar_figures(scenario: Scenario, records: Sequence[Record], is_whole: bool = True
@@ -35,11 +50,11 @@ def bar_figures(scenario: Scenario, records: Sequence[Record], is_whole: bool = 
         from firstflight.workloads.fetch.figures import drawn_bars
         made, missing = drawn_bars.bar_figures(scenario.drawn, drawn, records)
     for figure in scenario.figures:
-        of_sweep = FIGURES[figure.kind].bars_of_sweep
-        if not of_sweep or figure in drawn:
+        make = BARS_OF_SWEEP.get(figure.kind)
+        if make is None or figure in drawn:
             continue
         try:
-            made[figure.name] = function(of_sweep)(scenario, figure, records, is_whole)
+            made[figure.name] = make(scenario, figure, records, is_whole)
         except NoBars as error:
             missing[figure.name] = str(error)
     return made, missing
@@ -76,7 +91,8 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
     compared = figure.baseline_initcwnd, figure.experiment_initcwnd
     first, *others = measured
     if not FIGURES[figure.kind].is_of_pairs:
-        yield figure if compared[0] in measured else replace(figure, baseline_initcwnd=first)
+        yield (figure if compared[0] in measured else
+               replace(figure, windows=(first, *figure.windows[1:])))
         return
     if {*compared} <= {*measured}:
         yield figure
@@ -84,8 +100,8 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
         if (first, other) != compared:
             named = {str(compared[0]): str(first), str(compared[1]): str(other)}
             yield replace(
-                figure, name=f"{figure.name}_{first}_{other}", baseline_initcwnd=first,
-                experiment_initcwnd=other, other_windows=True,
+                figure, name=f"{figure.name}_{first}_{other}", windows=(first, other),
+                other_windows=True,
                 title=re.sub(r"(?<=\bIW )\d+", lambda match: named.get(
                     str(match[0]), str(match[0])), figure.title))
 
@@ -96,17 +112,9 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
     A part of a scenario has only the figures that it covers. Raises FirstFlightError where a file
     of paper/ is missing or wrong.
     """
-    every = [(figure, _make(analysis, figure)) for figure in analysis.scenario.figures]
-    return [(figure, made) for figure, made in every
+    return [(figure, made) for figure, made in make_figures(
+                analysis, analysis.scenario.figures, MAKERS)
             if made and (analysis.is_whole or not made[0].missing)]
-
-
-def _make(analysis: Analysis, figure: Figure) -> Sequence[Finding]:
-    try:
-        made: Sequence[Finding] = function(FIGURES[figure.kind].make)(analysis, figure)
-        return made
-    except NoBars as error:
-        return [Finding(figure.name, figure.title, missing=str(error))]
 
 
 def shows_all(figure: Figure, drawn: Mapping[str, BarFigure]) -> bool:

@@ -1,14 +1,12 @@
-"""The kinds of figures: how each is checked in its scenario, and which function makes it.
+"""The kinds of figures of fetches: how each is checked in its scenario.
 
-A new kind is a line in FIGURES. Its functions stand in workloads/fetch/figures and are named here
-as text, so that who reads a scenario, or expands it into trials, imports nothing that judges or
-draws.
+A new kind is a line in FIGURES, and one in MAKERS of workloads/fetch/figures/kinds.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.errors import UsageError
@@ -16,46 +14,37 @@ from firstflight.base.words import plain
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.scenario import published
+from firstflight.scenario.figure_kinds import ANY, FigureKind, check_keys
 from firstflight.setting.kernels import KERNEL, kernel_words
 from firstflight.workloads.fetch.scenario.population import percentile_of
 from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
                                                            Scenario, read_published)
 from firstflight.workloads.fetch.scenario.sweep import Sweep, Value
 
-ANY = "any"
 LOST = "lost_segments"  # below the metric of a figure of kernels
-# Other charts of the samples behind bars: modules of workloads/fetch/figures that have a chart().
+# Other charts of the samples behind bars (workloads.fetch.figures.bars.CHARTS).
 ALSO = ("ccdf",)
 _DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
 _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 
 @dataclass(frozen=True)
-class FigureKind:
-    """How a kind of figure is checked and made.
+class FetchFigureKind(FigureKind[Scenario, Figure]):
+    """What a figure of one kind has to have, and what it is for.
 
-    check(scenario, figure, where): raises UsageError where the figure does not fit its scenario;
-    None for a kind that no sweep can have.
-    make: a module.function of workloads/fetch/figures, (Analysis, Figure) → the figure's finding
-    and further charts of the same; [] where there is nothing to show. It raises NoBars without
-    data.
-    bars_of_sweep: the function (Scenario, Figure, records, is_whole) → BarFigure that builds the
-    bars of a sweep's records, "" for none.
-    claims: the keys of claims on such a figure. by: the only quantity it takes, ANY, or "" for
-    none. has_down: whether it takes a second quantity. is_of_pairs: whether it compares exactly
-    two windows. is_answer: whether its sentence answers the question of the run. has_levels:
-    whether its published file has levels by panel and bucket, which `check` looks at.
+    claims: the keys of claims on such a figure. is_answer: whether its sentence answers the
+    question of the run. has_levels: whether its published file has levels by panel and bucket,
+    which `check` looks at.
     """
 
-    check: Callable[[Scenario, Figure, str], None] | None
-    make: str
     claims: tuple[str, ...] = ()
-    by: str = ANY
-    bars_of_sweep: str = ""
-    has_down: bool = False
-    is_of_pairs: bool = False
     is_answer: bool = False
     has_levels: bool = False
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether it compares exactly two windows."""
+        return self.windows == PAIR
 
 
 def check(scenario: Scenario, where: str) -> None:
@@ -77,7 +66,8 @@ def check(scenario: Scenario, where: str) -> None:
 
 
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
-    kind = FIGURES[schema.one_of(figure.kind, list(FIGURES), f"{where}: kind")]
+    check_keys(figure, FIGURES, where)
+    kind = FIGURES[figure.kind]
     _check_quantities(figure, kind, where)
     population = scenario.population(figure.sweep)
     if population is not None:
@@ -87,8 +77,6 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
         schema.one_of(figure.sweep, [sweep.name for sweep in scenario.sweeps], f"{where}: sweep")
         _check_windows(figure, scenario.sweep(figure.sweep).initcwnd,
                        f"{where}: sweep {figure.sweep!r}")
-        if kind.check is None:
-            raise UsageError(f'{where}: a figure of kind "{figure.kind}" needs a [[population]]')
         kind.check(scenario, figure, where)
     if figure.published and not kind.has_levels:
         known = read_published(f"{where}: published",
@@ -100,22 +88,11 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
                              " delete the lines published and panel")
 
 
-def _check_quantities(figure: Figure, kind: FigureKind, where: str) -> None:
-    """Check that the figure has the quantities that its kind takes. Raises UsageError."""
-    if kind.by and not figure.by:
-        raise UsageError(f"{where}: by is missing")
-    if figure.down and (not kind.has_down or figure.down == figure.by):
-        *others, last = [f'"{name}"' for name, other in FIGURES.items()
-                         if other.has_down] or ["none"]
-        raise UsageError(f"{where}: down is a quantity of a figure of kind {', '.join(others)} or"
-                         f" {last}, another one than by")
-    if kind.by not in ("", ANY, figure.by):
-        raise UsageError(f'{where}: a figure of kind "{figure.kind}" has by = "{kind.by}"')
+def _check_quantities(figure: Figure, kind: FetchFigureKind, where: str) -> None:
+    """Check that the figure's quantities go together. Raises UsageError."""
     if figure.is_of_windows and kind.by != figure.by:
         of_windows = next(name for name, other in FIGURES.items() if other.by == figure.by)
         raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
-    if kind.is_of_pairs and not figure.experiment_initcwnd:
-        raise UsageError(f"{where}: experiment_initcwnd is missing")
     for name in figure.also:
         schema.one_of(name, ALSO if kind.claims == OF_BARS else [], f"{where}: also")
     if figure.weights and figure.weights == figure.by:
@@ -231,6 +208,10 @@ def _check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
         schema.one_of(by, (*SWEPT, "queue_packets"), f"{where}: by")
 
 
+def _check_drawn_only(scenario: Scenario, figure: Figure, where: str) -> None:
+    raise UsageError(f'{where}: a figure of kind "{figure.kind}" needs a [[population]]')
+
+
 def _check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
     sweep = scenario.sweep(figure.sweep)
     if sweep.combination_count() > 1 or figure.weights:
@@ -297,19 +278,18 @@ def check_joint_labels(scenario: Scenario, where: str) -> None:
 
 # The kinds ---------------------------------------------------------------------------
 
-FIGURES: dict[str, FigureKind] = {
-    "improvement": FigureKind(_check_buckets, "bars.bars", OF_BARS,
-                              bars_of_sweep="swept_bars.improvement", is_of_pairs=True),
-    "window_sweep": FigureKind(_check_one_network, "bars.bars", OF_BARS, "initcwnd",
-                               bars_of_sweep="swept_bars.window_sweep"),
-    "loss": FigureKind(_check_buckets, "bars.bars", OF_BARS, "loss_percent",
-                       bars_of_sweep="recovery.improvement_by_loss", is_of_pairs=True),
-    "groups": FigureKind(_check_groups, "grid.groups"),
-    "map": FigureKind(_check_swept, "grid.improvements", has_down=True),
-    "window_map": FigureKind(_check_window_map, "grid.sufficient_windows", has_down=True,
-                             is_answer=True),
-    "packets": FigureKind(lambda *_: None, "timelines.packets", by=""),
-    "steps": FigureKind(_check_numbers, "steps.steps", OF_TRIALS, has_down=True, has_levels=True),
-    "levels": FigureKind(_check_points, "steps.levels", OF_TRIALS, has_down=True),
-    "kernels": FigureKind(_check_kernels, "kernel_bars.kernels", has_levels=True),
-    "percentiles": FigureKind(None, "bars.bars", OF_BARS, "percentile", is_of_pairs=True)}
+PAIR, ALL = (2, 2), (1, 2)  # exactly two windows; those of the sweep, the baseline named
+FIGURES: dict[str, FetchFigureKind] = {
+    "improvement": FetchFigureKind(_check_buckets, ANY, windows=PAIR, claims=OF_BARS),
+    "window_sweep": FetchFigureKind(_check_one_network, "initcwnd", windows=ALL, claims=OF_BARS),
+    "loss": FetchFigureKind(_check_buckets, "loss_percent", windows=PAIR, claims=OF_BARS),
+    "groups": FetchFigureKind(_check_groups, ANY, windows=ALL),
+    "map": FetchFigureKind(_check_swept, ANY, has_down=True, windows=ALL),
+    "window_map": FetchFigureKind(_check_window_map, ANY, has_down=True, windows=ALL,
+                                  is_answer=True),
+    "packets": FetchFigureKind(lambda *_: None, windows=ALL),
+    "steps": FetchFigureKind(_check_numbers, ANY, has_down=True, windows=ALL, claims=OF_TRIALS,
+                             has_levels=True),
+    "levels": FetchFigureKind(_check_points, ANY, has_down=True, windows=ALL, claims=OF_TRIALS),
+    "kernels": FetchFigureKind(_check_kernels, ANY, windows=ALL, has_levels=True),
+    "percentiles": FetchFigureKind(_check_drawn_only, "percentile", windows=PAIR, claims=OF_BARS)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain
@@ -15,7 +15,7 @@ from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.runs.schema import key
-from firstflight.scenario import grammar
+from firstflight.scenario import figure_kinds, grammar
 from firstflight.scenario.published import SHARES_TOLERANCE_PERCENT
 from firstflight.workloads.fetch.record import METRICS
 from firstflight.workloads.fetch.scenario import causes
@@ -123,14 +123,15 @@ class Claim(grammar.Claim):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure(grammar.Figure):
+class Figure(figure_kinds.Figure):
     """One figure: which trials it shows, and what it is compared with.
 
+    kind: of workloads.fetch.scenario.figures.FIGURES.
     by: the quantity of its buckets. down: that of the rows of a map, or of the lines of steps
         instead of windows; "" for none.
+    windows: the baseline alone for kinds that compare all windows.
     weights: the quantity over which each bucket is averaged, by the shares of its axis; or JOINT;
         "" for one cell a bucket.
-    experiment_initcwnd: 0 for kinds that compare all windows.
     also: names of further charts.
     published, panel: a file in paper/ and the panel in it, "" for none. percent_of: OF_BASELINE or
         OF_EXPERIMENT, for the published percentages.
@@ -140,13 +141,12 @@ class Figure(grammar.Figure):
         only names the bars.
     """
 
-    kind: str  # of workloads.fetch.scenario.figures.FIGURES
+    QUANTITIES: ClassVar[tuple[str, ...]] = BUCKETED
     by: str = key("", reader=_BY)
     down: str = key("", reader=_BY)
     weights: str = ""
     sweep: str
-    baseline_initcwnd: int = key(quantity="initcwnd")
-    experiment_initcwnd: int = key(0, quantity="initcwnd")
+    windows: tuple[int, ...] = key(reader=schema.values(schema.number("initcwnd")))
     metric: str = key(reader=_METRIC)
     also: tuple[str, ...] = key((), reader=schema.values(schema.file_name, "names"))
     published: str = ""
@@ -155,6 +155,15 @@ class Figure(grammar.Figure):
     held_out: bool = False
     bandwidth_at_most_kbps: float = key(0.0, quantity="bandwidth_kbps")
     other_windows: bool = key(False, absent=True)
+
+    @property
+    def baseline_initcwnd(self) -> int:
+        return self.windows[0]
+
+    @property
+    def experiment_initcwnd(self) -> int:
+        """The window that is compared with the baseline; 0 for kinds that compare all windows."""
+        return self.windows[1] if len(self.windows) > 1 else 0
 
     @property
     def is_published(self) -> bool:
