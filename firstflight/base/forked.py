@@ -10,7 +10,7 @@ import os
 import pickle
 import signal
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -27,8 +27,9 @@ def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
     children = [_begin(share) for share in shares[1:]]
     try:
         finished = [_do(shares[0])]
-        finished += [_receive(pipe) or _do(share)
-                     for share, (_, pipe) in zip(shares[1:], children)]
+        for share, (_, pipe) in zip(shares[1:], children):
+            received: list[T] | None = _receive(pipe)
+            finished.append(_do(share) if received is None else received)
     finally:
         for pid, pipe in children:
             os.kill(pid, signal.SIGKILL)  # nobody has waited for it yet, so the number is its own
@@ -56,10 +57,11 @@ def _begin(share: Sequence[Callable[[], T]]) -> tuple[int, int]:
         os._exit(0)
 
 
-def _receive(pipe: int) -> Any:
+def _receive(pipe: int) -> list[T] | None:
     """The results of a share; None if they are incomplete."""
     try:
         with os.fdopen(os.dup(pipe), "rb") as reading:
-            return pickle.load(reading)
+            received: list[T] = pickle.load(reading)
+            return received
     except (EOFError, pickle.UnpicklingError):
         return None

@@ -58,10 +58,11 @@ class Link:
     htb_burst_bytes: int = 0
     outage_ms: tuple[float, float] = (0.0, 0.0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The fields whose value is not the default; from_json reads them."""
-        values = {field.name: value for field in fields(self)
-                  if (value := getattr(self, field.name)) != field.default}
+        values: dict[str, object] = {
+            field.name: value for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default}
         if math.isinf(self.rate_kbps):
             values["rate_kbps"] = ENDLESS
         return values
@@ -98,7 +99,7 @@ class Path:
                     for link in (self.down, self.up))
         return Path(down, up)
 
-    def to_json(self) -> dict[str, dict[str, Any]]:
+    def to_json(self) -> dict[str, dict[str, object]]:
         return {"down": self.down.to_json(), "up": self.up.to_json()}
 
     @staticmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from firstflight.net.link import Link, Path
 from firstflight.parameters import NETWORK, PARAMETERS, default, of_subject
@@ -57,7 +56,7 @@ class PathParameters:
     drawn_queue_packets: int | None = None
 
     @property
-    def network(self) -> tuple[Any, ...]:
+    def network(self) -> tuple[object, ...]:
         """All values of the network; trials with equal ones share a network."""
         return tuple(getattr(self, row.field) for row in _ROWS)
 

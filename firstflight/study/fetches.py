@@ -58,7 +58,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     """
     requested = apply(scenario, overrides)
     check_count(requested.count, many=overrides.many)
-    by_network: dict[tuple[float, ...], list[Trial]] = {}
+    by_network: dict[tuple[object, ...], list[Trial]] = {}
     for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
         refuse_empty_cake(trial.qdisc, trial.queue, scenario.name)
         by_network.setdefault(trial.network, []).append(trial)

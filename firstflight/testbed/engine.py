@@ -10,7 +10,6 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from firstflight.base import PROJECT
 from firstflight.testbed.guests import DEFAULT_KERNEL, UmlEngine, place_of
@@ -54,7 +53,7 @@ class HostEngine:
         self.build = platform.release()
         self.facts: dict[str, object] = {}
 
-    def recipes(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
+    def recipes(self, names: Collection[str]) -> dict[str, dict[str, object]]:
         return {}
 
     def is_known(self, kernel: str) -> bool:

@@ -34,7 +34,6 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from firstflight.testbed.hosts.bound_ports import all_ports, bind_next
 from firstflight.testbed.hosts.control import report, requests, write_records
@@ -89,7 +88,7 @@ class ExactSelector(selectors.EpollSelector):
     than that. The event loop finds nothing due and waits again for the short rest.
     """
 
-    def select(self, timeout: float | None = None) -> list[Any]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout > 0:
             select.select([self.fileno()], [], [], timeout * EARLY)
             timeout = 0

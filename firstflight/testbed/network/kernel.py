@@ -259,7 +259,7 @@ class _NetlinkNode(Node):
     # begins with an empty one.
     isSetup = True
 
-    def __init__(self, name: str, **params: Any) -> None:
+    def __init__(self, name: str, **params: object) -> None:
         super().__init__(name, **params)
         self.kernel = NodeKernel(self)
 
@@ -277,7 +277,7 @@ class _NetlinkNode(Node):
 class Host(_NetlinkNode):
     """A host with one address."""
 
-    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+    def config(self, ip: str | None = None, **_: object) -> dict[str, object]:
         self.set_up("lo")
         self.setIP(ip)
         return {}
@@ -289,7 +289,7 @@ class Host(_NetlinkNode):
 class Router(Host):
     """A host that forwards between its interfaces."""
 
-    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+    def config(self, ip: str | None = None, **_: object) -> dict[str, object]:
         # Redirects would change the hosts' routes.
         pin_sysctls(self, {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.send_redirects": "0"})
         return super().config(ip)
@@ -302,7 +302,7 @@ class Switch(_NetlinkNode, LinuxBridge):
     first 15 seconds.
     """
 
-    def start(self, controllers: list[Any]) -> None:
+    def start(self, controllers: list[object]) -> None:
         self.kernel.change(links.bridge(self.name))
         number = self.kernel.index(self.name)
         self.kernel.change(*(links.into_bridge(port, self.kernel.index(port), number)
@@ -319,7 +319,7 @@ class Switch(_NetlinkNode, LinuxBridge):
 class Interface(Intf):
     """One end of a link."""
 
-    def config(self, ip: str | None = None, **_: Any) -> dict[str, Any]:
+    def config(self, ip: str | None = None, **_: object) -> dict[str, object]:
         self.node.set_up(self.name)
         if ip is not None:
             self.setIP(ip)
