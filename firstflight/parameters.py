@@ -136,7 +136,8 @@ _ROWS = (
         tag="rwnd"),
     Parameter(TCP, Word(
         "congestion_control", "a congestion control", head="congestion control", flag="--cc",
-        flag_help="the server's congestion controls", default="cubic")),
+        flag_help="the server's congestion controls; dctcp sets tcp_ecn=1 at both hosts",
+        default="cubic")),
     Parameter(TCP, Quantity(
         "mss", "a segment", "bytes", 88, 1448, whole=True, head="segment", flag="--mss",
         flag_help="most data in a segment", default="1448", why=" (1460 less 12 of time stamps)"),

@@ -7,7 +7,7 @@ a plain number. k and M are powers of 1000, Ki and Mi of 1024.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from firstflight.base.words import plain
 
@@ -35,10 +35,13 @@ MOST = 1e18  # above the range of every quantity, and above what a float holds e
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
 # Two dots, or one dash or colon between numbers, as in "10..40", "10-40" and "10..40:10".
-_RANGE = re.compile(r"\s*(\d[^-:]*?)\s*(?:\.\.|-)\s*(\d[^-:]*?)\s*(?::\s*(\d[^:]*?))?\s*")
+_RANGE = re.compile(r"\s*(\d[^-:]*?)\s*(?:\.\.|-)\s*(\d[^-:]*?)\s*(?::\s*(-?\d[^:]*?))?\s*")
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")
 # Two whole numbers, with no unit or one behind the second only: two values, or a decimal comma?
 _TWO = re.compile(r"\s*(\d+),(\d+)\s*([a-zµ/%]*)\s*", re.IGNORECASE)
+# Three decimals that end in 0: nobody's fraction, and how many languages write thousands.
+_POINT = re.compile(r"([1-9]\d{0,2})\.(\d{2}0)([a-zµ/%]*)", re.IGNORECASE)
+_LEAST_PLAIN_KBPS = 56  # a modem's: below it, a number without a unit may be meant in Mbit/s
 SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's time stamps
 
 
@@ -87,10 +90,15 @@ def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
     if "" in (parts := [part.strip() for part in words.split(",")]) and any(parts):
         raise ValueError(f"{words!r} has a comma without a value; write"
                          f" {','.join(filter(None, parts))}")
+    if twice := next((part for part in parts if part and parts.count(part) > 1), ""):
+        raise ValueError(f"{words.strip()!r} has {twice} twice, and each value is measured once;"
+                         " --repeat N measures all of them again")
     _ask_about_comma(words.strip(), unit, whole)
+    _ask_about_units(parts, unit)
     for word in parts:
         match = _RANGE.fullmatch(word)
         if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
+            _ask_about_point(word.strip(), unit)
             _ask_about_unit(word.strip(), unit)
             yield word.strip()
             continue
@@ -121,6 +129,32 @@ def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
                          f" {first}.{second}{default} for one")
 
 
+def _ask_about_units(parts: Sequence[str], unit: str) -> None:
+    """Raises ValueError for a list such as 10M,20, where some values have a larger unit.
+
+    0 needs none.
+    """
+    matches = [match for part in parts if (match := _VALUE.fullmatch(part))]
+    factors = SUFFIXES.get(unit, {})
+    larger = next((match[2] for match in matches
+                   if match[2] and factors.get(match[2].lower(), 1.0) != 1), "")
+    bare = next((match[1] for match in matches if not match[2] and float(match[1])), "")
+    if larger and bare:
+        own = {"kbit/s": "k", "bytes": "B"}.get(unit, unit)
+        raise ValueError(f"{','.join(parts)!r}: {bare} has no unit, and others have: write"
+                         f" {bare}{larger} or {bare}{own}")
+
+
+def _ask_about_point(word: str, unit: str) -> None:
+    """Raises ValueError for a number such as 30.000, unless it has a larger unit."""
+    match = _POINT.fullmatch(word)
+    if match is None or SUFFIXES.get(unit, {}).get(match[3].lower(), 1.0) != 1:
+        return
+    digits, decimals, suffix = match.groups()
+    raise ValueError(f"{word!r}: thousands, or a decimal point? Write {digits}{decimals}{suffix} or"
+                     f" {plain(float(word.removesuffix(suffix)))}{suffix}")
+
+
 def _ask_about_unit(word: str, unit: str) -> None:
     """Raises ValueError for a number without a unit that may be meant in another unit.
 
@@ -134,6 +168,8 @@ def _ask_about_unit(word: str, unit: str) -> None:
         size = 1448 if value % 1460 else 1460
         raise ValueError(f"{word} segments, or bytes? {plain(value // size)} segments of {size}"
                          f" bytes are {word}: write {plain(value // size)}, or '{word} segments'")
+    if unit == "kbit/s" and 0 < value < _LEAST_PLAIN_KBPS:
+        raise ValueError(f"{word} kbit/s, or Mbit/s? Write {word}k or {word}M")
     if unit == "%" and 0 < value < 0.1:
         raise ValueError(f"{word} in percent, or as a part of 1? Write {word}% or"
                          f" {plain(float(f'{value * 100:.12g}'))}%")
@@ -141,14 +177,17 @@ def _ask_about_unit(word: str, unit: str) -> None:
 
 def _range(word: str, low: float, high: float, step: float | None, whole: bool) -> Iterator[str]:
     """Yield the values of a range. word: as it was typed. Raises ValueError."""
+    if high < low or step is not None and step < 0:
+        low, high = min(low, high), max(low, high)
+        every = abs(step) if step else (high - low) / 4
+        step_words = "" if whole and not step else f":{plain(every)}"
+        raise ValueError(f"{word!r} runs downwards; write {plain(low)}..{plain(high)}{step_words}")
     if step is None and not whole:
         raise ValueError(f"{word!r} needs a step, such as {plain(low)}..{plain(high)}"
                          f":{plain((high - low) / 4 or 1)}")
     if step == 0:
         raise ValueError(f"{word!r} has a step of 0")
     step = step or 1.0
-    if high < low:
-        raise ValueError(f"{word!r} runs downwards; write {plain(high)}..{plain(low)}")
     count = int((high - low) / step + 1e-9) + 1
     if count > MOST_VALUES:
         raise ValueError(f"{word!r} is {count} values, more than {MOST_VALUES}; give a step, such"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from firstflight.base import errors
 from firstflight.base.terminal import say, terminal_width
 from firstflight.commands import export
-from firstflight.commands.request import Measuring, Request
+from firstflight.commands.request import Request
 from firstflight.runs.kinds import AnyTrial, Study
 from firstflight.runs.results.records import Record
 from firstflight.study import registry
@@ -52,7 +52,7 @@ def run(request: Request) -> int:
     what, found = request.find_cliff, []
     study, = read(request)
     if request.dry_run:
-        return dry(study, request.measuring)
+        return dry(study, request)
     # What boots guests, judges and renders, which a dry run does not load.
     from firstflight.commands.runners import rounds
     from firstflight.findings.render.text import wrapped
@@ -101,10 +101,10 @@ def report_of(study: Study, found: Sequence[FoundCliff]) -> Report:
         sentences=lines, answer=Answer(lines[0], values={"cliffs": values}))
 
 
-def dry(study: Study, measuring: Measuring) -> int:
+def dry(study: Study, request: Request) -> int:
     """Print what a search would measure."""
     from firstflight.commands.dry_run import dry_run
-    dry_run(study, measuring)
+    dry_run(study, request.measuring, request.overrides)
     print("--find-cliff: measures other sizes of each trial, round after round, until the largest"
           " that fits and the smallest that does not are one byte apart; the expected time is that"
           " of one round")

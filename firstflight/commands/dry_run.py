@@ -6,16 +6,23 @@ from firstflight.base.words import escaped
 from firstflight.commands.engines import engine_errors, planned
 from firstflight.commands.request import Measuring
 from firstflight.runs.expected import expected_time
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import Overrides, Study
 from firstflight.testbed.network.commands import commands_of
 
 DRY_RUN_LISTED = 20
 
 
-def dry_run(study: Study, measuring: Measuring) -> None:
-    """Print what a run would do. Raises CannotError for more guests than this machine can have."""
+def dry_run(study: Study, measuring: Measuring, overrides: Overrides) -> None:
+    """Print what a run would do.
+
+    Raises CannotError, as a run does, for more guests than this machine can have and for a kernel
+    that a flag names and that is not there.
+    """
     with engine_errors():
         engine, jobs = planned(measuring)
+    if "kernel" in overrides.lists:  # looking for one loads what boots guests
+        from firstflight.commands.runners import check_kernels
+        check_kernels(overrides)
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")

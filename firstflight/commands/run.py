@@ -47,7 +47,7 @@ def run(request: Request, read: Callable[[Request], Sequence[Study]] = read) -> 
     if request.dry_run:
         from firstflight.commands.dry_run import dry_run
         for study in read_all(request, read):
-            dry_run(study, request.measuring)
+            dry_run(study, request.measuring, request.overrides)
         return errors.OK
     # These boot guests, judge and draw: a dry run does not load them.
     from firstflight.commands import measure, runners

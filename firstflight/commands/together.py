@@ -18,11 +18,13 @@ from firstflight.commands.engines import congestion_controls
 from firstflight.commands.export import NAME, STDOUT
 from firstflight.commands.request import Request
 from firstflight.commands.table import QUESTIONS
+from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 
 
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
     """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
+    list_flags = {quantity.flag for quantity in FLAGS.values()}
     units = {unit for suffixes in SUFFIXES.values() for unit in suffixes if unit}
     for name in names:
         place = list(argv).index(name)
@@ -41,6 +43,11 @@ def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> No
                                  if parser.accepts(each, listed)), "--iw")
             parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
                          f" without spaces, such as {flag} {listed}")
+        listed = ",".join((*values, name))
+        if (values and name not in scenario_file.names() and flag in list_flags
+                and parser.accepts(flag, listed)):
+            parser.error(f"{name!r} is no scenario; as another value of {flag} write {flag}"
+                         f" {listed}")
         word, equals, value = name.partition("=")
         if equals and word.isidentifier() and (advice := parser.advice(f"--{word}", value)):
             parser.error(f"{name}: write {advice}")

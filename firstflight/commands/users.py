@@ -99,7 +99,7 @@ def run(request: Request) -> int:
         study, = read(request)
         check_conditions(conditions, study)
         print(f"{study.head.source}.")
-        dry_run(study, request.measuring)
+        dry_run(study, request.measuring, request.overrides)
         return errors.OK
 
     # What boots guests, judges and renders, which a dry run does not load.

@@ -6,6 +6,7 @@ own, and makes a trial of each combination.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import OWN_WINDOW
+from firstflight.base.words import plain
 from firstflight.net.queue_length import packets_of
 from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
@@ -135,6 +137,13 @@ class SettingSweep(grammar.Sweep[Tr]):
         if any(burst > 1 for burst in lists["loss_burst"]) and not all(lists["loss_percent"]):
             raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
                              " loss (loss_percent, --loss)")
+        jitter_ms = max(lists["jitter_ms"])
+        rtt_ms = min([rtt for rtt, _ in self.pairs] or lists.get("rtt_ms", ()), default=math.inf)
+        if jitter_ms > rtt_ms / 2:
+            raise UsageError(f"{where}: a jitter of {plain(jitter_ms)} ms (--jitter) is more than"
+                             f" the delay of one way, {plain(rtt_ms / 2)} ms at an RTT of"
+                             f" {plain(rtt_ms)} ms: netem would cut it at 0, and the mean RTT would"
+                             " be longer than requested")
         if BY_KERNEL in lists.get("window_by", ()) and {*self.initcwnd} - {OWN_WINDOW}:
             raise UsageError(f'{where}: window_by = "{BY_KERNEL}" leaves the window to the kernel:'
                              f" initcwnd has to be {OWN_WINDOW}, its own (--iw default)")

@@ -18,6 +18,9 @@ from firstflight.testbed.messages import Job
 
 RECEIVE, SEND = BUFFERS
 _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.tcp_sysctls
+# What a congestion control needs of both hosts, by its name. DCTCP reads the marks of ECN (RFC
+# 8257); without ECN Linux takes Reno in its place (dctcp_init).
+_NEEDED = {"dctcp": {"net.ipv4.tcp_ecn": "1"}}
 LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
 _LEAST_BYTES = 4096  # the first number of either sysctl
 # Segments that a client offers unless requested otherwise: more than servers begin with, so that
@@ -107,7 +110,12 @@ class TcpParameters:
 
     def host_settings(self, sysctls: Mapping[str, str]) -> dict[str, str]:
         """The sysctls of both hosts: a scenario's, and this trial's in their place."""
-        return {**sysctls, **settings_of(self.sysctl)}
+        return {**sysctls, **self._own_settings}
+
+    @property
+    def _own_settings(self) -> dict[str, str]:
+        """The sysctls of both hosts that this trial alone has."""
+        return {**_NEEDED.get(self.congestion_control, {}), **settings_of(self.sysctl)}
 
     def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
         """The sysctls of both hosts, with the buffers that this trial needs; most need none.
@@ -128,7 +136,7 @@ class TcpParameters:
 
     def add_sysctls(self, job: Job) -> None:
         """Add what the worker sets for this trial alone; nothing where the run's values hold."""
-        own = settings_of(self.sysctl)
+        own = self._own_settings
         if own:
             job["host_sysctls"] = dict(own)
         grown = {name: value for name, value in self.with_buffers({}).items() if name not in own}

@@ -298,7 +298,7 @@ def of_users(draw: Draw, folder: Path) -> Attempt:
     damage.put(path, content if percent(draw) < 10 else damage.data(content, draw), draw)
     flags = pick(draw, (
         "--bw 5000 --size 9000", "",
-        "--trials 1 --size 1 --bw 1", "--bw 5000 --size 9000 --trials 900000")).split()
+        "--trials 1 --size 1 --bw 1k", "--bw 5000 --size 9000 --trials 900000")).split()
     return lambda: run([*flags, "--users", str(path)], folder)
 
 

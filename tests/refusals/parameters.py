@@ -16,6 +16,8 @@ REFUSALS = [
         ("zhao2019 --repeat 0", "--repeat"),
         ("zhao2019 --repeat 1000000000", "--repeat"),
         # A parameter, and what it goes with
+        ("zhao2019 --rtt 5 --jitter 25", "a jitter of 25 ms (--jitter) is more than the delay of one"
+         " way, 2.5 ms at an RTT of 5 ms"),
         ("zhao2019 --burst-loss 5", "need random loss (loss_percent, --loss"),
         ("zhao2019 --client libcurl --idle 5", "kept (--kept) has to be 1 or more"),
         ("zhao2019 --idle 5 --kept 1", "needs the client libcurl, not curl"),

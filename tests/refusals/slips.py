@@ -25,7 +25,7 @@ REFUSALS = [
     ("--iw 10 20 30 --rtt 5", "such as --iw 10,20,30"), ("100ms", "such as --rtt 100ms"),
     ("20M", "such as --bw 20M"),
     ("--iw '10 20'", "write 10,20"), ("--iw 10,", "write 10"), ("--iw ,10,,20", "write 10,20"),
-    ("--rtt 100 ms", "write --rtt 100ms"), ("--bw=5 Mbit", "write --bw 5Mbit"),
+    ("--rtt 100 ms", "write --rtt 100ms"), ("--bw=60 Mbit", "write --bw 60Mbit"),
     ("--loss 1 %", "write --loss 1%"),
     ("iw=20", "write --iw 20"), ("initcwnd=20", "write --iw 20"), ("--IW 20", "write --iw 20"),
     ("--delay 100ms", "write --rtt 100ms"), ("--delay=100ms", "write --rtt 100ms"),
@@ -41,6 +41,13 @@ REFUSALS = [
     ("--loss 1,25", "or 1.25% for one"), ("--rtt 1,5s", "Write 1s,5s for two, or 1.5s for one"),
     ("--jitter 0,5", "Write 0ms,5ms for two, or 0.5ms for one"),
     ("--bw 10,20M", "Write 10M,20M for two"),
+    ("--bw 10M,20", "20 has no unit, and others have: write 20M or 20k"),
+    ("--size 30kB,60", "write 60kB or 60B"), ("--rtt 1s,50,2s", "write 50s or 50ms"),
+    ("--bw 10", "10 kbit/s, or Mbit/s? Write 10k or 10M"),
+    ("--bw 1.000", "thousands, or a decimal point? Write 1000 or 1"),
+    ("--size 30.000", "Write 30000 or 30"), ("--rtt 50.000ms", "Write 50000ms or 50ms"),
+    ("--iw 10,20,10", "has 10 twice, and each value is measured once"),
+    ("--cc cubic bbr", "as another value of --cc write --cc cubic,bbr"),
     ("--size 10,20kB", "Write 10kB,20kB for two"), ("--queue 0,5bdp", "or 0.5bdp for one"),
     ("--export xml f --rtt 5", "'xml' is none of json, md, csv"),
     ("--export csv f", "--export: the default scenarios are measured: write {name} into"),
@@ -49,6 +56,8 @@ REFUSALS = [
     ("--iw 1..1000", "is 1000 values, more than 200; give a step"),
     ("--iw 20-10", "runs downwards; write 10..20"),
     ("--rtt 10-50", "needs a step, such as 10..50:10"),
+    ("--rtt 50..10", "runs downwards; write 10..50:10"),
+    ("--rtt 50..10:-20", "runs downwards; write 10..50:20"),
     ("--rtt 50,000", "a comma separates values; write 50000"),
     ("--rtt 0", "an RTT of 0 ms is out of range; it can be 0.1 to"),
     ("--rtt -5", "an RTT of -5 ms is out of range"), ("--rtt 0,5", "or 0.5ms for one"),
@@ -129,7 +138,7 @@ REFUSALS = [
       for host in ("127.0.0.1", "localhost", "[::1]")),
     *(Refusal(f"--users x.csv {flags}", words, files={"x.csv": "rtt_ms,response_bytes\n20,9000\n"})
       for flags, words in (
-          ("--bw 1,2", "--bw: --users takes one value of this flag, the same for everybody; --iw,"
+          ("--bw 1M,2M", "--bw: --users takes one value of this flag, the same for everybody; --iw,"
            " --kernel, --module-parameter, --cc take lists"),
           *((f"--bw 1M {flags} --fail-if '{condition} > 1'", words) for flags, condition, words in (
               ("", "recommended_iw(10)", "write recommended_iw without (10)"),
@@ -141,6 +150,8 @@ REFUSALS = [
           ("--load 0.5", "--load: --users measures no"),
           ("--iw 0", "--iw: an initial window of 0"), ("--loss 101", "--loss: a loss rate"),
           ("", "1 of 1 rows have no bandwidth_kbps; give it with --bw"))),
+    *(Refusal(f"{command} --kernel default,nosuch --dry-run", "there is no kernel nosuch", CANNOT)
+      for command in ("--rtt 5", "zhao2019")),
     Refusal("--mine a.example --objects 5", "--mine goes only with --page FILE"),
     Refusal("--first-requests --rtt 5", "--first-requests goes only with --users FILE"),
     Refusal("--users x.csv --bw 1M --kernel default,nosuch", "there is no kernel nosuch", CANNOT,

@@ -135,7 +135,7 @@ REFUSALS = [
         ("--sysctl net.ipv4.tcp_sak=1", "unknown 'net.ipv4.tcp_sak' (did you mean"),
         ("--sysctl net.ipv4.tcp_rmem='1 2'", "is not the least, the first and the largest size"),
         ("--repeat 10001", "--repeat: a number of repeats of 10001"),
-        ("--bw 0.5", "--bw: a bandwidth of 0.5 kbit/s is out of range"),
+        ("--bw 0.5k", "--bw: a bandwidth of 0.5 kbit/s is out of range"),
         ("--iw 0", "--iw: an initial window of 0 segments is out of range"))),
     *(Refusal(f"--check {OWN} {flags}", words, files={OWN: SAME}) for flags, words in (
         ("--cc cubic", '[[trace]] "first": --cc: its TCPs "linux" and "other" differ by their'

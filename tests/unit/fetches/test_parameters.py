@@ -494,6 +494,7 @@ def test_what_was_published_of_no_line_or_size_is_refused(tmp_path: Path) -> Non
 # Sysctls of both hosts ------------------------------------------------------------------
 
 SACK, RESTART = "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle"
+ECN = "net.ipv4.tcp_ecn"
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 
 
@@ -535,6 +536,14 @@ def test_a_scenario_takes_sysctls_in_place_of_its_own() -> None:
     assert {trial.sysctl for trial in made} == {f"{SACK}=0", f"{SACK}=1"}
     assert len(made) == 2 * len(registry.study_of(find("zhao2019")).trials)
     assert made[0].host_settings({SACK: "2", RESTART: "0"}) == {SACK: "0", RESTART: "0"}
+
+
+def test_dctcp_has_the_ecn_that_it_needs_unless_the_trial_says_otherwise() -> None:
+    trial = replace(GOOD.trial, congestion_control="dctcp")
+    assert trial.job()["host_sysctls"] == {ECN: "1"}
+    assert trial.host_settings({ECN: "0"})[ECN] == "1"
+    assert replace(trial, sysctl=f"{ECN}=0").host_settings({})[ECN] == "0"
+    assert "host_sysctls" not in GOOD.trial.job()
 
 
 def test_a_trials_own_buffer_stands_beside_what_its_windows_need() -> None:
