@@ -73,6 +73,7 @@ def check_together(parser: Parser, request: Request) -> None:
                      f" {'--find-cliff' if request.find_cliff else '--compare'}")
     if request.probe and (request.scenarios or request.overrides.given or asks_question):
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
+    check_without_trials(parser, request)
     check_controls(parser, request)
     measuring = request.measuring
     if measuring.cluster and (measuring.engine == "host" or measuring.jobs):
@@ -85,6 +86,26 @@ def check_together(parser: Parser, request: Request) -> None:
     if request.name and (request.users or request.find_cliff or not request.own):
         parser.error("--name names a question of your own; a scenario has its name")
     check_exports(parser, request)
+
+
+def check_without_trials(parser: Parser, request: Request) -> None:
+    """Exits with a line where a command that measures nothing has something to measure."""
+    commands = (("--list", request.list_words), ("--new", request.new), ("--check", request.check),
+                ("--probe", request.probe), ("--compare", request.compare))
+    given = [flag for flag, value in commands if value is not None]
+    if not given:
+        return
+    command, *others = given
+    page = "--page" if request.page and request.page.file else "--objects"
+    questions = (("--users", request.users), ("--find-cliff", request.find_cliff),
+                 (page, request.page))
+    others += [flag for flag, question in questions if question is not None]
+    if command != "--check":  # it checks a file together with the flags that would go with it
+        others += request.overrides.given.values()
+    if command != "--list":  # which looks for words, and they stand in the scenarios' place
+        others += request.scenarios
+    for other in others:
+        parser.error(f"{command} measures nothing, and goes without {other}")
 
 
 def check_controls(parser: Parser, request: Request) -> None:
