@@ -6,27 +6,15 @@ A workload has one table of functions, by the kinds of its figures (scenario.fig
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings.findings import Finding
+from firstflight.scenario.figure_kinds import Figure
 
 
 class NothingToShow(FirstFlightError):
     """The records do not give a figure; the message has the reason."""
-
-
-class Figure(Protocol):
-    """A figure as a scenario's file has it (scenario.figure_kinds.Figure)."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
 
 
 A = TypeVar("A")

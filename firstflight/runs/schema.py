@@ -29,7 +29,10 @@ Reader = Callable[[object, str], Any]  # (value, where) → checked value; raise
 _KEY = "firstflight.runs.schema"
 # Keys that files had, and what they are called in all workloads now.
 RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat",
-           "baseline_initcwnd": "windows", "experiment_initcwnd": "windows", "series": "down"}
+           "baseline_initcwnd": "windows", "experiment_initcwnd": "windows", "series": "down",
+           "quantity": "metric", "first": "compares", "second": "compares", "larger": "compares",
+           "most": "compares", "equal": "compares", "relation": "expects", "at_most": "expects",
+           "more_where": "expects", "highest_percent": "published", "at_s": "where"}
 
 
 def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",

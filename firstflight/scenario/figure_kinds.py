@@ -48,13 +48,15 @@ class FigureKind(Generic[M, F]):
     check(measured, figure, where): raises UsageError where the figure does not fit what is
     measured: a scenario, or its sweeps.
     by: the only quantity that it takes, ANY, or "" where it needs none. has_down: whether it takes
-    a second quantity. windows: the least and the most of them that it compares.
+    a second quantity. windows: the least and the most of them that it compares. expects: what
+    claims on it may expect (scenario.claims).
     """
 
     check: Callable[[M, F, str], None]
     by: str = ""
     has_down: bool = False
     windows: tuple[int, int | None] = (0, None)
+    expects: tuple[str, ...] = ()
 
 
 def check_keys(figure: F, kinds: Mapping[str, FigureKind[M, F]], where: str) -> None:

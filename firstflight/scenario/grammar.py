@@ -9,21 +9,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from firstflight.base.errors import UsageError
-from firstflight.findings.claims import DIRECTION, REPRODUCED
 from firstflight.findings.names import ON_THE_WIRE
 from firstflight.runs import schema
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.scenario_file import Head, ScenarioFile
 from firstflight.runs.schema import key
+from firstflight.scenario.claims import Claim, check_expects, read_claims
 from firstflight.scenario.figure_kinds import Figure, FigureKind, check_keys
-
-if TYPE_CHECKING:
-    from firstflight.findings.findings import Statement
 
 # Names that a figure must not have, and what has them.
 TAKEN = {ON_THE_WIRE: "drawing of kept captures"}
@@ -86,19 +83,6 @@ class Sweep(ABC, Generic[Tr]):
         return {name: values for name, values in self.by_name.items() if name not in together}
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of the source (says), tested on a figure, by its name.
-
-    abstract_only: only the abstract of the source was read. Then a result that would be
-    "reproduced" is "direction".
-    """
-
-    figure: str
-    says: str
-    abstract_only: bool = field(default=False, kw_only=True)
-
-
 C = TypeVar("C", bound=Claim)
 F = TypeVar("F", bound=Figure)
 S = TypeVar("S", bound=Sweep[Any])
@@ -149,6 +133,7 @@ def read_scenario(file: ScenarioFile, sweeps: tuple[S, ...], figure: type[F], cl
     by_name = {shown.name: shown for shown in figures.values()}
     claims = read_claims(claim, file.raw, list(by_name.values()), file.where)
     for place, stated in claims.items():
+        check_expects(stated, by_name[stated.figure], kinds, place)
         check_claim(stated, by_name[stated.figure], sweeps, place)
     return Scenario(file.head(), sweeps, tuple(by_name.values()), tuple(claims.values()))
 
@@ -173,26 +158,3 @@ def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[s
         if what := TAKEN.get(figure.name):
             raise UsageError(f"{place}: name: the {what} has this name: choose another one")
     return figures
-
-
-def read_claims(kind: type[C], raw: Mapping[str, object], figures: Sequence[Figure], where: str
-                ) -> dict[str, C]:
-    """Read the [[claim]]s on these figures, by their places in messages. Raises UsageError."""
-    claims = {schema.place_of(where, "claim", claim.says): claim
-              for claim in schema.read_tables(kind, raw, "claim", where, called="says")}
-    for place, claim in claims.items():
-        schema.one_of(claim.figure, [figure.name for figure in figures], f"{place}: figure")
-    return claims
-
-
-def as_read(claim: Claim, statement: Statement) -> Statement:
-    """The statement on a claim; "reproduced" becomes "direction" if only an abstract was read."""
-    if not claim.abstract_only or statement.outcome != REPRODUCED:
-        return statement
-    return replace(statement, outcome=DIRECTION,
-                   measured=f"{statement.measured} Only the abstract of the source was read.")
-
-
-def claims_on(figure: Figure, claims: Sequence[C]) -> tuple[C, ...]:
-    """The claims on a figure."""
-    return tuple(claim for claim in claims if claim.figure == figure.name)

@@ -8,6 +8,7 @@ from firstflight.base.words import format_range
 from firstflight.findings.findings import Finding, Report, Tile
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
+from firstflight.scenario.claims import MOST
 from firstflight.workloads.fetch import answer
 from firstflight.workloads.fetch.figures import kinds, raw_cells, summary, timelines
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
@@ -61,8 +62,8 @@ def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
 def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) -> list[Claim]:
     """The claims that can be tested: in a part of a scenario, those on two bars that it has."""
     labels = {bar.label for bar in bar_figure.bars}
-    return [claim for claim in claims if is_whole or not claim.is_of_all_bars
-            and labels.issuperset((*claim.larger, *claim.equal))]
+    return [claim for claim in claims if is_whole or claim.expects != MOST
+            and labels.issuperset(claim.compares)]
 
 
 def rendered(study: Study, analysis: Analysis) -> Report:

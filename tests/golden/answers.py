@@ -158,7 +158,7 @@ def stated(expects: Any, *saved: tuple[float, ...], **published: Any) -> Stateme
             records.append(replace(record, mean_ms=100.0 - less))
     return load_findings.statement(
         Runs.of_figure(_figure("gain"), records, stored_load.RUN),
-        LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="mean_ms",
+        LoadClaim(figure="gain", says="x", compares=("3", "10"), metric="mean_ms",
                   expects=expects, **published))
 
 

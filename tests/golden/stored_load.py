@@ -91,7 +91,7 @@ def one_seed() -> Report:
                times, replace(times, name="mix", kind="mix"),
                replace(gain, name="hit", kind="hit"),
                replace(times, name="deck", kind="percentiles", published="Africa, all"))
-    claims = [LoadClaim(figure=figure, says=f"{figure}: {quantity} {expects}", quantity=quantity,
+    claims = [LoadClaim(figure=figure, says=f"{figure}: {quantity} {expects}", metric=quantity,
                         compares=("3", window), expects=expects)
               for figure, window in (("loads", "10"), ("one", "16"))
               for quantity in ("mean_ms", "retransmission_percent")

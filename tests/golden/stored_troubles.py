@@ -66,9 +66,9 @@ def troubled() -> Study:
     for old, new in INSTEAD:
         assert text.count(old) == 1
         text = text.replace(old, new)
-    claims = "".join(f'\n[[claim]]\nfigure = "{figure}"\nfirst = "{first}"\nsecond = "{second}"\n'
-                     f'says = "{first} is larger than {second}."\nmetric = "window"\nat_s = 0.15\n'
-                     'relation = "larger"\n' for figure, first, second in CLAIMS)
+    claims = "".join(f'\n[[claim]]\nfigure = "{figure}"\ncompares = ["{second}", "{first}"]\n'
+                     f'says = "{first} is larger than {second}."\nmetric = "window"\nwhere = {{ at_s = 0.15 }}\n'
+                     'expects = "more"\n' for figure, first, second in CLAIMS)
     return KIND.study(scenario_file.parsed("troubled", text + SHOWN + claims), NOTHING, 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.refusals import OWN, Refusal, edited
 from tests.unit.trace.test_trial import FIGURE, GOOD, SCHEDULE, TRACE_TABLE, WRITES
 
+ONE_CURVE = 'compares = ["first/linux"]'
 IN_CLAIM = f'{OWN}: [[claim]] "so": '
 DEFAULT = "sample_ms = 1"
 ONE, TCP, CURVES = 'schedule = "one"', 'tcp = ["linux"]', 'curves = ["first/linux"]'
@@ -15,7 +16,7 @@ MANY = f"{TCP}\ninitcwnd = [{', '.join(map(str, range(1, 60_000)))}]"
 def claim(*keys: str) -> tuple[str, str]:
     """What is replaced, and the table of a claim behind it; keys: in place of its own, or more."""
     given = {key.partition(" = ")[0] for key in keys}
-    usual = ('figure = "fig"', 'says = "so"', 'metric = "window"', 'first = "first/linux"')
+    usual = ('figure = "fig"', 'says = "so"', 'metric = "window"', ONE_CURVE)
     lines = [*keys, *(key for key in usual if key.partition(" = ")[0] not in given)]
     return FIGURE, "\n".join([FIGURE, "[[claim]]", *lines, ""])
 
@@ -30,8 +31,8 @@ congestion_control = "bbr"
 validation = true
 sysctls = {{ "net.ipv4.tcp_sack" = "0" }}
 {SCHEDULE}""")
-IS, LARGER = 'relation = "is"', 'relation = "larger"'
-TO_ITSELF, PUBLISHED = 'second = "first/linux"', "published = 1"
+IS, MORE = 'expects = "is"', 'expects = "more"'
+TO_ITSELF, PUBLISHED = 'compares = ["first/linux", "first/linux"]', "published = 1"
 
 REFUSALS = [
     *edited(
@@ -102,17 +103,24 @@ REFUSALS = [
          "is not a number or a word"),
         ("validation = true", 'validation = true\nsysctls = { "net.ipv4.tcp_sak" = "0" }',
          '[[tcp]] "linux": [sysctls]: unknown \'net.ipv4.tcp_sak\' (did you mean'),
-        (*claim(IS), f"{IN_CLAIM}published goes with"),
-        (*claim('relation = "percent_smaller"', TO_ITSELF), f"{IN_CLAIM}published goes with"),
-        (*claim(LARGER), f"{IN_CLAIM}second goes with"),
-        (*claim(LARGER, TO_ITSELF, PUBLISHED), f"{IN_CLAIM}published goes with"),
-        (*claim(IS, PUBLISHED, TO_ITSELF), f"{IN_CLAIM}second goes with"),
-        (*claim('relation = "bigger"', PUBLISHED), f"{IN_CLAIM}relation: unknown 'bigger'"),
-        (*claim(LARGER, 'second = "first/other"'), f"{IN_CLAIM}second: no trace is 'first/other'"),
-        (*claim(LARGER, TO_ITSELF, 'first = "first/other"'),
-         f"{IN_CLAIM}first: no trace is 'first/other'"),
-        (*claim(IS, PUBLISHED, 'first = "first/linux/iw9"'),
-         f"{IN_CLAIM}first: no trace is 'first/linux/iw9'"),
+        (*claim(IS), f"{IN_CLAIM}published is missing"),
+        (*claim(MORE), f'{IN_CLAIM}compares: expects = "more" has 2 of them, the base first'),
+        (*claim(MORE, TO_ITSELF, "within = 1"), f"{IN_CLAIM}within goes with published"),
+        (*claim(IS, PUBLISHED, TO_ITSELF), f'{IN_CLAIM}compares: expects = "is" has 1 of them'),
+        (*claim('expects = "bigger"', PUBLISHED), f"{IN_CLAIM}expects: unknown 'bigger'"),
+        (*claim('expects = "most"', PUBLISHED, "compares = ['first/linux', 'first/other']"),
+         'expects = "most" has either compares or published'),
+        (*claim('expects = "at_most"'), 'a claim expects less, more, alike, is, not \'at_most\''),
+        (*claim(MORE, 'compares = ["first/linux", "first/other"]'),
+         f"{IN_CLAIM}compares: no trace is 'first/other'"),
+        (*claim(IS, PUBLISHED, 'compares = ["first/linux/iw9"]'),
+         f"{IN_CLAIM}compares: no trace is 'first/linux/iw9'"),
+        (*claim(IS, PUBLISHED, 'compares = "first/linux"'), "has to be a list of curves"),
+        (*claim(IS, PUBLISHED, "where = 5"), f"{IN_CLAIM}where has to be a table like {{at_s = 2.5}}"),
+        (*claim(IS, PUBLISHED, "where = {at = 5}"), f"{IN_CLAIM}where: unknown key 'at'"),
+        *((*claim(IS, PUBLISHED, f"{old} = 1"), f"{IN_CLAIM}'{old}' is called '{new}' now")
+          for old, new in (("relation", "expects"), ("first", "compares"), ("second", "compares"),
+                           ("at_s", "where"))),
         (*claim(IS, PUBLISHED, 'figure = "fog"'),
          f"{IN_CLAIM}figure: unknown 'fog' (did you mean 'fig'?)"),
         (*claim(IS, PUBLISHED, 'metric = "windows"'), "did you mean 'window'")),

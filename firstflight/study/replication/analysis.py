@@ -13,6 +13,7 @@ from typing import Any, Optional
 from firstflight.figures.compare import Tolerance, agrees, exact
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import DIRECTION, REPRODUCED, Published
+from firstflight.scenario.claims import LESS, MORE, MOST
 from firstflight.workloads.fetch.figures import kinds
 from firstflight.workloads.fetch.figures.bar_cells import of_sweep
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
@@ -193,6 +194,7 @@ def _statement(place: int, levels: Sequence[Measured]) -> Item:
     claim = levels[0].scenario.claims[place]
     statements = [judge_bars(level.bar_figures[claim.figure], [claim], level.exact).statements[0]
             for level in levels]
+    is_direction = claim.expects in (LESS, MORE, MOST) and claim.published is None
     return Item(claim.figure, claim.says, Published(), (),
-                tuple(statement.outcome == REPRODUCED or bool(claim.larger or claim.most)
+                tuple(statement.outcome == REPRODUCED or is_direction
                       and statement.outcome == DIRECTION for statement in statements))

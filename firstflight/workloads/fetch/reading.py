@@ -9,7 +9,7 @@ from firstflight.base.errors import UsageError
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import (HEAD_KEYS, OWN_SERVER, ScenarioFile, check_count,
                                             sample_suffix)
-from firstflight.scenario import grammar, published
+from firstflight.scenario import claims, grammar, published
 from firstflight.setting.server import OwnServer
 from firstflight.workloads.fetch.scenario import causes, population
 from firstflight.workloads.fetch.scenario.population import Populations
@@ -35,7 +35,7 @@ def read_scenario(file: ScenarioFile) -> Scenario:
     scenario = Scenario(
         head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
-        figures=figures, claims=tuple(grammar.read_claims(Claim, raw, figures, where).values()),
+        figures=figures, claims=tuple(claims.read_claims(Claim, raw, figures, where).values()),
         cells=schema.flag(raw.get("cells", False), f"{where}: cells"),
         users=_users(raw, defaults, where),
         drawn=_populations(file.name, raw, defaults, one_in, where),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, format_number, plain
+from firstflight.figures.claims import SIGNS, as_read, claims_on, expected_of
 from firstflight.figures.compare import ALIKE_PERCENT, Expected, judge
 from firstflight.figures.kernel_changes import kernel_answer, kernels_table
 from firstflight.figures.making import Maker, all_findings, make_figures
@@ -19,12 +20,11 @@ from firstflight.findings.findings import Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import of_column
 from firstflight.runs.kinds import RunData
 from firstflight.scenario import published
-from firstflight.scenario.grammar import as_read, claims_on
+from firstflight.scenario.claims import ALIKE, LESS, MORE
 from firstflight.workloads.load import analysis, charts, tables
 from firstflight.workloads.load.analysis import Distribution, GainPoint, Hit, Runs, describe
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
-from firstflight.workloads.load.scenario import (ALIKE, DECK_FILE, LESS, MORE, LoadClaim,
-                                                 LoadFigure, LoadScenario)
+from firstflight.workloads.load.scenario import DECK_FILE, LoadClaim, LoadFigure, LoadScenario
 
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
@@ -179,10 +179,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
-    expected = Expected(EXPECTED_SIGNS[claim.expects])
-    if claim.published is not None and claim.within is not None:
-        expected = replace(expected, published=claim.published, within=claim.within,
-                           is_absolute=claim.is_in_points)
+    expected = expected_of(claim, claim.is_in_points)
     outcome = worst(judge(expected, gain).outcome for gain in gains)
     return as_read(claim, Statement(claim.says, _measured(claim, gains), outcome))
 
@@ -198,15 +195,15 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
         place = dict(zip(shown, values))
         if all(value in only.get(axis, (value,)) for axis, value in place.items()):
             first, second = (runs.at(window, **place) for window in claim.compares)
-            gains.append(analysis.gain(first, second, claim.quantity))
+            gains.append(analysis.gain(first, second, claim.metric))
     return [gain for gain in gains if gain is not None]
 
 
 def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     """The difference of a claim on a group of a mix, of the mean or a percentile; [] without one.
     """
-    percentile = None if claim.quantity == "mean_ms" else next(
-        percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.quantity)
+    percentile = None if claim.metric == "mean_ms" else next(
+        percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.metric)
 
     def named(window: str) -> Distribution:
         part, _, mix = window.partition(" in ")
@@ -224,7 +221,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
     base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
-    results = [judge(Expected(EXPECTED_SIGNS[claim.expects]), gain).outcome for gain in gains]
+    results = [judge(Expected(SIGNS[claim.expects]), gain).outcome for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)
     highest = max(gains, key=lambda gain: gain.percent.value)
     changes = [f"from {estimated(gain.base, digits)} to"
@@ -240,12 +237,10 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
              else f" in any of {len(gains)} cells")
     does, is_not_shown, does_not = VERBS[claim.expects]
     does = does if count else is_not_shown if UNDECIDED in results else does_not
-    return (f"{of_column(claim.quantity).what} {does} with IW"
-            f" {experiment} instead of {base}{where}: {', '.join(changes)}."
-            + (f" {claim.why}" if claim.why else ""))
+    return (f"{of_column(claim.metric).what} {does} with IW"
+            f" {experiment} instead of {base}{where}: {', '.join(changes)}.")
 
 
-EXPECTED_SIGNS = {LESS: 1, MORE: -1, ALIKE: 0}
 # Of a claim that some cells have, that is undecided, and that no cell has.
 VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
          MORE: ("rises", "is not shown to rise", "does not rise"),

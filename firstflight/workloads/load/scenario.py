@@ -18,6 +18,7 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar, published
+from firstflight.scenario.claims import ALIKE, LESS, MORE, Claim
 from firstflight.scenario.figure_kinds import ANY, Figure, FigureKind
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import seed_for
@@ -199,7 +200,6 @@ AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
-LESS, MORE, ALIKE = "less", "more", "alike"
 # The sweeps' values that flags can replace.
 OVERRIDES = ("load", "response_bytes", "initcwnd", "initrwnd", "rtt_ms", "bandwidth_kbps", "qdisc",
              "congestion_control", "repeat", *KERNEL)
@@ -219,12 +219,6 @@ class LoadFigure(Figure):
     published: str = ""
 
 
-def _two(value: object, where: str) -> tuple[str, str]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise UsageError(f"{where} has to be two windows")
-    return str(value[0]), str(value[1])
-
-
 def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
     if not isinstance(value, dict):
         raise UsageError(f"{where} has to be a table like {{load = [0.5]}}")
@@ -234,33 +228,26 @@ def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], 
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadClaim(grammar.Claim):
-    """What a source claims of two windows: the second has less, more or as much (expects).
+class LoadClaim(Claim):
+    """A claim on two windows, or on parts of a mix ("3 in 3+10").
 
-    where: only these values of an axis. published: by how much, in percent of the first; in points
-    where the quantity is a percentage. within: the tolerance around it. Without a published number
-    "less" and "more" are a direction.
+    metric: a column of trials.csv. where: only these values of an axis.
     """
 
-    compares: tuple[str, str] = key(reader=_two)
-    quantity: str
-    expects: Literal["less", "more", "alike"]
+    compares: tuple[str, ...] = key(reader=schema.values(schema.text, "windows", distinct=False))
+    metric: str
     where: tuple[tuple[str, tuple[object, ...]], ...] = key((), reader=_places)
-    published: float | None = None
-    within: float | None = None
-    why: str = ""
 
     @property
     def is_in_points(self) -> bool:
-        """Whether its quantity is a percentage, so that differences of it are points."""
-        return self.quantity.endswith("_percent")
+        """Whether its metric is a percentage, so that differences of it are points."""
+        return self.metric.endswith("_percent")
 
     def check(self, where: str) -> None:
-        """Check that a published number has a tolerance and a sign. Raises UsageError."""
+        """Check that a published number has a tolerance. Raises UsageError."""
+        super().check(where)
         if (self.published is None) != (self.within is None):
             raise UsageError(f"{where}: published and within go together")
-        if self.published is not None and self.expects == ALIKE:
-            raise UsageError(f'{where}: published goes with expects = "less" or "more"')
 
 
 LoadScenario = grammar.Scenario[LoadSweep, LoadFigure, LoadClaim]
@@ -296,15 +283,16 @@ def _check_figure(sweeps: Sequence[LoadSweep], figure: LoadFigure, where: str) -
         schema.one_of(window, known, f"{where}: windows")
 
 
+SEVERAL, TESTED = (2, None), (LESS, MORE, ALIKE)
 FIGURES: dict[str, FigureKind[Sequence[LoadSweep], LoadFigure]] = {
-    "distribution": FigureKind(_check_figure, windows=(2, None)),
-    "gain": FigureKind(_check_figure, ANY, has_down=True, windows=(2, None)),
-    "mix": FigureKind(_check_figure, windows=(2, None)),
-    "hit": FigureKind(_check_figure, ANY, windows=(2, None)),
-    "percentiles": FigureKind(_check_figure, windows=(2, None))}
+    "distribution": FigureKind(_check_figure, windows=SEVERAL, expects=TESTED),
+    "gain": FigureKind(_check_figure, ANY, has_down=True, windows=SEVERAL, expects=TESTED),
+    "mix": FigureKind(_check_figure, windows=SEVERAL, expects=TESTED),
+    "hit": FigureKind(_check_figure, ANY, windows=SEVERAL, expects=TESTED),
+    "percentiles": FigureKind(_check_figure, windows=SEVERAL, expects=TESTED)}
 
 
-# The quantities of a claim: on a part of a mix, and on whole runs.
+# The metrics of a claim: on a part of a mix, and on whole runs.
 OF_GROUPS = ("mean_ms", *map(percentile_column, PERCENTILES))
 OF_RUNS = tuple(column.name for column in fields(LoadRecord)
                 if str(column.type) in ("float | None", "int | None"))
@@ -316,8 +304,8 @@ def _check_claim(claim: LoadClaim, figure: LoadFigure, sweeps: Sequence[LoadSwee
              if "+" in window for part in window.split("+")]
     for compared in claim.compares:
         schema.one_of(compared, (*figure.windows, *parts), f"{where}: compares")
-    schema.one_of(claim.quantity, OF_GROUPS if any(
-        " in " in compared for compared in claim.compares) else OF_RUNS, f"{where}: quantity")
+    schema.one_of(claim.metric, OF_GROUPS if any(
+        " in " in compared for compared in claim.compares) else OF_RUNS, f"{where}: metric")
 
 
 # The deck's tables -------------------------------------------------------------------

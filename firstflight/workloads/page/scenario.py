@@ -17,6 +17,7 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar
+from firstflight.scenario.claims import Claim
 from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.setting_sweep import (SettingSweep, draws_at_random, lists_of,
                                                 refuse_empty_cake)
@@ -194,7 +195,7 @@ class PageFigure(Figure):
     windows: tuple[int, ...] = key((), reader=schema.values(schema.number("initcwnd")))
 
 
-PageScenario = grammar.Scenario[PageSweep, PageFigure, grammar.Claim]
+PageScenario = grammar.Scenario[PageSweep, PageFigure, Claim]
 
 
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageScenario:
@@ -205,7 +206,7 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageSce
     sweeps = tuple(sweep.linked(pages, schema.place_of(file.where, "sweep", sweep.name))
                    for sweep in schema.read_tables(PageSweep, file.raw, "sweep", file.where,
                                                    defaults=defaults))
-    return grammar.read_scenario(file, sweeps, PageFigure, grammar.Claim, FIGURES,
+    return grammar.read_scenario(file, sweeps, PageFigure, Claim, FIGURES,
                                  lambda claim, figure, sweeps, where: None)
 
 

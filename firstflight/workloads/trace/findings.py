@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
-from firstflight.figures.compare import Expected, exact, judge
+from firstflight.figures.claims import SIGNS, as_read, claims_on, expected_of
+from firstflight.figures.compare import exact, judge
 from firstflight.figures.making import Maker, all_findings, make_figures
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
-from firstflight.findings.claims import (NOT_MEASURED, NOT_REPRODUCED, REBUILT, REPRODUCED,
-                                         ComparedNumber)
+from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, ComparedNumber
 from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.findings.quantities import quantity
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import PASS, SKIPPED
-from firstflight.scenario.grammar import as_read, claims_on
+from firstflight.scenario.claims import IS
 from firstflight.workloads.trace.analysis import Views, row_of
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import TraceClaim, TraceCurve, TraceFigure, TraceScenario
@@ -175,7 +175,7 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
     metric = METRICS[claim.metric]
     numbers: list[float] = []
     parts: list[str] = []
-    for curve in claim.curves:
+    for curve in reversed(claim.compares):
         record, view = views.record(curve), views.view(curve)
         title = title_of(scenario, figure, record.trial)
         if view is None or record.verdict != PASS:
@@ -185,38 +185,26 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
         numbers.append(metric.value(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
     word, more = _judged(claim, numbers)
-    repeats = max(len(views.repeats(curve)) for curve in claim.curves)
+    repeats = max(len(views.repeats(curve)) for curve in claim.compares)
     which = f" (the first of {repeats} repeats)" if repeats > 1 else ""
     return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}{which}.",
                      word)
 
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
-    """The result, and the rest of the sentence."""
-    if claim.relation == "is" and claim.published is not None:
+    """The result, and the rest of the sentence. numbers: of the second curve, then of the base."""
+    if claim.expects == IS and claim.published is not None:
         (measured,), published = numbers, plain(claim.published)
-        outcome = ComparedNumber(measured, claim.published, claim.within,
+        outcome = ComparedNumber(measured, claim.published, claim.within or 0.0,
                                  (measured, measured)).result
-        if claim.rebuilt:
-            return REBUILT if outcome == REPRODUCED else outcome, f", {published} put in"
-        return outcome, f", published {published}"
-    first, second = numbers
-    change = exact(second, first)  # every repeat of a trace gives the same
-    outcome = judge(_expected(claim), change).outcome
+        return outcome, f", {published} put in" if claim.rebuilt else f", published {published}"
+    second, base = numbers
+    change = exact(base, second)  # every repeat of a trace gives the same
+    outcome = judge(expected_of(claim), change).outcome
     if claim.published is None:
         return outcome, ""
-    return outcome, (f": {change.percent.value:.0f} % less,"
-                     f" published {plain(claim.published)} %")
-
-
-def _expected(claim: TraceClaim) -> Expected:
-    """What a claim on two curves expects of the first one, the second being the base."""
-    if claim.relation == "equal":
-        return Expected(0, within=claim.within, is_absolute=True)
-    if not claim.published:
-        return (Expected(0, within=claim.within) if claim.relation == "percent_smaller" else
-                Expected(-1 if claim.relation == "larger" else 1))
-    return Expected(1 if claim.published > 0 else -1, abs(claim.published), claim.within)
+    percent = SIGNS[claim.expects] * change.percent.value
+    return outcome, f": {percent:.0f} % {claim.expects}, published {plain(claim.published)} %"
 
 
 # Charts ------------------------------------------------------------------------------

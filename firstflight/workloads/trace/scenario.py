@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_lossless, nearest, plain
+from firstflight.findings.quantities import QUANTITIES
 from firstflight.parameters import NETWORK, PARAMETERS, TCP
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
@@ -21,6 +22,7 @@ from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
 from firstflight.runs.schema import Reader, key
 from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
+from firstflight.scenario.claims import ALIKE, IS, LESS, MORE, Claim
 from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
                                                 lists_of, refuse_empty_cake)
@@ -334,39 +336,24 @@ class TraceFigure(Figure):
     rtt: bool = False
 
 
-@dataclass(frozen=True)
-class TraceClaim(grammar.Claim):
-    """A sentence of the source, and how it is tested.
+def _at_s(value: object, where: str) -> float:
+    """The time of a table {at_s = 2.5}."""
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} has to be a table like {{at_s = 2.5}}")
+    schema.known_keys(value, ("at_s",), where)
+    return float(QUANTITIES["time_s"].check(value.get("at_s", 0.0), f"{where}: at_s"))
 
-    metric, at_s: what is compared (workloads.trace.view), and when.
-    first, second: the curves. relation: how the first stands to the second;
-    "percent_smaller" with what was published; "is": the first alone, beside
-    what was published. within: how far from what was published, or from the second, the first
-    may be and still be reproduced, in its unit. Larger and smaller are a direction.
-    rebuilt: the source does not print that number, this file puts it in (a window, a write), so
-    that no agreement with it reproduces anything.
+
+@dataclass(frozen=True, kw_only=True)
+class TraceClaim(Claim):
+    """A claim on one curve or two. metric, at_s: what is compared (workloads.trace.view), and when.
     """
 
-    relation: Literal["larger", "smaller", "equal", "percent_smaller", "is"]
+    compares: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves",
+                                                                distinct=False))
     metric: str = key(reader=schema.word(tuple(METRICS)))
-    first: TraceCurve = key(reader=TraceCurve.parse)
-    second: TraceCurve | None = key(None, reader=TraceCurve.parse)
-    at_s: float = key(0.0, quantity="time_s")
-    published: float | None = None
-    within: float = 0.0
+    at_s: float = key(0.0, name="where", reader=_at_s)
     rebuilt: bool = False
-
-    @property
-    def curves(self) -> tuple[TraceCurve, ...]:
-        return (self.first,) if self.second is None else (self.first, self.second)
-
-    def check(self, where: str) -> None:
-        if (self.relation in ("is", "percent_smaller")) != (self.published is not None):
-            raise UsageError(f'{where}: published goes with relation = "is" or "percent_smaller"')
-        if (self.relation == "is") == (self.second is not None):
-            raise UsageError(f'{where}: second goes with every relation but "is"')
-        if self.rebuilt and self.relation != "is":
-            raise UsageError(f'{where}: rebuilt goes with relation = "is"')
 
 
 TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]
@@ -398,15 +385,15 @@ def _check_figure(sweeps: Sequence[TraceSweep], figure: TraceFigure, where: str)
 
 FIGURES: dict[str, FigureKind[Sequence[TraceSweep], TraceFigure]] = {
     # For each curve a row: a time–sequence plot and the window.
-    "window": FigureKind(_check_figure),
+    "window": FigureKind(_check_figure, expects=(LESS, MORE, ALIKE, IS)),
     # The latency of the response by think time.
     "warm": FigureKind(_check_figure)}
 
 
 def _check_claim(claim: TraceClaim, figure: TraceFigure, sweeps: Sequence[TraceSweep],
                  where: str) -> None:
-    for name, curve in zip(("first", "second"), claim.curves):
-        _check_measured(curve, sweeps, f"{where}: {name}")
+    for curve in claim.compares:
+        _check_measured(curve, sweeps, f"{where}: compares")
 
 
 def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str) -> None:

@@ -326,11 +326,11 @@ PERCENT_POINTS = 3
 def test_what_is_reproduced_is_within_a_third_of_what_was_published(
         name: str, claim: dict[str, object]) -> None:
     if "published" not in claim:
-        assert "within" not in claim or claim["relation"] == "equal"
+        assert "within" not in claim or claim["expects"] == "alike"
         return
     published, within = float(str(claim["published"])), float(str(claim.get("within", 0)))
     kind = str(scenario_file.find(name).raw.get("kind", "fetches"))
-    of_time = kind == "load" and not str(claim["quantity"]).endswith("_percent")
+    of_time = kind == "load" and not str(claim["metric"]).endswith("_percent")
     assert within <= max(0.31 * published, PERCENT_POINTS if of_time else LEAST[kind])
 
 

@@ -240,7 +240,8 @@ def sent_records(of: Study) -> list[Record]:
     return found
 
 
-CLAIM = Claim("rounds", "s", more_where=("flight_segments", "initcwnd"))
+CLAIM = Claim(figure="rounds", says="s", compares=("initcwnd", "flight_segments"),
+              expects="more_where")
 
 
 def changed(some: list[Record], chain_bytes: int, **changes: Any) -> list[Record]:
@@ -281,7 +282,7 @@ def test_a_tampered_trial_changes_the_word(chain_bytes: int, changes: Any, word:
     ((9, None), NOT_MEASURED, "1 of 2 trials do not count")])
 def test_no_trial_may_pass_a_column_of_its_own(flights: tuple[int | None, ...], word: str,
                                                words: str) -> None:
-    claim = Claim("flights", "s", at_most="initcwnd")
+    claim = Claim(figure="flights", says="s", compares=("initcwnd",), expects="at_most")
     some = [replace(GOOD, trial=replace(GOOD.trial, initcwnd=10), flight_segments=flight)
             for flight in flights]
     statement = steps.test_claim(claim, "flight_segments", some)

@@ -350,18 +350,18 @@ def test_results_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("claim", "word"), [
-    (Claim("f", "", larger=("50", "20")), DIRECTION),
-    (Claim("f", "", larger=("20", "50")), NOT_REPRODUCED),
-    (Claim("f", "", larger=("50", "50")), NOT_REPRODUCED),
-    (Claim("f", "", most=("50",)), DIRECTION),
-    (Claim("f", "", most=("20", "50")), DIRECTION),
-    (Claim("f", "", most=("20",)), NOT_REPRODUCED),  # larger than 21, and not than 50
-    (Claim("f", "", most=("20", "21")), NOT_REPRODUCED),  # although 21 is larger than 20
-    (Claim("f", "", equal=("20", "21")), REPRODUCED),
-    (Claim("f", "", equal=("20", "21"), abstract_only=True), DIRECTION),
-    (Claim("f", "", equal=("20", "50")), NOT_REPRODUCED),
-    (Claim("f", "", highest_percent=42.9), REPRODUCED),
-    (Claim("f", "", highest_percent=43.1), DIRECTION),
+    (Claim(figure="f", says="", compares=("20", "50"), expects="more"), DIRECTION),
+    (Claim(figure="f", says="", compares=("50", "20"), expects="more"), NOT_REPRODUCED),
+    (Claim(figure="f", says="", compares=("50", "50"), expects="more"), NOT_REPRODUCED),
+    (Claim(figure="f", says="", compares=("50",), expects="most"), DIRECTION),
+    (Claim(figure="f", says="", compares=("20", "50"), expects="most"), DIRECTION),
+    (Claim(figure="f", says="", compares=("20",), expects="most"), NOT_REPRODUCED),  # larger than 21, and not than 50
+    (Claim(figure="f", says="", compares=("20", "21"), expects="most"), NOT_REPRODUCED),  # although 21 is larger than 20
+    (Claim(figure="f", says="", compares=("20", "21"), expects="alike"), REPRODUCED),
+    (Claim(figure="f", says="", compares=("20", "21"), expects="alike", abstract_only=True), DIRECTION),
+    (Claim(figure="f", says="", compares=("20", "50"), expects="alike"), NOT_REPRODUCED),
+    (Claim(figure="f", says="", expects="most", published=42.9), REPRODUCED),
+    (Claim(figure="f", says="", expects="most", published=43.1), DIRECTION),
 ])
 def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
     bars = panel(bucket(1000, 900, "20"), bucket(1000, 905, "21"), bucket(1000, 600, "50"))
@@ -372,8 +372,8 @@ def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
 
 
 @pytest.mark.parametrize("claim", [
-    Claim("f", "", larger=("50", "0")), Claim("f", "", most=("0",)),
-    Claim("f", "", highest_percent=50.0)])
+    Claim(figure="f", says="", compares=("0", "50"), expects="more"), Claim(figure="f", says="", compares=("0",), expects="most"),
+    Claim(figure="f", says="", expects="most", published=50.0)])
 def test_a_zero_that_has_a_word_is_called_by_it(claim: Claim) -> None:
     """A send buffer of 0 is one that nobody set; a loss of 0 % is 0."""
     bars = (bucket(1000, 400, "0"), bucket(1000, 600, "50"))
@@ -395,10 +395,10 @@ def test_bars_that_change_nothing_are_said_to() -> None:
 
 def test_a_highest_improvement_of_nothing_is_not_in_its_direction() -> None:
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 1000, "50"))
-    (found,) = judge_bars(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
+    (found,) = judge_bars(bars, [Claim(figure="f", says="", expects="most", published=43.0)], exact=True).statements
     assert found.outcome == NOT_REPRODUCED
     bars = panel(bucket(1000, 1000, "20"), bucket(1000, 999, "50"))
-    (found,) = judge_bars(bars, [Claim("f", "", highest_percent=43.0)], exact=True).statements
+    (found,) = judge_bars(bars, [Claim(figure="f", says="", expects="most", published=43.0)], exact=True).statements
     assert found.outcome == DIRECTION
 
 
@@ -410,8 +410,8 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
                                              word: str) -> None:
     bars = [bucket(1000, 900, "20", percent_interval=second, absolute_interval=(98.0, 102.0)),
             bucket(1000, 850, "50", percent_interval=first, absolute_interval=absolute)]
-    (larger, equal) = judge_bars(panel(*bars), [Claim("f", "", larger=("50", "20")),
-                                            Claim("f", "", equal=("50", "20"))]).statements
+    (larger, equal) = judge_bars(panel(*bars), [Claim(figure="f", says="", compares=("20", "50"), expects="more"),
+                                            Claim(figure="f", says="", compares=("50", "20"), expects="alike")]).statements
     assert larger.outcome == word
     assert equal.outcome == {DIRECTION: NOT_REPRODUCED, UNDECIDED: UNDECIDED,
                           NOT_REPRODUCED: REPRODUCED}[word]

@@ -159,7 +159,7 @@ def test_without_connections_there_is_no_distribution() -> None:
 def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     records = [replace(record, p99_ms=None) for record in stored_load.run().records]
     figure = next(one for one in STUDY.scenario.figures if one.kind == "gain")
-    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), quantity="p99_ms",
+    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), metric="p99_ms",
                       expects="less")
     statement = findings.statement(Runs.of_figure(figure, records, RUN), claim)
     assert statement.measured == "no run measured it."
@@ -214,7 +214,7 @@ def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> No
 
 SCENARIO = stored_load.study().scenario
 CLAIM = LoadClaim(figure="gain", says="x", compares=("3", "10"),
-                  quantity="retransmission_percent", expects="more")
+                  metric="retransmission_percent", expects="more")
 
 
 # Claims ------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> No
     assert words["more"] != NOT_REPRODUCED
     assert words["less"] == words["alike"] == NOT_REPRODUCED
     # Two seeds that differ widely: it is left open.
-    assert findings.statement(runs, replace(CLAIM, quantity="mean_ms")).outcome == UNDECIDED
+    assert findings.statement(runs, replace(CLAIM, metric="mean_ms")).outcome == UNDECIDED
 
 
 def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
@@ -247,14 +247,14 @@ def test_a_claim_may_be_on_every_number_of_a_run() -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     assert {*OF_GROUPS} <= {*OF_RUNS}
     for name in OF_RUNS:
-        found = findings.statement(runs, replace(CLAIM, quantity=name)).measured
+        found = findings.statement(runs, replace(CLAIM, metric=name)).measured
         assert " with IW 10 instead of 3" in found, name
 
 
 def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["mix"], records, RUN)
     claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
-                    quantity="mean_ms", expects="alike")
+                    metric="mean_ms", expects="alike")
     sentence = findings.statement(runs, claim).measured
     assert sentence.startswith("the mean completion time ")
     for group in analysis.groups_of_mix(runs, "3+10"):
@@ -357,7 +357,7 @@ def test_of_a_rate_the_published_number_is_in_points() -> None:
                 + record.trial.repeat / 1000) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
     claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), published=2.93, within=0.88,
-                      quantity="retransmission_percent", expects="more")
+                      metric="retransmission_percent", expects="more")
     near, far = (findings.statement(runs, replace(claim, published=points))
                  for points in (2.93, 1.28))
     assert (near.outcome, far.outcome) == (REPRODUCED, DIRECTION)
@@ -377,7 +377,7 @@ def test_of_nothing_no_part_is_small() -> None:
             9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
     words = [findings.statement(runs, LoadClaim(
-        figure="gain", says="x", compares=("3", "10"), quantity="retransmission_percent",
+        figure="gain", says="x", compares=("3", "10"), metric="retransmission_percent",
         expects=expects)).outcome for expects
              in ("less", "more", "alike")]  # type: ignore[arg-type]
     assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]

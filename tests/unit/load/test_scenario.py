@@ -49,7 +49,7 @@ def figure(**changes: Any) -> dict[str, Any]:
 
 def claim(**changes: Any) -> dict[str, Any]:
     return {**figure(), "claim": [{"figure": "f", "says": "s", "compares": ["3", "10"],
-                                   "quantity": "mean_ms", "expects": "less", **changes}]}
+                                   "metric": "mean_ms", "expects": "less", **changes}]}
 
 
 def test_a_response_is_counted_with_all_its_headers() -> None:
@@ -135,10 +135,13 @@ def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], words: str
      '"f": by is missing; known: load, response_bytes, queue_bdp, connections, variant, window'),
     ({"sweep": [{"name": "only", "clients": 0}]}, "clients"),
     (claim(figure="g"), '[[claim]] "s": figure: unknown \'g\''),
-    (claim(compares=["3"]), "compares has to be two windows"),
+    (claim(compares=["3"]), 'compares: expects = "less" has 2 of them, the base first'),
     (claim(compares=["3", "16"]), "compares: unknown '16'"),
-    (claim(quantity="mean"), "quantity: unknown 'mean' (did you mean"),
+    (claim(metric="mean"), "metric: unknown 'mean' (did you mean"),
     (claim(expects="fewer"), "expects: unknown 'fewer'"),
+    (claim(expects="most", compares=["3"]),
+     'of a figure of kind "gain" a claim expects less, more, alike, not \'most\''),
+    (claim(quantity="mean_ms"), "'quantity' is called 'metric' now"),
     (claim(where={"lod": [1]}), "where: unknown key 'lod'"),
     (claim(where=0.5), "where has to be a table like {load = [0.5]}"),
 ])
@@ -229,22 +232,22 @@ UNEVEN = [[3, 0.9], [10, 0.1]]
 
 
 @pytest.mark.parametrize("changes, taken", [
-    ({"compares": ["3", "10 in 3*0.9+10*0.1"], "quantity": "p999_ms"}, True),
+    ({"compares": ["3", "10 in 3*0.9+10*0.1"], "metric": "p999_ms"}, True),
     ({"compares": ["3 in 3*0.9+10*0.1", "10 in 3*0.9+10*0.1"]}, True),
     ({"compares": ["3", "16 in 3*0.9+10*0.1"]}, False), ({"compares": ["3 in 3", "10"]}, False),
-    ({"compares": ["3", "10 in 3*0.9+10*0.1"], "quantity": "retransmission_percent"}, False),
-    ({"compares": ["3", "3*0.9+10*0.1"], "quantity": "retransmission_percent"}, True),
-    ({"quantity": "failed"}, True), ({"quantity": "error"}, False), ({"quantity": "ok"}, False),
-    ({"quantity": "seen_initcwnd"}, False), ({"compares": ["3", "10", "3"]}, False),
+    ({"compares": ["3", "10 in 3*0.9+10*0.1"], "metric": "retransmission_percent"}, False),
+    ({"compares": ["3", "3*0.9+10*0.1"], "metric": "retransmission_percent"}, True),
+    ({"metric": "failed"}, True), ({"metric": "error"}, False), ({"metric": "ok"}, False),
+    ({"metric": "seen_initcwnd"}, False), ({"compares": ["3", "10", "3"]}, False),
     ({"compares": "310"}, False)])
 def test_a_claim_compares_windows_or_parts_of_a_mix_of_its_figure(changes: dict[str, Any],
                                                                  taken: bool) -> None:
     tables = claim(**changes)
     tables["figure"][0].update(kind="mix", windows=["3", "10", "3*0.9+10*0.1"])
     if taken:
-        assert made(tables, mixes=[UNEVEN]).claims[0].quantity == changes.get("quantity", "mean_ms")
+        assert made(tables, mixes=[UNEVEN]).claims[0].metric == changes.get("metric", "mean_ms")
     else:
-        with pytest.raises(UsageError, match='\\[\\[claim\\]\\] "s": (compares|quantity)'):
+        with pytest.raises(UsageError, match='\\[\\[claim\\]\\] "s": (compares|metric)'):
             made(tables, mixes=[UNEVEN])
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import FirstFlightError, UsageError
+from firstflight.figures.claims import as_read
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts,
                                          summary)
+from firstflight.findings.findings import Statement
 from firstflight.runs import scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.measuring import capture_path
@@ -503,20 +505,20 @@ def test_points_are_segments_by_their_ends_and_what_is_sent_again_stands_apart()
 
 # Claims -------------------------------------------------------------------------------
 
-def claim(relation: Any, published: float | None = None, within: float = 0.0) -> TraceClaim:
-    return TraceClaim("fig", "It says.", relation, "window", TraceCurve("a", "b"), None, 0.0,
-                      published,
-                      within)
+def claim(expects: str, published: float | None = None, within: float | None = None) -> TraceClaim:
+    return TraceClaim(figure="fig", says="It says.", expects=expects, metric="window",
+                      compares=(TraceCurve("a", "b"),), published=published, within=within)
 
 
-@pytest.mark.parametrize("relation, within, numbers, word", [
-    ("larger", 0, (3, 2), DIRECTION), ("larger", 0, (2, 2), NOT_REPRODUCED),
-    ("smaller", 0, (2, 3), DIRECTION), ("smaller", 0, (2, 2), NOT_REPRODUCED),
-    ("equal", 1, (2, 3), REPRODUCED), ("equal", 1, (2, 3.5), NOT_REPRODUCED),
-    ("equal", 1, (3.5, 2), NOT_REPRODUCED)])
-def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[float, float],
-                                 word: str) -> None:
-    assert _judged(claim(relation, within=within), numbers) == (word, "")
+@pytest.mark.parametrize("expects, within, numbers, word", [
+    ("more", None, (3, 2), DIRECTION), ("more", None, (2, 2), NOT_REPRODUCED),
+    ("less", None, (2, 3), DIRECTION), ("less", None, (2, 2), NOT_REPRODUCED),
+    ("alike", 1, (2, 3), REPRODUCED), ("alike", 1, (2, 3.5), NOT_REPRODUCED),
+    ("alike", 1, (3.5, 2), NOT_REPRODUCED), ("alike", 0, (2, 2.01), NOT_REPRODUCED),
+    ("alike", None, (104, 100), REPRODUCED), ("alike", None, (106, 100), NOT_REPRODUCED)])
+def test_two_curves_are_compared(expects: str, within: float | None,
+                                 numbers: tuple[float, float], word: str) -> None:
+    assert _judged(claim(expects, within=within), numbers) == (word, "")
 
 
 @pytest.mark.parametrize("numbers, word, said", [
@@ -527,12 +529,12 @@ def test_two_curves_are_compared(relation: str, within: float, numbers: tuple[fl
     ((100, 100), NOT_REPRODUCED, ": 0 % less, published 20 %"),
     ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])
 def test_how_much_smaller(numbers: tuple[float, float], word: str, said: str) -> None:
-    assert _judged(claim("percent_smaller", 20, 6), numbers) == (word, said)
+    assert _judged(claim("less", 20, 6), numbers) == (word, said)
 
 
 @pytest.mark.parametrize("first, word", [(95, REPRODUCED), (106, NOT_REPRODUCED)])
 def test_no_difference_at_all_may_have_been_published(first: float, word: str) -> None:
-    assert _judged(claim("percent_smaller", 0, 5), (first, 100))[0] == word
+    assert _judged(claim("less", 0, 5), (first, 100))[0] == word
 
 
 @pytest.mark.parametrize("number, word", [(12, REPRODUCED), (8, REPRODUCED), (12.1, NOT_REPRODUCED),
@@ -544,13 +546,18 @@ def test_one_curve_beside_what_was_published(number: float, word: str) -> None:
 @pytest.mark.parametrize("number, word", [(12, REBUILT), (12.1, NOT_REPRODUCED)])
 def test_a_number_that_the_scenario_puts_in_reproduces_nothing(number: float, word: str) -> None:
     put_in = replace(claim("is", 10, 2), rebuilt=True)
-    assert _judged(put_in, (number,)) == (word, ", 10 put in")
+    outcome, words = _judged(put_in, (number,))
+    assert (as_read(put_in, Statement("", words, outcome)).outcome, words) == (word, ", 10 put in")
+
+
+def test_more_is_published_in_percent_as_less_is() -> None:
+    assert _judged(claim("more", 20, 6), (126, 100)) == (REPRODUCED, ": 26 % more, published 20 %")
 
 
 def test_only_a_number_can_be_put_in() -> None:
+    both = (TraceCurve("a", "b"), TraceCurve("a", "c"))
     with pytest.raises(UsageError, match="rebuilt goes with"):
-        replace(claim("percent_smaller", 20, 5), second=TraceCurve("a", "c"),
-                rebuilt=True).check("here")
+        replace(claim("less", 20, 5), compares=both, rebuilt=True).check("here")
 
 
 def test_what_was_rebuilt_is_counted_apart() -> None:

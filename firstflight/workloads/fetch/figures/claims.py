@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base import words
+from firstflight.figures.claims import as_read, claims_on
 from firstflight.figures.compare import judge, judge_equal, judge_highest, judge_larger
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import is_wide
 from firstflight.findings.findings import Statement
-from firstflight.scenario.grammar import as_read, claims_on
+from firstflight.scenario.claims import ALIKE, MORE, MOST
 from firstflight.workloads.fetch.figures.bar_cells import beside_baseline
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.scenario.scenario import Claim
@@ -54,15 +55,16 @@ def _name(bar_figure: BarFigure, bar: Bar) -> str:
 
 def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Statement:
     prefix = "IW " if bar_figure.is_sweep else ""
-    if claim.highest_percent is not None:
+    if claim.published is not None:
         highest = max(bars, key=lambda bar: bar.percent.value)
         return Statement(claim.says, f"{words.format_number(highest.percent.value)} %, in bar"
                          f" {prefix}{_name(bar_figure, highest)}",
-                         judge_highest(highest, claim.highest_percent))
+                         judge_highest(highest, claim.published))
     by_label = {bar.label: bar for bar in bars}
-    if claim.most:
-        highest = max((by_label[label] for label in claim.most), key=lambda bar: bar.percent.value)
-        others = [bar for bar in bars if bar.label not in claim.most]
+    compared = [by_label[label] for label in claim.compares]
+    if claim.expects == MOST:
+        highest = max(compared, key=lambda bar: bar.percent.value)
+        others = [bar for bar in bars if bar.label not in claim.compares]
         second = max(others, key=lambda bar: bar.percent.value)
         return Statement(claim.says,
                          f"{words.format_number(highest.percent.value)} % in bar {prefix}"
@@ -70,10 +72,11 @@ def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Stateme
                          f" {words.format_number(second.percent.value)} % in the"
                          f" {len(others)} others, in bar {prefix}{_name(bar_figure, second)}",
                          judge_larger(highest, *others))
-    first, second = (by_label[label] for label in claim.larger or claim.equal)
+    # Where one is expected to be larger, it comes first.
+    first, second = reversed(compared) if claim.expects == MORE else compared
     measured = " and ".join(
         f"{words.format_number(bar.difference.percent.value)} %"
         f" ({words.format_number(bar.difference.absolute.value)} {bar_figure.metric.unit}) in bar"
         f" {prefix}{_name(bar_figure, bar)}" for bar in (first, second))
-    return Statement(claim.says, measured, judge_larger(first, second) if claim.larger else
-                     judge_equal(first, second))
+    return Statement(claim.says, measured, judge_equal(first, second)
+                     if claim.expects == ALIKE else judge_larger(first, second))

@@ -123,4 +123,4 @@ def shows_all(figure: Figure, drawn: Mapping[str, BarFigure]) -> bool:
     drawn: the figures of bars that could be made.
     """
     kind = FIGURES[figure.kind]
-    return kind.claims == OF_TRIALS or kind.claims == OF_BARS and figure.name in drawn
+    return kind.expects == OF_TRIALS or kind.expects == OF_BARS and figure.name in drawn

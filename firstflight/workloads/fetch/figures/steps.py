@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import plain, format_brief
+from firstflight.figures.claims import as_read, claims_on
 from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart,
                                          SquareMap)
 from firstflight.findings.claims import NOT_MEASURED, outcome_of
@@ -18,7 +19,7 @@ from firstflight.model.predict import Prediction, predict
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import value_of
 from firstflight.scenario import published
-from firstflight.scenario.grammar import as_read, claims_on
+from firstflight.scenario.claims import MORE_WHERE
 from firstflight.workloads.fetch.figures.bar_cells import by_cell
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
@@ -34,26 +35,26 @@ def test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statemen
 
 
 def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
-    columns = (metric, claim.at_most) if claim.at_most else (metric, *claim.more_where)
+    columns = (metric, *claim.compares)
     known = [tuple(map(float, values)) for record in records if record.counts
              and None not in (values := [value_of(record, column) for column in columns])]
     if len(known) < len(records):
         return Statement(claim.says, f"undetermined: {len(records) - len(known)} of"
                          f" {len(records)} trials do not count.", NOT_MEASURED)
-    if claim.more_where:
+    if claim.expects == MORE_WHERE:
         return _more_where(claim, metric, known)
     over, equal = (sum(compare(*values) for values in known)
                    for compare in (operator.gt, operator.eq))
     return Statement(claim.says, f"in {len(known) - over} of {len(known)} trials"
-                     f" {quantity(metric).what} is at most {quantity(claim.at_most).what}, in"
+                     f" {quantity(metric).what} is at most {quantity(claim.compares[0]).what}, in"
                      f" {equal} of them both are equal.", outcome_of(not over))
 
 
 def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
-    first, second = (quantity(column).what for column in claim.more_where)
+    second, first = (quantity(column).what for column in claim.compares)
     least = min(value for value, _, _ in trials)
-    larger, others = ([value > least for value, *two in trials if (two[0] > two[1]) == is_larger]
-                      for is_larger in (True, False))
+    larger, others = ([value > least for value, base, other in trials
+                       if (other > base) == is_larger] for is_larger in (True, False))
     if not larger or not others:
         return Statement(claim.says, f"undetermined: {first} is larger than {second} in"
                          f" {len(larger)} of {len(trials)} trials.", NOT_MEASURED)

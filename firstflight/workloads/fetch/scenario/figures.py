@@ -14,13 +14,16 @@ from firstflight.base.words import plain
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.scenario import published
+from firstflight.scenario.claims import MOST, check_expects
 from firstflight.scenario.figure_kinds import ANY, FigureKind, check_keys
 from firstflight.setting.kernels import KERNEL, kernel_words
+from firstflight.workloads.fetch.record import METRICS
 from firstflight.workloads.fetch.scenario.population import percentile_of
 from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
                                                            Scenario, read_published)
 from firstflight.workloads.fetch.scenario.sweep import Sweep, Value
 
+COLUMNS = (*METRICS, "initcwnd")  # of trials, which a claim may compare
 LOST = "lost_segments"  # below the metric of a figure of kernels
 # Other charts of the samples behind bars (workloads.fetch.figures.bars.CHARTS).
 ALSO = ("ccdf",)
@@ -32,12 +35,10 @@ _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 class FetchFigureKind(FigureKind[Scenario, Figure]):
     """What a figure of one kind has to have, and what it is for.
 
-    claims: the keys of claims on such a figure. is_answer: whether its sentence answers the
-    question of the run. has_levels: whether its published file has levels by panel and bucket,
-    which `check` looks at.
+    is_answer: whether its sentence answers the question of the run. has_levels: whether its
+    published file has levels by panel and bucket, which `check` looks at.
     """
 
-    claims: tuple[str, ...] = ()
     is_answer: bool = False
     has_levels: bool = False
 
@@ -55,14 +56,12 @@ def check(scenario: Scenario, where: str) -> None:
     for claim in scenario.claims:
         place = schema.place_of(where, "claim", claim.says)
         figure = figures[claim.figure]
-        if (OF_TRIALS if claim.is_of_trials else OF_BARS) != FIGURES[figure.kind].claims:
-            raise UsageError(f"{place}: figure: {', '.join(OF_BARS)} apply to figures of bars, and"
-                             f" {' and '.join(OF_TRIALS)} to figures of steps and levels;"
-                             f" {figure.name!r} is of kind {figure.kind!r}")
-        for label in (*claim.larger, *claim.most, *claim.equal):
-            schema.one_of(label, _labels(scenario, figure), f"{place}: bar")
-        if claim.most and set(claim.most) >= set(_labels(scenario, figure)):
-            raise UsageError(f"{place}: most: names every bar, so that none is left to compare")
+        check_expects(claim, figure, FIGURES, place)
+        compared = COLUMNS if claim.expects in OF_TRIALS else _labels(scenario, figure)
+        for name in claim.compares:
+            schema.one_of(name, compared, f"{place}: compares")
+        if claim.expects == MOST and set(claim.compares) >= set(compared):
+            raise UsageError(f"{place}: compares: names every bar, so that none is left to compare")
 
 
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -94,7 +93,7 @@ def _check_quantities(figure: Figure, kind: FetchFigureKind, where: str) -> None
         of_windows = next(name for name, other in FIGURES.items() if other.by == figure.by)
         raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
     for name in figure.also:
-        schema.one_of(name, ALSO if kind.claims == OF_BARS else [], f"{where}: also")
+        schema.one_of(name, ALSO if kind.expects == OF_BARS else [], f"{where}: also")
     if figure.weights and figure.weights == figure.by:
         raise UsageError(f"{where}: weights: has to be another axis than by")
 
@@ -280,16 +279,16 @@ def check_joint_labels(scenario: Scenario, where: str) -> None:
 
 PAIR, ALL = (2, 2), (1, 2)  # exactly two windows; those of the sweep, the baseline named
 FIGURES: dict[str, FetchFigureKind] = {
-    "improvement": FetchFigureKind(_check_buckets, ANY, windows=PAIR, claims=OF_BARS),
-    "window_sweep": FetchFigureKind(_check_one_network, "initcwnd", windows=ALL, claims=OF_BARS),
-    "loss": FetchFigureKind(_check_buckets, "loss_percent", windows=PAIR, claims=OF_BARS),
+    "improvement": FetchFigureKind(_check_buckets, ANY, windows=PAIR, expects=OF_BARS),
+    "window_sweep": FetchFigureKind(_check_one_network, "initcwnd", windows=ALL, expects=OF_BARS),
+    "loss": FetchFigureKind(_check_buckets, "loss_percent", windows=PAIR, expects=OF_BARS),
     "groups": FetchFigureKind(_check_groups, ANY, windows=ALL),
     "map": FetchFigureKind(_check_swept, ANY, has_down=True, windows=ALL),
     "window_map": FetchFigureKind(_check_window_map, ANY, has_down=True, windows=ALL,
                                   is_answer=True),
     "packets": FetchFigureKind(lambda *_: None, windows=ALL),
-    "steps": FetchFigureKind(_check_numbers, ANY, has_down=True, windows=ALL, claims=OF_TRIALS,
+    "steps": FetchFigureKind(_check_numbers, ANY, has_down=True, windows=ALL, expects=OF_TRIALS,
                              has_levels=True),
-    "levels": FetchFigureKind(_check_points, ANY, has_down=True, windows=ALL, claims=OF_TRIALS),
+    "levels": FetchFigureKind(_check_points, ANY, has_down=True, windows=ALL, expects=OF_TRIALS),
     "kernels": FetchFigureKind(_check_kernels, ANY, windows=ALL, has_levels=True),
-    "percentiles": FetchFigureKind(_check_drawn_only, "percentile", windows=PAIR, claims=OF_BARS)}
+    "percentiles": FetchFigureKind(_check_drawn_only, "percentile", windows=PAIR, expects=OF_BARS)}

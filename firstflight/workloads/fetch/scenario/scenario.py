@@ -15,7 +15,8 @@ from firstflight.findings.quantities import quantity
 from firstflight.parameters import SWEPT
 from firstflight.runs import schema
 from firstflight.runs.schema import key
-from firstflight.scenario import figure_kinds, grammar
+from firstflight.scenario import claims, figure_kinds, grammar
+from firstflight.scenario.claims import ALIKE, AT_MOST, LESS, MORE, MORE_WHERE, MOST
 from firstflight.scenario.published import SHARES_TOLERANCE_PERCENT
 from firstflight.workloads.fetch.record import METRICS
 from firstflight.workloads.fetch.scenario import causes
@@ -31,23 +32,10 @@ OF_BASELINE, OF_EXPERIMENT = "baseline", "experiment"  # a percentage is of this
 T = TypeVar("T")
 _BY = schema.word(BUCKETED)
 _METRIC = schema.word(tuple(METRICS))
-_COLUMN = schema.word((*METRICS, "initcwnd"))
 
 
-def _two_bars(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) != 2 or not all(
-            isinstance(label, str) for label in value):
-        raise UsageError(f"{where} has to be the labels of two bars")
-    return tuple(value)
-
-
-def _two_columns(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise UsageError(f"{where} has to be two columns")
-    return tuple(_COLUMN(name, where) for name in value)
-
-
-OF_BARS, OF_TRIALS = ("larger", "most", "equal", "highest_percent"), ("at_most", "more_where")
+# What claims expect of bars, and of trials (figures of steps and levels).
+OF_BARS, OF_TRIALS = (LESS, MORE, ALIKE, MOST), (AT_MOST, MORE_WHERE)
 
 
 @dataclass(frozen=True)
@@ -82,44 +70,25 @@ class Axis:
         return self.labels[self.values.index(value)]
 
 
-@dataclass(frozen=True)
-class Claim(grammar.Claim):
-    """What a source claims of a figure in words, as a test on its bars or its trials.
+@dataclass(frozen=True, kw_only=True)
+class Claim(claims.Claim):
+    """A claim on bars, or on the trials of a figure. Its metric is that of the figure.
 
-    On bars: larger: the first bar's percentage is larger than the second's. most: the largest
-    percentage of these bars is larger than that of every other bar. equal: the two bars are equal
-    in ms. highest_percent: the largest percentage of all bars.
-    On trials: at_most: a column that no trial's metric exceeds. more_where: two columns; the metric
-    exceeds its minimum in exactly those trials whose first column is larger than the second.
+    compares: bars by their labels, columns of trials. Of bars less, more and most are of the
+    improvement in percent, alike of that in ms, within 1 % of the baseline. Published is the
+    largest percentage of all bars.
     """
 
-    larger: tuple[str, ...] = key((), reader=_two_bars)
-    most: tuple[str, ...] = key((), reader=schema.values(schema.text, "labels of bars"))
-    equal: tuple[str, ...] = key((), reader=_two_bars)
-    highest_percent: float | None = key(None, quantity="shares_percent")
-    at_most: str = key("", reader=_COLUMN)
-    more_where: tuple[str, ...] = key((), reader=_two_columns)
+    compares: tuple[str, ...] = key((), reader=schema.values(schema.text, "labels or columns",
+                                                             distinct=False))
+    published: float | None = key(None, quantity="shares_percent")
+    within: None = key(None, absent=True)
 
     def check(self, where: str) -> None:
-        """Check that the claim has exactly one test. Raises UsageError."""
-        if len(self._tests) != 1:
-            *all_but_last, last = (*OF_BARS, *OF_TRIALS)
-            raise UsageError(f"{where}: has to have one of {', '.join(all_but_last)} and {last}")
-
-    @property
-    def is_of_trials(self) -> bool:
-        """Whether it is tested on trials (figures of steps and levels), not on bars."""
-        return self._tests[0] in OF_TRIALS
-
-    @property
-    def is_of_all_bars(self) -> bool:
-        """Whether it compares all bars of its figure, so that some of them are not enough."""
-        return self._tests[0] in ("most", "highest_percent")
-
-    @property
-    def _tests(self) -> list[str]:
-        return [name for name in (*OF_BARS, *OF_TRIALS)
-                if getattr(self, name) not in (None, "", ())]
+        """Check that only the most of all bars is beside a published number. Raises UsageError."""
+        super().check(where)
+        if self.published is not None and self.expects != MOST:
+            raise UsageError(f'{where}: published goes with expects = "{MOST}" on fetches')
 
 
 @dataclass(frozen=True, kw_only=True)
