@@ -64,13 +64,16 @@ def split_into_flights(at_sender: Iterable[Segment], start: int, end: int,
                        to_client: bool = True) -> list[list[Segment]]:
     """A sender's segments from byte start to end, counted from 0, by flight (FlightCounter).
 
-    at_sender: all segments there, in both directions. Retransmissions are in no flight.
+    at_sender: all segments there, in both directions. Retransmissions are in no flight. A SACK
+    block acknowledges, too: where a first segment is lost or late, new data leaves on those behind
+    it.
     """
     by_flight: list[list[Segment]] = []
     counter, highest, acknowledged = FlightCounter(), 1 + start, 1
     for segment in at_sender:
         if segment.to_client != to_client:
-            acknowledged = max(acknowledged, segment.ack or 0)
+            sacked = max((block_end for _, block_end in segment.sacked), default=0)
+            acknowledged = max(acknowledged, segment.ack or 0, sacked)
         elif segment.payload_bytes and segment.end > highest and segment.seq <= end:
             if counter.note(segment.seq, acknowledged):
                 by_flight.append([])

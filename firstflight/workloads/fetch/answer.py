@@ -121,9 +121,10 @@ def _single(cells: Sequence[CellSetting]) -> str:
     times = [cell.total_ms for cell in cells if cell.total_ms is not None]
     windows = sorted({cell.requested.initcwnd for cell in cells if cell.total_ms is not None})
     failed = sorted({cell.requested.initcwnd for cell in cells} - {*windows})
-    first = next((record for cell in cells for record in cell.counting), None)
-    sent = (f", in {first.response_round_trips} flights ({first.response_flights} segments)"
-            if len(cells) == 1 and first is not None and first.response_flights else "")
+    median = cells[0].median if len(cells) == 1 else None
+    count = median.response_round_trips if median is not None else 0
+    sent = (f", in {count} flight{'s' if count != 1 else ''} ({median.response_flights} segments)"
+            if median is not None and median.response_flights else "")
     drawn_ms = [record.total_ms for record in cells[0].counting if record.total_ms is not None]
     taken = format_range(times, "ms")
     if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from firstflight.model.simulate import Simulation
 from firstflight.model.timers import GIVEN_UP_MS
 from firstflight.model.transfer import Secure, Transfer
 from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
-from firstflight.net.headers import MSS
+from firstflight.net.headers import ACK, MSS
 from firstflight.net.segments import MS
 from firstflight.wire.flights import FlightCounter, split_into_flights
 from tests.transfers import changed, transfer
@@ -311,3 +312,13 @@ def test_packets_are_told_by_the_round_trip_in_which_they_left(start: int, end: 
     talk.flight(3, 2, 4, at_ms=330).acknowledge(400, 5).flight(5, at_ms=460)
     seen = split_into_flights(talk.read().at_server, start, end)
     assert [[(each.seq - 1) // MSS for each in flight] for flight in seen] == numbers
+
+
+def test_what_leaves_on_a_selective_acknowledgement_is_the_next_flight() -> None:
+    """The first segment is late, and those behind it are acknowledged by SACK alone."""
+    talk = Conversation().handshake().flight(0, 1, 2)
+    edges = struct.pack("!II", talk.server_start + 1 + MSS, talk.server_start + 1 + 2 * MSS)
+    talk.send(260, False, ACK, seq=96, ack=1, options=bytes((1, 1, 5, 10)) + edges)
+    talk.flight(3, at_ms=310).acknowledge(320, 3).flight(4, at_ms=370)
+    seen = split_into_flights(talk.read().at_server, 0, 5 * MSS)
+    assert [[(each.seq - 1) // MSS for each in flight] for flight in seen] == [[0, 1, 2], [3, 4]]

@@ -16,7 +16,7 @@ from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange
                                                        without_repeat)
 from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_table
 from firstflight.workloads.fetch.figures.raw_cells import PublishedCell, PublishedCells
-from firstflight.workloads.fetch.figures.reasons import WhatIfs, most_frequent, reasons, why_equal
+from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, why_equal
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.varied_parameters import (REQUESTED, order,
                                                                     requested_columns)
@@ -139,8 +139,8 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
 
 
 def _flights(cell: CellSetting) -> str:
-    """The flights that most of the cell's transfers have."""
-    return most_frequent(cell, "response_flights") or ""
+    """The flights of the cell's transfer with the median time."""
+    return cell.median.response_flights if cell.median is not None else ""
 
 
 # Every trial -------------------------------------------------------------------------

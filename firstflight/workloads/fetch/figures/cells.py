@@ -51,6 +51,12 @@ class CellSetting:
         return [record for record in self.records if record.counts]
 
     @property
+    def median(self) -> Record | None:
+        """The record with the median time of those that count; None where none does."""
+        counting = sorted(self.counting, key=lambda record: record.total_ms or 0.0)
+        return counting[(len(counting) - 1) // 2] if counting else None
+
+    @property
     def is_drawn(self) -> bool:
         """Whether it was repeated with other RTTs and queues (setting.draws)."""
         return any(is_drawn(record.trial) for record in self.records)

@@ -15,12 +15,10 @@ reason is measured: the same trials run again, with the same seed, without some 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 from firstflight.base.words import join_words, format_number
 from firstflight.workloads.fetch.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
@@ -242,30 +240,44 @@ def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
 
 
 def _flights(change: WindowChange) -> str:
-    """How many flights handshake and response take under both windows, in words."""
+    """How many flights handshake and response take under both windows, in words.
+
+    What one transfer sent is that with the median time; the counts name all that occur.
+    """
     cells = change.base, change.experiment
-    windows = [cell.requested.initcwnd for cell in cells]
-    handshakes, counts, listed = ([most_frequent(cell, column) for cell in cells] for column in (
-        "handshake_round_trips", "response_round_trips", "response_flights"))
-    before = (f"the handshake takes {_counted(handshakes[0], 'flight')} with {windows[0]} segments"
-              f" and {handshakes[1]} with {windows[1]}, and "
+    base, window = [cell.requested.initcwnd for cell in cells]
+    medians = [cell.median for cell in cells]
+    listed = [median.response_flights if median is not None else "" for median in medians]
+    handshakes = [_range(cell, "handshake_round_trips") for cell in cells]
+    counts = [_range(cell, "response_round_trips") for cell in cells]
+
+    before = (f"the handshake takes {_flights_of(handshakes[0])} with {base} segments"
+              f" and {handshakes[1]} with {window}, and "
               if handshakes[0] != handshakes[1] else "")
     if counts[0] == counts[1]:
         both = listed[0] if listed[0] == listed[1] else f"{listed[0]} and {listed[1]}"
-        return f"{before}the response takes {_counted(counts[0], 'flight')} with either window" + (
-            f" ({both} segments)" if both else "")
-    return (f"{before}the response takes {_counted(counts[0], 'flight')} with {windows[0]} segments"
-            f" ({listed[0]}) and {counts[1]} with {windows[1]} ({listed[1]})")
+        return f"{before}the response takes {_flights_of(counts[0])} with either window" + (
+            f" ({both} segments{_at_the_median(cells)})" if both else "")
+    return (f"{before}the response takes {_flights_of(counts[0])} with {base} segments"
+            f" ({listed[0]}) and {counts[1]} with {window}"
+            f" ({listed[1]}{_at_the_median(cells)})")
 
 
-def most_frequent(cell: CellSetting, column: str) -> Any:
-    """The most frequent value of a column, over the transfers that count."""
-    values = Counter(getattr(record, column) for record in cell.counting)
-    return values.most_common(1)[0][0] if values else None
+def _range(cell: CellSetting, column: str) -> str:
+    """The values of a column of counts over the transfers that count: "4", or "3 to 5"."""
+    values = {getattr(record, column) or 0 for record in cell.counting}
+    least, most = min(values, default=0), max(values, default=0)
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
-def _counted(count: object, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _flights_of(counted: str) -> str:
+    return f"{counted} flight" if counted == "1" else f"{counted} flights"
+
+
+def _at_the_median(cells: Iterable[CellSetting]) -> str:
+    """Which transfer's flights are listed, where not all have the same."""
+    varies = any(len({record.response_flights for record in cell.counting}) > 1 for cell in cells)
+    return ", where the time is the median" if varies else ""
 
 
 # Where nothing changed -----------------------------------------------------------------
@@ -306,8 +318,9 @@ def why_equal(change: WindowChange) -> str:
     """
     if sign(change) != 0:
         return ""
-    before, after = (most_frequent(cell, "response_round_trips")
-                     for cell in (change.base, change.experiment))
+    medians = change.base.median, change.experiment.median
+    before, after = (median.response_round_trips if median is not None else None
+                     for median in medians)
     if before is None or after is None:
         return ""
     if before == 1 == after:
