@@ -8,7 +8,7 @@ from typing import Any
 
 from firstflight.base.words import format_brief, format_number, join_words
 from firstflight.findings.difference import Difference
-from firstflight.findings.findings import Column, Table
+from firstflight.findings.findings import Column, Finding, Table
 from firstflight.runs.results.cells import grouped
 
 SAME_MS = 1e-6  # a nanosecond: exact times that differ by less are equal
@@ -76,6 +76,14 @@ def _effect(change: KernelChange, count: int) -> str:
             f" ({format_number(abs(saved.percent.value), 1)} %){behind}{unsure}, from"
             f" {format_brief(saved.base.value)} to {format_brief(saved.experiment.value)} ms"
             + (f" (at {change.place})" if change.place else ""))
+
+
+def findings(changes: Sequence[KernelChange], time: str) -> tuple[Finding, ...]:
+    """What further kernels changed; () where there was one. time: as of kernels_table."""
+    if not changes:
+        return ()
+    return (Finding("kernel_changes", "What the kernel changed", (kernels_table(changes, time),),
+                    sentence=kernel_answer(changes)),)
 
 
 def kernels_table(changes: Sequence[KernelChange], time: str) -> Table:

@@ -11,10 +11,11 @@ import numpy
 from firstflight.base.quantity import in_words
 from firstflight.base.stats import Estimate
 from firstflight.base.words import plain
+from firstflight.figures import shared
+from firstflight.figures.shared import shared_values
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
-from firstflight.findings.quantities import quantity
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
 from firstflight.workloads.load import analysis
@@ -48,16 +49,16 @@ def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) ->
 def _fixed(trials: Sequence[LoadTrial]) -> str:
     """The parameters that all runs share, with units; the range of the clients' RTTs."""
     rtts = {host.rtt_ms for trial in trials for host in trial.hosts}
-    known = [f"RTT {' to '.join(map(plain, sorted({min(rtts), max(rtts)})))} ms"]
-    for name in FIXED:
-        values = {getattr(trial, name) for trial in trials}
-        if len(values) == 1 and values != {1 if name == "connections" else None}:
-            value, = values
-            known.append(f"mean size {in_words(value, 'bytes')}"
-                         if name == "response_bytes" and trials[0].sizes != FIXED_SIZE else
-                         f"{quantity(name).head} {in_words(value, quantity(name).unit)}"
-                         if name != "queue_bdp" else named(name, value))
-    return ", ".join(known)
+    known = {"rtt_ms": f"RTT {' to '.join(map(plain, sorted({min(rtts), max(rtts)})))} ms"}
+    values = shared_values(trials, FIXED)
+    known |= {name: shared.named(name, value) for name, value in values.items()}
+    if "queue_bdp" in values:
+        known["queue_bdp"] = named("queue_bdp", values["queue_bdp"])
+    if "response_bytes" in values and trials[0].sizes != FIXED_SIZE:
+        known["response_bytes"] = f"mean size {in_words(values['response_bytes'], 'bytes')}"
+    if values.get("connections") == 1:
+        del known["connections"]
+    return ", ".join(known.values())
 
 
 def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, format_number, plain
+from firstflight.figures import kernel_changes
 from firstflight.figures.claims import SIGNS, as_read, claims_on, expected_of
 from firstflight.figures.compare import ALIKE_PERCENT, Expected, judge
-from firstflight.figures.kernel_changes import kernel_answer, kernels_table
 from firstflight.figures.making import Maker, all_findings, make_figures
 from firstflight.findings.charts import Chart
 from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, REPRODUCED, UNDECIDED,
@@ -35,9 +35,7 @@ def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
 
 def kernel_findings(records: Sequence[LoadRecord]) -> tuple[Finding, ...]:
     """What further kernels changed; () where there was one."""
-    changes = tables.kernel_changes(records)
-    return (Finding("kernel_changes", "What the kernel changed", (
-        kernels_table(changes, "mean"),), sentence=kernel_answer(changes)),) if changes else ()
+    return kernel_changes.findings(tables.kernel_changes(records), "mean")
 
 
 def partial(records: Sequence[LoadRecord]) -> Finding:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import join_words, plain, format_brief
-from firstflight.figures.kernel_changes import kernel_answer, kernels_table, note_on_windows
+from firstflight.figures import kernel_changes
+from firstflight.figures.kernel_changes import kernel_answer, note_on_windows
 from firstflight.figures.making import Maker, NothingToShow, all_findings, make_figures
+from firstflight.figures.shared import named, shared_values, verdict_lines
 from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
-from firstflight.findings.quantities import quantity
 from firstflight.parameters import PARAMETERS, default
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
@@ -31,10 +31,8 @@ NAME = Column("", is_text=True)
 def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     made = all_findings(make_figures(PageRun(scenario, run), scenario.figures, MAKERS))
-    if changes := analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario)):
-        made.append(Finding("kernel_changes", "What the kernel changed", (
-            kernels_table(changes, "page"),), sentence=kernel_answer(changes)))
-    return tuple(made)
+    changes = analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario))
+    return (*made, *kernel_changes.findings(changes, "page"))
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,9 @@ class PageRun:
 
 def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
     """How many pages have each verdict, and how many objects the model predicts, in words."""
-    counted = Counter("failed" if not record.ok else record.verdict for record in records)
     modelled = sum(record.model_objects or 0 for record in records if record.verdict == PASS)
     objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
-    return ("pages: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
-            *(f"  {record.trial.id}: {record.why_not}"
-              for record in records if not record.counts),
+    return (*verdict_lines(records, "pages"),
             f"objects that the model of TCP predicts: {modelled} of {objects}; the others come over"
             " connections that share the queue")
 
@@ -78,23 +73,21 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     """The lines below a figure's title: the source, and the parameters that its pages share."""
     first = trials[0]
     columns = [PARAMETERS[name].field for name in OF_SETTING]
-    shared = {name: len({getattr(trial, name) for trial in trials}) == 1
-              for name in (*columns, "connections", "page")}
-    others = [name for name in columns if name not in _IN_CONTEXT and shared[name]
-              and getattr(first, name) != default(name)]
+    shared = shared_values(trials, (*columns, "connections", "page"))
+    others = [name for name in columns if name not in _IN_CONTEXT and name in shared
+              and shared[name] != default(name)]
     parts = [
         f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
-        if shared["page"] else "",
-        f"RTT {plain(first.rtt_ms)} ms" if shared["rtt_ms"] else "",
-        in_words(first.bandwidth_kbps, "kbit/s") if shared["bandwidth_kbps"] else "",
+        if "page" in shared else "",
+        f"RTT {plain(first.rtt_ms)} ms" if "rtt_ms" in shared else "",
+        in_words(first.bandwidth_kbps, "kbit/s") if "bandwidth_kbps" in shared else "",
         f"uplink {in_words(first.uplink_kbps, 'kbit/s')}"
-        if shared["uplink_kbps"] and first.uplink_kbps != first.bandwidth_kbps else "",
-        f"queue {first.queue_packets} packets" if shared["queue_packets"] else "",
+        if "uplink_kbps" in shared and first.uplink_kbps != first.bandwidth_kbps else "",
+        f"queue {first.queue_packets} packets" if "queue_packets" in shared else "",
         f"loss {plain(first.loss_percent)} %"
-        if shared["loss_percent"] and first.loss_percent else "",
-        *(f"{quantity(name).head} {in_words(getattr(first, name), quantity(name).unit)}"
-          for name in others),
-        _http(first) if shared["http"] and shared["connections"] else ""]
+        if "loss_percent" in shared and first.loss_percent else "",
+        *(named(name, shared[name]) for name in others),
+        _http(first) if "http" in shared and "connections" in shared else ""]
     return scenario.head.source, ", ".join(filter(None, parts))
 
 

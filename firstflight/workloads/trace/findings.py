@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from firstflight.base.quantity import in_words
 from firstflight.base.words import plain
 from firstflight.figures.claims import SIGNS, as_read, claims_on, expected_of
 from firstflight.figures.compare import exact, judge
 from firstflight.figures.making import Maker, all_findings, make_figures
+from firstflight.figures.shared import named, shared_values, verdict_lines
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, ComparedNumber
 from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
-from firstflight.findings.quantities import quantity
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.cells import Cells
 from firstflight.runs.results.records import PASS, SKIPPED
@@ -74,13 +72,9 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
 
 def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
     """The traces by verdict, those that did not pass, and how many samples the rules judged."""
-    counted = Counter("failed" if not record.ok else record.verdict for record in records)
     checked, wrong = _judged_samples(records)
     restarts = sum(record.judged_restarts or 0 for record in records if record.verdict == PASS)
-    return ("traces: " + ", ".join(f"{count} {word}" for word, count in counted.items()),
-            *(f"  {record.trial.id}: "
-              f"{record.error or f'{record.verdict}: {record.verdict_reason}'}"
-              for record in records if not record.counts),
+    return (*verdict_lines(records, "traces"),
             "window samples that equal the TCP's rules, to the segment:"
             f" {checked - wrong} of {checked}",
             "restarts after more than an RTO with the window and flight that the rule requires:"
@@ -211,10 +205,8 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 def context_of(scenario: TraceScenario, trials: Iterable[TraceTrial]) -> tuple[str, ...]:
     """The source, and what all curves of a figure have in common, with units."""
-    trials = list(trials)
-    common = [f"{quantity(name).head} {in_words(values.pop(), quantity(name).unit)}".removesuffix(
-        " segments")
-              for name in FIXED if len(values := {getattr(trial, name) for trial in trials}) == 1]
+    common = [named(name, value).removesuffix(" segments")
+              for name, value in shared_values(trials, FIXED).items()]
     return f"{scenario.head.source}; here real Linux TCP", ", ".join(common)
 
 

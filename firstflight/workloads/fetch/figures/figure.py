@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from firstflight.base.quantity import in_words
+from firstflight.figures.shared import named, shared_values
 from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import Ends
 from firstflight.findings.findings import Interval
@@ -14,7 +14,7 @@ from firstflight.setting.server import BUILTIN, HTTP_1, OWN
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.figures.cells import CellSetting, WindowChange
 from firstflight.workloads.fetch.figures.reasons import WhatIfs
-from firstflight.workloads.fetch.record import Record, own_window, quantity
+from firstflight.workloads.fetch.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CellKey
 
@@ -53,18 +53,12 @@ def interval(ends: Ends | None) -> Interval | None:
     return None if ends is None else Interval(*ends)
 
 
-def named(name: str, value: object) -> str:
-    """A value with the name and unit of its quantity, such as "RTT 20 ms"."""
-    known = quantity(name)
-    return f"{known.head} {in_words(value, known.unit)}"
-
-
 def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
     """The parameters that all cells share, in words with units; "" where they share none."""
-    values_of = {name: {getattr(cell, name) for cell in cells} for name in FIXED}
-    values_of["initcwnd"] = {*windows}
-    return ", ".join(named(name, value) for name, values in values_of.items()
-                     if len(values) == 1 for value in values if value)
+    values = shared_values(cells, FIXED)
+    if len(compared := {*windows}) == 1:
+        values["initcwnd"] = compared.pop()
+    return ", ".join(named(name, value) for name, value in values.items() if value)
 
 
 def heading(records: Sequence[Record]) -> tuple[str, ...]:

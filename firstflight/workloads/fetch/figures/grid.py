@@ -12,13 +12,14 @@ from firstflight.base import stats
 from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
 from firstflight.base.words import format_brief, format_number, plain
+from firstflight.figures.shared import named
 from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
 from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.parameters import SWEPT
 from firstflight.workloads.fetch.figures.bar_cells import ByCell, by_cell, sign_of
-from firstflight.workloads.fetch.figures.figure import Analysis, heading, interval, named
+from firstflight.workloads.fetch.figures.figure import Analysis, heading, interval
 from firstflight.workloads.fetch.figures.swept_bars import counting, difference_of, rows_of
 from firstflight.workloads.fetch.record import Record, own_window, quantity
 from firstflight.workloads.fetch.scenario.scenario import Figure

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.words import format_brief, plain
+from firstflight.figures.shared import named
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import Column, Finding, Table
 from firstflight.parameters import default
@@ -15,7 +16,7 @@ from firstflight.setting.kernels import kernel_words
 from firstflight.workloads.fetch.figures.bar_cells import by_cell
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
 from firstflight.workloads.fetch.figures.cells import mean
-from firstflight.workloads.fetch.figures.figure import Analysis, heading, named
+from firstflight.workloads.fetch.figures.figure import Analysis, heading
 from firstflight.workloads.fetch.record import Record, quantity
 from firstflight.workloads.fetch.scenario.figures import LOST, panel_of
 from firstflight.workloads.fetch.scenario.scenario import Figure
