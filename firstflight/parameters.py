@@ -201,7 +201,8 @@ _ROWS = (
     Parameter(TLS, Quantity(
         "chain_bytes", "a certificate chain", "bytes", 0, 96_000, whole=True, head="chain",
         label="certificate chain", flag="--chain", default="0",
-        flag_help="TLS 1.3 with a certificate chain of so many bytes, in DER; 0: plain HTTP",
+        flag_help="TLS 1.3 with a certificate chain of so many bytes, in DER; 0: plain HTTP (a page"
+                  " over HTTP/2: 4000)",
         why=" (OpenSSL's clients take 100 kB)"),
         tag="chain"),
     Parameter(TLS, Word(
@@ -255,7 +256,7 @@ _ROWS = (
     Parameter(SERVER, Word(
         "http", "a version of HTTP", head="HTTP", label="version of HTTP", flag="--http",
         default="1.1", known=("1.1", "2"),
-        flag_help="the versions of HTTP; 2 is over TLS, so not for pages, and not from builtin"),
+        flag_help="the versions of HTTP; 2 is over TLS, and not from builtin"),
         tag="http"),
     Parameter(SERVER, Word(
         "system", "a system", head="system", label="system whose programs run", flag="--system",

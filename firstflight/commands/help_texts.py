@@ -144,7 +144,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --page page.har --iw 10,32
 ./run.sh --mine example.org --page page.har
 ./run.sh --objects 20 --size 15kB --iw 10,32
-./run.sh --connections 2,6 --objects 20
+./run.sh --connections 2,6 --objects 20 --http 1.1,2
 ./run.sh --document 30kB --objects 20
 ./run.sh --probe https://your.site/page
 ./run.sh --compare results/zhao2019/latest results/zhao2019/2026-01-01_120000-uml

@@ -19,8 +19,9 @@ _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 def add_flags(add: Callable[..., object]) -> None:
     add("--page", type=file_path, metavar="FILE",
         help="a page of many objects: a HAR file, as browsers save it, of which sizes, hosts, who"
-             " named what are kept; or a TOML list of [[object]]s with bytes, named_by and at_byte."
-             " Each object is requested when the bytes that name it have come")
+             " named what and the version of HTTP are kept; or a TOML list of [[object]]s with"
+             " bytes, named_by and at_byte. Each object is requested when the bytes that name it"
+             " have come")
     add("--mine", type=argument(host_names), metavar="HOST,…",
         help="with --page and a HAR: measure only the objects of these hosts and their subdomains,"
              " which get your window (default: all)")
@@ -30,8 +31,8 @@ def add_flags(add: Callable[..., object]) -> None:
     add("--document", type=argument(listed("document_bytes")), metavar="BYTES",
         help="with --objects: the size of the document (default as --size)")
     add("--connections", type=argument(listed("connections")), metavar="N,…",
-        help="with --page and --objects: how many connections to a host the browser opens"
-             " (default 6)")
+        help="with --page and --objects: how many connections to a host the browser opens over"
+             " HTTP/1.1 (default 6; over HTTP/2 it opens one)")
 
 
 def host_names(words: str) -> tuple[str, ...]:

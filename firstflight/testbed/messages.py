@@ -214,11 +214,12 @@ class CapturePlace(TypedDict, total=False):
 
 
 class Observation(TypedDict, total=False):
-    """One trial. fetch, server: of a bench of fetches; fetches, responses: of traces.
+    """One trial. fetch, server: of a bench of fetches; fetches: of traces.
 
-    objects: of a page. initial_windows: of a page, at accept or before anything was acknowledged,
-    segments, by the client's port as text; None for not observed. libcurl: the version of a page's
-    client. started_at: by the worker's clock; received_at: by that of the engine, which adds it.
+    responses: of traces, and of a page the first one on each connection. objects: of a page.
+    session_ports: the client's ports of the connections whose sessions a page resumed. libcurl: the
+    version of a page's client. started_at: by the worker's clock; received_at: by that of the
+    engine, which adds it.
     """
 
     trial: str
@@ -235,7 +236,7 @@ class Observation(TypedDict, total=False):
     fetches: Sequence[Fetch]
     responses: Sequence[Response]
     objects: Sequence[Download]
-    initial_windows: Mapping[str, int | None]
+    session_ports: Sequence[int]
     libcurl: str
     ended_servers: Sequence[int]
 

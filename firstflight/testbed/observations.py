@@ -108,9 +108,8 @@ OBSERVATION = table({"trial": text(ID_CHARACTERS)}, {
     "captures": table({}, {"client": _place, "server": _place}),
     "files": by_name(text(500), 10_000, matching(FILE_NAME.pattern)),
     "fetch": fetch, "server": server, "drops": _drops,
-    "fetches": items(fetch, MOST), "responses": items(_response, MOST),
-    "objects": items(_download, MOST),
-    "initial_windows": by_name(optional(_size), 10_000, matching(r"\d{1,5}")),
+    "fetches": items(fetch, MOST), "responses": items(server, MOST),
+    "objects": items(_download, MOST), "session_ports": items(_port, 10_000),
     "libcurl": _word, "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})

@@ -2,7 +2,6 @@
 
 page/small.toml says what was measured; page/run is the run's folder, run.json cut down; each
 folder of page/trials has what one trial left: its observation and the captures of both hosts.
-Pages over HTTP/2 have no scenario until they have TLS: page/trials/http2 has its row, too.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.page.verify import judge_page
-from tests.golden.rows import read_rows, stored_run
+from tests.golden.rows import stored_run
 from tests.golden.stored import Packet, read, write
 
 FOLDER = Path(__file__).resolve().parent / "page"
@@ -38,13 +37,6 @@ def study() -> Study:
 @cache
 def run() -> RunData:
     return stored_run(FOLDER / "run", PageRecord)
-
-
-@cache
-def records() -> tuple[PageRecord, ...]:
-    """All records, those of the run first."""
-    of_no_scenario = read_rows(FOLDER / "trials" / "http2" / "trials.csv", PageRecord)
-    return *run().records, *of_no_scenario
 
 
 @dataclass(frozen=True)
@@ -80,7 +72,7 @@ class StoredPage:
 @cache
 def load(name: str) -> StoredPage:
     content = json.loads((FOLDER / "trials" / name / "trial.json").read_text())
-    trial = next(record.trial for record in records() if record.trial.id == content["id"])
+    trial = next(record.trial for record in run().records if record.trial.id == content["id"])
     client, server = ((FOLDER / "trials" / name / f"{side}.pcap").read_bytes()[len(HEADER):]
                       for side in ("client", "server"))
     return StoredPage(trial, content["observation"], client, server)

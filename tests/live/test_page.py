@@ -53,12 +53,25 @@ HOSTS = replace(MADE, page="hosts256", bandwidth_kbps=100_000.0, uplink_kbps=100
 NEWS = replace(MADE, page="hosts98", objects=objects.text_of([
     objects.PageObject(60_000), *(
         objects.PageObject(9000, 1, 190 * number, host=number % 98) for number in range(1, 300))]))
+# A document of 15 kB, then a chain of three objects: what comes last is a short segment.
+TAIL = replace(MADE, page="tail", server="nginx", connections=1,
+               objects="15000 8000<1@15000 8000<2@8000 8000<3@8000")
+TAIL_2 = replace(TAIL, http="2", chain_bytes=4000)
 TRIALS = {
     "lossy": LOSSY, "six": MADE, "again": replace(MADE, repeat=2),
     "large": replace(MADE, initcwnd=32),
-    "http2": replace(MADE, http="2", server="nginx"),
-    "hosts": replace(MADE, page="waits", http="2", server="nginx",
+    "http2": replace(MADE, http="2", server="nginx", chain_bytes=4000, connections=1),
+    "hosts": replace(MADE, page="waits", http="2", server="nginx", chain_bytes=4000, connections=1,
                      objects=WAITS.replace("~25", "")),
+    "tls": replace(MADE, chain_bytes=4000, record_bytes=1000),
+    "tls nginx": replace(MADE, chain_bytes=20_000, server="nginx"),
+    "tls waits": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, loss_percent=3.0,
+                         seed=77),
+    "resumed": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, resumed=1),
+    "resumed http2": replace(MADE, http="2", server="nginx", chain_bytes=4000, connections=1,
+                             resumed=1),
+    "tail": TAIL, "tail large": replace(TAIL, initcwnd=32),
+    "tail tls": TAIL_2, "tail tls large": replace(TAIL_2, initcwnd=32),
     "waits": replace(MADE, page="waits", objects=WAITS),
     "short": replace(MADE, page="short", queue_packets=10, initcwnd=32),
     "lossy again": replace(LOSSY, repeat=2),
@@ -87,6 +100,8 @@ def test_pages_of_all_kinds_pass(measured: dict[str, tuple[PageRecord, bytes]]) 
     assert verdicts == dict.fromkeys(TRIALS, (PASS, ""))
     opened = {name: record.opened_connections for name, (record, _) in measured.items()}
     assert opened == {"six": 6, "again": 6, "large": 6, "http2": 1, "hosts": 2, "waits": 4,
+                      "tls": 6, "tls nginx": 6, "tls waits": 4, "resumed": 4, "resumed http2": 1,
+                      "tail": 1, "tail large": 1, "tail tls": 1, "tail tls large": 1,
                       "short": 6, "lossy": 6, "lossy again": 6, "many": 6,
                       "hosts256": 999, "hosts256 nginx": 999, "hosts98": 295,
                       "hosts98 nginx": 295}
@@ -114,6 +129,19 @@ def near(value: Any) -> Any:
     """The same, or a time within some microseconds."""
     is_time = isinstance(value, float) or isinstance(value, tuple)
     return pytest.approx(value, abs=FEW_MICROSECONDS_MS) if is_time else value
+
+
+def test_over_http_2_a_page_takes_as_long_as_over_1_and_its_handshake(
+        measured: dict[str, tuple[PageRecord, bytes]]) -> None:
+    """In clear text nginx would hold the last segment of each response back (TCP_CORK)."""
+    def page_ms(name: str) -> float:
+        return measured[name][0].page_ms or 0.0
+
+    for window in ("", " large"):
+        plain, secure = (page_ms(f"{name}{window}") for name in ("tail", "tail tls"))
+        assert 50 < secure - plain < 60  # a round trip, and the chain's 4 kB
+    for name in ("tail", "tail tls"):
+        assert 35 < page_ms(name) - page_ms(f"{name} large") < 45
 
 
 def test_a_larger_window_is_faster_until_six_connections_overfill_the_queue(

@@ -22,7 +22,6 @@ REFUSALS = [
           (saved.har(lambda log: log["entries"].extend(
               saved.entry(f"{number}", 1, 1, 0, 9, host=f"h{number}.example")
               for number in range(260))), "a page of 262 hosts; at most 256 fit: leave third parties out with --mine"),
-          (saved.har(), "its objects came over HTTP/2 or 3 (HTTP/2 from httpVersion); a page comes"),
           (saved.har().replace(b'"h2"', b'"unknown"'),
            "the version of HTTP is unknown (5 of 5 do not name it); to measure it over HTTP/1.1, add"
            " --http 1.1"),

@@ -120,15 +120,23 @@ REFUSALS = [
         ("ietf78_load --rtt 20,50", "--rtt: a load scenario takes one value at a time"),
         ("ietf78_load --repeat 0", "--repeat"),
         # Pages
-        *((f"--objects 3 {flag} {value}", f"{flag}: a page comes without TLS; leave the flag out")
-          for flag, value in (("--chain", "4000"), ("--resumed", "1"),
-                              ("--key-share", "x25519mlkem768"))),
+        *((f"{page} --early-data 1", "--early-data: a page's client sends no early data: which")
+          for page in ("--objects 3", "page2026")),
+        ("--objects 3 --chain 300", "a chain of 300 bytes is too small for 1 certificate"),
+        ("--objects 3 --resumed 1", "resumed (resumed, --resumed) only with TLS: give a chain"),
+        ("--objects 3 --chain 4000 --resumed 1 --tickets 0", "without a ticket"),
+        ("--objects 3 --chain 20000 --resumed 1 --key-share x25519mlkem768",
+         "resumed: the library of debian13 uses a session once and holds 2 of a host: connections"),
+        ("--objects 3 --chain 4000 --key-share x25519mlkem768 --system here",
+         "x25519mlkem768 needs Debian 13's programs"),
+        ("--objects 3 --http 2 --tls-buffer 0", "--tls-buffer) needs the server builtin, not nginx"),
+        ("--objects 3 --http 2 --server builtin", "the server builtin speaks HTTP/1.1 only"),
         ("--objects 3 --kept 2", "--kept does not go with --objects, which takes --rtt, --bw"),
         ("--objects 3 --size 20,50", "--size: --objects takes one value of this flag"),
         ("--objects 3 --server own", "--server: a page comes from builtin or nginx, not from own"),
-        *((words, "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages"
-           " lack: ") for words in ("--objects 3 --http 2 --server nginx",
-                                    "--objects 3 --http 1.1,2", "page2026 --http 2")),
+        *((f"{words} --chain 0", "http: browsers speak HTTP/2 over TLS only: give a chain")
+          for words in ("--objects 3 --http 2 --server nginx", "--objects 3 --http 1.1,2",
+                        "page2026 --http 2")),
         ("--objects 99 --size 1000000", "a page of 100,000,000 bytes; at most 30,000,000 fit"),
         ("--objects 1000", "--objects: a number of objects of 1000 is out of range"),
         ("--objects 3 --document 0", "--document: a document of 0 bytes"),

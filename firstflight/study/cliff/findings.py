@@ -11,8 +11,9 @@ from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.results.records import requested_fields
 from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS, Cliff,
                                             is_known)
+from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import flight_writes, header_bytes, sealed_sizes
+from firstflight.workloads.fetch.verify.transfers import flight_writes, header_bytes
 
 # Parameters that the line of each cliff has already, or that follow from the window.
 _STATED = ("initcwnd", "initrwnd", "queue_packets", "server", "http")

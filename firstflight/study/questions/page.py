@@ -11,7 +11,6 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from firstflight import parameters
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain, visible_line
 from firstflight.findings.quantities import FLAGS, QUANTITIES
@@ -21,12 +20,12 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_own_name
 from firstflight.scenario import writing
 from firstflight.setting import draws
-from firstflight.setting.server import BUILTIN, HTTP_1, HTTP_2, NGINX
+from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.workloads.page import page_files
 from firstflight.workloads.page.har import SavedPage
-from firstflight.workloads.page.scenario import (ONLY_HTTP_1, ListedObject, Page, PageFigure,
+from firstflight.workloads.page.scenario import (NO_EARLY_DATA, ListedObject, Page, PageFigure,
                                                  PageScenario, PageSweep)
-from firstflight.workloads.page.trial import OF_SETTING
+from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING
 
 _WHERE = "the page"  # in messages, in place of a file's name
 # What a page takes of the parameters with flags: those of its setting, and the windows.
@@ -116,11 +115,9 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
     """Raises UsageError for flags that do not go with a page, or with this kind of page."""
     flag = "--page" if page.file is not None else "--objects"
     known_flags = join_words([FLAGS[known].flag for known in _LISTS])
-    of_tls = {row.name for row in parameters.of_subject(parameters.TLS)}
     for other, words in requested.given.items():
-        if other in of_tls:
-            raise UsageError(f"{words}: a page comes without TLS; leave the flag out, or measure"
-                             " the handshake of one response, such as --size 60kB --chain 4000")
+        if other == "early_data_bytes":
+            raise UsageError(f"{words}: {NO_EARLY_DATA}")
         if other not in (*_LISTS, "response_bytes", "repeat"):
             raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
     if len(given.get("response_bytes", ())) > 1:
@@ -128,8 +125,6 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
     for server in given.get("server", ()):
         if server not in (BUILTIN, NGINX):
             raise UsageError(f"--server: a page comes from {BUILTIN} or {NGINX}, not from {server}")
-    if HTTP_2 in given.get("http", ()):
-        raise UsageError(f"--http: {ONLY_HTTP_1}: --http 1.1")
     for value in page.connections:
         QUANTITIES["connections"].check(value, "--connections")
     if page.file is not None and (page.document_bytes or "response_bytes" in given):
@@ -137,16 +132,27 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
                          " file have their sizes; it goes with --objects N")
 
 
-def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
+def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
           ) -> tuple[Page, str, str, str]:
-    """The page, its description, what was read of its file, and a note. Raises UsageError."""
+    """The page, its description, what was read of its file, and a note. Raises UsageError.
+
+    given: the values of flags; a file's version of HTTP, and TLS, are added where no flag has them.
+    """
     if page.file is not None:
         saved = page_files.read(page.file, page.mine)
         total = sum(each.size_bytes for each in saved.objects)
-        about = _about(page.file, saved, "http" in given)
+        about = _about(page.file, saved, given)
+        notes = [saved.note]
+        if saved.is_secure and "chain_bytes" not in given:
+            given["chain_bytes"] = (CHAIN_BYTES,)
+            notes.insert(0, f"Measured over TLS with a chain of {CHAIN_BYTES} bytes, as a HAR has"
+                         " no chain (--chain).")
+        elif saved.is_secure and not all(given["chain_bytes"]):
+            notes.insert(0, "Measured without TLS, whose handshake takes each connection another"
+                         " round trip.")
         return (Page("own", listed=saved.objects),
                 f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", about,
-                saved.note)
+                " ".join(filter(None, notes)))
     count = QUANTITIES["objects"].check(page.objects, "--objects")
     size = given.get("response_bytes", (OBJECT_BYTES,))[0]
     document = QUANTITIES["document_bytes"].check(
@@ -156,22 +162,23 @@ def _page(page: RequestedPage, given: Mapping[str, tuple[Any, ...]]
             f" {plain(size / 1000)} kB", "", "")
 
 
-def _about(file: Path, saved: SavedPage, is_chosen: bool) -> str:
+def _about(file: Path, saved: SavedPage, given: dict[str, tuple[Any, ...]]) -> str:
     """What was read of a page's file, in a sentence; "" for a list of objects.
 
-    is_chosen: whether --http names the version. Raises UsageError where the file's own version is
-    not 1.1 and nobody chose that.
+    given: as of _page. Raises UsageError where neither the file nor a flag has a version of HTTP.
     """
     if not saved.source:
         return ""
-    if saved.http == HTTP_1:
-        return f"{visible_line(file.name)}: {saved.source}; {saved.http_from}."
-    if is_chosen:
-        return (f"{visible_line(file.name)}: {saved.source}; {saved.http_from}, measured over"
-                " HTTP/1.1 as --http says.")
-    why = (f"its objects came over HTTP/2 or 3 ({saved.http_from}); {ONLY_HTTP_1}" if saved.http
-           else saved.http_from)
-    raise UsageError(f"--page: {file}: {why}; to measure it over HTTP/1.1, add --http 1.1")
+    read = f"{visible_line(file.name)}: {saved.source}; {saved.http_from}"
+    if "http" not in given:
+        if not saved.http:
+            raise UsageError(f"--page: {file}: {saved.http_from}; to measure it over HTTP/1.1, add"
+                             " --http 1.1, over HTTP/2 --http 2")
+        given["http"] = (saved.http,)
+        return f"{read}."
+    if given["http"] == (saved.http,):
+        return f"{read}."
+    return f"{read}, measured over HTTP/{' and '.join(given['http'])} as --http says."
 
 
 def _windows(windows: tuple[int, ...]) -> str:

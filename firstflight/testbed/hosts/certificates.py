@@ -32,12 +32,16 @@ class CertificateError(Exception):
 
 @dataclass(frozen=True)
 class ChainSpec:
-    """A requested chain. signature: the algorithm of all certificates, a key of LEAST_BYTES."""
+    """A requested chain. signature: the algorithm of all certificates, a key of LEAST_BYTES.
+
+    names: of hosts that the server's own certificate is for, besides its address.
+    """
 
     chain_bytes: int
     signature: str
     intermediates: int
     address: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,9 @@ def _serial(number: int) -> int:
 def _sign_by_openssl(requested: ChainSpec, number: int, is_leaf: bool, key: bytes,
                      issuer: Pem | None,
                      filler: int, name: int) -> Pem:
+    alternatives = (f"IP:{requested.address}", *(f"DNS:{name}" for name in requested.names))
     extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
-                  *((f"subjectAltName = IP:{requested.address}",) if is_leaf else ()),
+                  *((f"subjectAltName = {','.join(alternatives)}",) if is_leaf else ()),
                   *padding_lines(_FILLER, filler))
     return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
                                           extensions), key, issuer)
@@ -178,7 +183,9 @@ def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tu
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
     if is_leaf:
-        yield x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(requested.address))]), False
+        yield x509.SubjectAlternativeName([
+            x509.IPAddress(IPv4Address(requested.address)),
+            *map(x509.DNSName, requested.names)]), False
     if filler:
         yield x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler)), False
 

@@ -11,13 +11,18 @@ An object is [bytes, number of the object that names it (0 for the document, whi
 bytes of that object's body that have to be there, ms to parse them, ms until the server responds,
 host]. It is due when it is named and parsed. It is requested when its host has a free connection,
 of at most `connections` over HTTP/1.1; the object that was due first comes first. HTTP/2 has one
-connection to a host, and requests at once; it has no TLS, so that it needs prior knowledge
-(RFC 9113, 3.3).
+connection to a host, and requests at once.
 
-curl's library makes the transfers (libcurl's multi interface), with its reuse of connections and
-its streams. Times are ms since the document was requested: named_ms when the bytes that name an
-object were there, start_ms when the library got the request, first_byte_ms when the first byte of
-the headers came, end_ms when everything was there.
+With "tls" it speaks TLS 1.3, as over HTTP/2 always: {"trusted": file of a root certificate, the
+only one that it then trusts, "curves": key exchanges by OpenSSL's names, "" for its own choice,
+"apart_s": 0}. Each connection has a session of its own. With "apart_s" it first opens as many
+connections to each host as the page may, and fetches a byte over each; so many seconds later the
+page's connections resume these sessions. "session_ports" of the answer are the ports of the first.
+
+curl's library makes the transfers (testbed.hosts.libcurl, its multi interface), with its reuse of
+connections and its streams. Times are ms since the document was requested: named_ms when the bytes
+that name an object were there, start_ms when the library got the request, first_byte_ms when the
+first byte of the headers came, end_ms when everything was there.
 """
 
 from __future__ import annotations
@@ -31,13 +36,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from firstflight.net.waiting import Timer
+from firstflight.testbed.hosts import libcurl
 from firstflight.testbed.hosts.bound_ports import all_ports, bind_next
 from firstflight.testbed.hosts.control import report, requests
+from firstflight.testbed.hosts.libcurl import Curl
 
 _WAIT_S = 1.0  # the longest wait for events of the library
 _MOST_IDLE_S = 24 * 3600  # libcurl uses no connection again that was idle for longer
 _NS = 1_000_000
-FIRST_WITHOUT_KEPT_DATA = (8, 23)  # of libcurl; 7.88 and 8.14 keep data (_perform)
+FIRST_WITHOUT_KEPT_DATA = (8, 23)  # of libcurl; 7.88 and 8.14 keep data (_work)
+# The hosts' certificate is for the address, which host 0 has for a name, and for such names.
+DOMAIN = "page.example"
 
 
 class Task(NamedTuple):
@@ -57,7 +66,7 @@ class Download:
     def __init__(self, number: int, task: Task) -> None:
         self.number, self.task = number, task
         self.named_ns = self.due_ns = self.start_ns = self.first_ns = self.end_ns = 0
-        self.handle: Any = None
+        self.handle: Curl | None = None
         self.digest = hashlib.sha256()
         self.got_bytes = 0
         self.names: list[Download] = []  # what it names, the first byte first
@@ -65,12 +74,13 @@ class Download:
 
 
 class Browser:
-    """Fetches one page. Raises ImportError without pycurl."""
+    """Fetches one page. Raises OSError without curl's library."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        import pycurl
-        self.curl: Any = pycurl
         self.request = request
+        self.tls: Mapping[str, Any] | None = request.get("tls")
+        self.sessions = libcurl.Sessions() if self.tls and self.tls["apart_s"] else None
+        self.by_handle: dict[Curl, Download] = {}
         self.downloads = [Download(number, Task(*row))
                           for number, row in enumerate(request["objects"], start=1)]
         for download in self.downloads[1:]:
@@ -78,17 +88,17 @@ class Browser:
         for download in self.downloads:
             download.names.sort(key=lambda named: (named.task.at_byte, named.number))
         self.multiplexes = request["http"] == "2"
-        version = tuple(map(int, pycurl.version_info()[1].split(".")[:2]))
+        version = tuple(map(int, libcurl.version().split(".")[:2]))
         self.keeps_data = version < FIRST_WITHOUT_KEPT_DATA
-        self.multi = pycurl.CurlMulti()
-        self.multi.setopt(pycurl.M_PIPELINING,
-                          pycurl.PIPE_MULTIPLEX if self.multiplexes else pycurl.PIPE_NOTHING)
-        self.multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, request["connections"])
-        self.multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
-        self.multi.setopt(pycurl.M_TIMERFUNCTION, self._set_curl_timer)
+        self.multi = libcurl.CurlMulti()
+        self.multi.setopt(libcurl.M_PIPELINING, libcurl.PIPE_MULTIPLEX if self.multiplexes
+                          else libcurl.PIPE_NOTHING)
+        self.multi.setopt(libcurl.M_MAX_HOST_CONNECTIONS, request["connections"])
+        self.multi.setopt(libcurl.M_SOCKETFUNCTION, self._watch)
+        self.multi.setopt(libcurl.M_TIMERFUNCTION, self._set_curl_timer)
         hosts = 1 + max(download.task.host for download in self.downloads)
         # Else it closes connections that it will need again, when few transfers are left.
-        self.multi.setopt(pycurl.M_MAXCONNECTS, hosts * request["connections"] + 1)
+        self.multi.setopt(libcurl.M_MAXCONNECTS, hosts * request["connections"] + 1)
         self.waiting: deque[Download] = deque()  # for their time, or for a connection
         self.running: dict[int, int] = {}  # transfers by host
         # Over HTTP/2, by host: the transfer that opens its connection, and those that wait for it.
@@ -103,6 +113,35 @@ class Browser:
         self.events = select.epoll()
         self.events.register(self.timer.fd, select.EPOLLIN)
         self.begun_ns = time.monotonic_ns()
+
+    def open_sessions(self) -> list[int]:
+        """Open the connections whose sessions the page resumes; their ports, [] where it does not.
+
+        Raises CurlError where one of them fails.
+        """
+        if self.sessions is None or self.tls is None:
+            return []
+        by_host: dict[int, int] = {}  # objects
+        for download in self.downloads:
+            by_host[download.task.host] = by_host.get(download.task.host, 0) + 1
+
+        ports: list[int] = []
+        for host, count in by_host.items():
+            for _ in range(min(count, self.request["connections"])):
+                handle = self._transfer(host, "1")
+                # Over HTTP/2 libcurl 7.88 keeps no session that comes with its settings.
+                handle.setopt(libcurl.HTTP_VERSION, libcurl.CURL_HTTP_VERSION_1_1)
+                handle.setopt(libcurl.WRITEFUNCTION, lambda _: None)
+                handle.setopt(libcurl.FORBID_REUSE, 1)
+                handle.perform()
+                ports.append(handle.getinfo(libcurl.LOCAL_PORT))
+                handle.close()
+
+        self.timer.set(time.monotonic_ns() + round(self.tls["apart_s"] * 1e9))
+        self.events.poll()
+        self.timer.set(0)
+        self.begun_ns = time.monotonic_ns()
+        return ports
 
     def load(self) -> list[dict[str, object]]:
         """Fetch the page; the answer of each object."""
@@ -136,7 +175,7 @@ class Browser:
                 self._act(fd, events)
         if self.curl_ns and self.curl_ns <= time.monotonic_ns():
             self.curl_ns = 0
-            self._act(self.curl.SOCKET_TIMEOUT, 0)
+            self._act(libcurl.SOCKET_TIMEOUT, 0)
         brought = -1 if self.multiplexes and self.keeps_data else self.brought
         while self.reads or brought != self.brought:
             brought, self.reads = self.brought, max(0, self.reads - 1)
@@ -145,22 +184,20 @@ class Browser:
 
     def _act(self, fd: int, events: int) -> None:
         """Let the library work on one socket, or on what is due."""
-        curl = self.curl
-        flags = ((curl.CSELECT_IN if events & select.EPOLLIN else 0)
-                 | (curl.CSELECT_OUT if events & select.EPOLLOUT else 0)
-                 | (curl.CSELECT_ERR if events & (select.EPOLLERR | select.EPOLLHUP) else 0))
+        flags = ((libcurl.CSELECT_IN if events & select.EPOLLIN else 0)
+                 | (libcurl.CSELECT_OUT if events & select.EPOLLOUT else 0)
+                 | (libcurl.CSELECT_ERR if events & (select.EPOLLERR | select.EPOLLHUP) else 0))
         self.multi.socket_action(fd, flags)
 
     def _watch(self, what: int, fd: int, _multi: object, _data: object) -> None:
         """The library says for what it waits on a socket."""
-        curl = self.curl
-        if what == curl.POLL_REMOVE:
+        if what == libcurl.POLL_REMOVE:
             if fd in self.watched:
                 self.watched.remove(fd)
                 self.events.unregister(fd)
             return
-        events = ((select.EPOLLIN if what & curl.POLL_IN else 0)
-                  | (select.EPOLLOUT if what & curl.POLL_OUT else 0))
+        events = ((select.EPOLLIN if what & libcurl.POLL_IN else 0)
+                  | (select.EPOLLOUT if what & libcurl.POLL_OUT else 0))
         if fd in self.watched:
             self.events.modify(fd, events)
         else:
@@ -180,6 +217,8 @@ class Browser:
                     self.multi.remove_handle(download.handle)
                 download.handle.close()
         self.multi.close()
+        if self.sessions is not None:
+            self.sessions.close()
         self.events.close()
         self.timer.close()
 
@@ -210,24 +249,13 @@ class Browser:
                 self._start(download)
 
     def _start(self, download: Download) -> None:
-        curl, task = self.curl, download.task
+        task = download.task
         download.start_ns = time.monotonic_ns()
-        handle = download.handle = curl.Curl()
-        handle.download = download
-        address, port = self.request["address"], self.request["port"]
-        host = f"host{task.host}" if task.host else address
-        if task.host:
-            handle.setopt(curl.RESOLVE, [f"{host}:{port}:{address}"])
         think = f"?think_ms={task.think_ms:g}" if task.think_ms else ""
-        handle.setopt(curl.URL, f"http://{host}:{port}/{task.size_bytes}{think}")
-        handle.setopt(curl.HTTP_VERSION, self._version(task.host))
-        handle.setopt(curl.PIPEWAIT, int(self.multiplexes))
-        handle.setopt(curl.PROXY, "")
-        handle.setopt(curl.MAXAGE_CONN, _MOST_IDLE_S)
-        handle.setopt(curl.SOCKOPTFUNCTION, self._bind)
-        handle.setopt(curl.USERAGENT, f"curl/{curl.version_info()[1]}")
-        handle.setopt(curl.HEADERFUNCTION, lambda _: self._note_first(download))
-        handle.setopt(curl.WRITEFUNCTION, lambda data: self._take(download, data))
+        handle = download.handle = self._transfer(task.host, f"{task.size_bytes}{think}")
+        self.by_handle[handle] = download
+        handle.setopt(libcurl.HEADERFUNCTION, lambda _: self._note_first(download))
+        handle.setopt(libcurl.WRITEFUNCTION, lambda data: self._take(download, data))
         is_first = task.host not in self.running
         self.running[task.host] = self.running.get(task.host, 0) + 1
         if task.host in self.opening:
@@ -237,6 +265,34 @@ class Browser:
             self.opening[task.host] = download, []
         self._add(download)
 
+    def _transfer(self, host: int, path: str) -> Curl:
+        """A transfer of a path of a host that is not added yet."""
+        address, port = self.request["address"], self.request["port"]
+        scheme, behind = ("http", "") if self.tls is None else ("https", f".{DOMAIN}")
+        name = f"host{host}{behind}" if host else address
+        handle = libcurl.Curl()
+        if host:
+            handle.setopt(libcurl.RESOLVE, [f"{name}:{port}:{address}"])
+        handle.setopt(libcurl.URL, f"{scheme}://{name}:{port}/{path}")
+        handle.setopt(libcurl.HTTP_VERSION, libcurl.CURL_HTTP_VERSION_2TLS if self.multiplexes
+                      else libcurl.CURL_HTTP_VERSION_1_1)
+        handle.setopt(libcurl.PIPEWAIT, int(self.multiplexes))
+        handle.setopt(libcurl.PROXY, "")
+        handle.setopt(libcurl.MAXAGE_CONN, _MOST_IDLE_S)
+        handle.setopt(libcurl.SOCKOPTFUNCTION, self._bind)
+        handle.setopt(libcurl.USERAGENT, f"curl/{libcurl.version()}")
+
+        if self.tls is not None:
+            handle.setopt(libcurl.CAINFO, self.tls["trusted"])
+            handle.setopt(libcurl.SSLVERSION, libcurl.TLS_1_3)
+            if self.tls["curves"]:
+                handle.setopt(libcurl.SSL_EC_CURVES, self.tls["curves"])
+            if self.sessions is None:
+                handle.setopt(libcurl.SSL_SESSIONID_CACHE, 0)
+            else:
+                handle.share(self.sessions)
+        return handle
+
     def _bind(self, fd: int, _purpose: int) -> int:
         """Give a new socket of the library its port."""
         opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd)
@@ -244,7 +300,7 @@ class Browser:
             bind_next(opened, self.ports)
         finally:
             opened.detach()  # it is the library's
-        return int(self.curl.SOCKOPT_OK)
+        return libcurl.SOCKOPT_OK
 
     def _add(self, download: Download) -> None:
         """Give the library one more transfer, and let it connect or send the request at once.
@@ -252,8 +308,9 @@ class Browser:
         So the kernel reads the clock, too. Where hundreds of transfers were added in a row, whose
         clock only the library reads, a guest would take it for a program that waits for the clock.
         """
+        assert download.handle is not None
         self.multi.add_handle(download.handle)
-        self._act(self.curl.SOCKET_TIMEOUT, 0)
+        self._act(libcurl.SOCKET_TIMEOUT, 0)
 
     def _release(self) -> bool:
         """Give the library what waited for a connection that is open now; whether anything did.
@@ -262,22 +319,11 @@ class Browser:
         that all hosts share (7.88).
         """
         open_now = [host for host, (first, _) in self.opening.items() if first.handle is None
-                    or first.handle.getinfo(self.curl.PRETRANSFER_TIME) > 0]
+                    or first.handle.getinfo(libcurl.PRETRANSFER_TIME) > 0]
         released = [download for host in open_now for download in self.opening.pop(host)[1]]
         for download in released:
             self._add(download)
         return bool(released)
-
-    def _version(self, host: int) -> int:
-        """The version of HTTP for the next transfer to a host, as libcurl numbers it.
-
-        Without TLS, only the first transfer may assume HTTP/2. Later ones use its connection, on
-        which libcurl 7.88 would begin HTTP/2 again and fail.
-        """
-        if not self.multiplexes:
-            return int(self.curl.CURL_HTTP_VERSION_1_1)
-        return int(self.curl.CURL_HTTP_VERSION_2_0 if host in self.running else
-                   self.curl.CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
 
     def _note_first(self, download: Download) -> None:
         self.brought += 1
@@ -298,7 +344,7 @@ class Browser:
         while True:
             queued, succeeded, failed = self.multi.info_read()
             now_ns = time.monotonic_ns()
-            hosts |= {handle.download.task.host
+            hosts |= {self.by_handle[handle].task.host
                       for handle in (*succeeded, *(handle for handle, _, _ in failed))}
             for handle in succeeded:
                 self._end(handle, now_ns, "")
@@ -311,16 +357,19 @@ class Browser:
                 self._read_on(host)
         return bool(hosts)
 
-    def _end(self, handle: Any, now_ns: int, error: str) -> None:
-        curl, download = self.curl, handle.download
-        status = handle.getinfo(curl.RESPONSE_CODE)
+    def _end(self, handle: Curl, now_ns: int, error: str) -> None:
+        download = self.by_handle.pop(handle)
+        status = handle.getinfo(libcurl.RESPONSE_CODE)
         if not error and status != 200:
             error = f"HTTP status {status}"
+        if not error and self.multiplexes and handle.getinfo(
+                libcurl.INFO_HTTP_VERSION) != libcurl.CURL_HTTP_VERSION_2_0:
+            error = "the server agreed to no HTTP/2 (ALPN)"
         download.end_ns = now_ns
         download.answer = {
-            "ok": not error, "error": error, "port": max(0, handle.getinfo(curl.LOCAL_PORT)),
-            "connects": handle.getinfo(curl.NUM_CONNECTS),
-            "header_bytes": handle.getinfo(curl.HEADER_SIZE)}
+            "ok": not error, "error": error, "port": max(0, handle.getinfo(libcurl.LOCAL_PORT)),
+            "connects": handle.getinfo(libcurl.NUM_CONNECTS),
+            "header_bytes": handle.getinfo(libcurl.HEADER_SIZE)}
         self.running[download.task.host] -= 1
         self.left -= 1
         self.multi.remove_handle(handle)
@@ -341,9 +390,9 @@ class Browser:
         for download in self.downloads:
             handle = download.handle
             if (handle is not None and download.task.host == host
-                    and handle.getinfo(self.curl.PRETRANSFER_TIME) > 0):
-                handle.pause(self.curl.PAUSE_RECV)
-                handle.pause(self.curl.PAUSE_CONT)
+                    and handle.getinfo(libcurl.PRETRANSFER_TIME) > 0):
+                handle.pause(libcurl.PAUSE_RECV)
+                handle.pause(libcurl.PAUSE_CONT)
                 self.reads = 2
                 return
 
@@ -387,20 +436,19 @@ def load_page(request: Mapping[str, Any]) -> dict[str, object]:
     """The answer to a request."""
     browser = Browser(request)
     try:
-        return {"objects": browser.load(), "libcurl": browser.curl.version_info()[1]}
+        ports = browser.open_sessions()
+        return {"objects": browser.load(), "session_ports": ports, "libcurl": libcurl.version()}
     finally:
         browser.close()
 
 
 def main() -> int:
-    import site
-    site.main()  # started with -S, for speed: only this needs Debian's packages
     for request in requests():
         number = {"number": request["number"]} if "number" in request else {}
         try:
             answer: dict[str, Any] = dict(load_page(request))
-        except ImportError:
-            answer = {"objects": [], "error": "pycurl is not installed"}
+        except (OSError, libcurl.CurlError) as error:
+            answer = {"objects": [], "error": str(error)}
         report({**answer, **number})
     return 0
 

@@ -88,6 +88,13 @@ def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: b
     yield MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
 
 
+def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
+    """Sizes of the TLS records of a text."""
+    whole, rest = divmod(text_bytes, record_bytes)
+    return tuple(size + RECORD_OVERHEAD_BYTES
+                 for size in (*((record_bytes,) * whole), *((rest,) if rest else ())))
+
+
 # nginx takes lines of up to 8 kB in a request (large_client_header_buffers).
 MOST_IN_A_LINE, _PAD = 7000, "P: "
 # From this size on a request is padded; curl's own headers may be longer than a smaller one.

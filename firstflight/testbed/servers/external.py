@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +93,7 @@ class ExternalServers:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
         settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls"),
-                                           trial.get("http", "1.1"), "objects" in trial)
+                                           "objects" in trial)
         return ServerSpec(nginx.NAME, settings,
                           lambda: [*drawing_from_kernel(self.folder),
                                    *nginx.command(settings, folder, self.bodies)], folder,
@@ -145,20 +145,11 @@ class ExternalServers:
         """
         if not fetch["ok"] and self.running is not None:
             self.running.check()
-        samples = watch.of_client(fetch.get("port", 0))
-        first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
-        report: Response = {
-            "server": trial["server"], "client_port": fetch.get("port", 0),
-            "sha256": self._digest(trial, fetch),
-            "initial_window": first.congestion_window if first else None,
-            "mss": first.mss if first else None,
-            "fields": SocketSample._fields[1:4], "samples": [sample[1:4] for sample in samples]}
-        if first is not None:
-            report.update({
-                "congestion_control": first.congestion_control,
-                "first_buffer_bytes": first.send_buffer_bytes,
-                "pacing_bytes_per_s": first.pacing_bytes_per_s,
-                "is_pacing_limited": first.is_pacing_limited})
+        port = fetch.get("port", 0)
+        samples = watch.of_client(port)
+        report = report_on(trial["server"], port, samples)
+        report["sha256"] = self._digest(trial, fetch)
+        report["samples"] = [sample[1:4] for sample in samples]
         return report
 
     def _digest(self, trial: Job, fetch: Fetch) -> str:
@@ -179,6 +170,22 @@ class ExternalServers:
         place = f"server{self.logs}.log"
         (self.folder / place).write_bytes(self.running.log.read_bytes()[-LOG_BYTES:])
         return {LOG: place}
+
+
+def report_on(server: str, client_port: int, samples: Sequence[SocketSample]) -> Response:
+    """What samples show of a connection's socket at first; no sample and no digest is in it."""
+    first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
+    report: Response = {
+        "server": server, "client_port": client_port, "sha256": "",
+        "initial_window": first.congestion_window if first else None,
+        "mss": first.mss if first else None, "fields": SocketSample._fields[1:4], "samples": []}
+    if first is not None:
+        report.update({
+            "congestion_control": first.congestion_control,
+            "first_buffer_bytes": first.send_buffer_bytes,
+            "pacing_bytes_per_s": first.pacing_bytes_per_s,
+            "is_pacing_limited": first.is_pacing_limited})
+    return report
 
 
 def port_of(trial: Job) -> int:
@@ -222,8 +229,11 @@ FOLDER = "tls"  # in the worker's folder, which is removed after the run
 class Chains:
     """The chains of one bench, each made once."""
 
-    def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
+    def __init__(self, folder: Path, server: LineProcess, address: str,
+                 names: tuple[str, ...] = ()) -> None:
+        """address, names: what the server's certificates are for."""
         self.folder, self.server, self.address = folder / FOLDER, server, address
+        self.names = names
         self.library = folder / KERNEL_RANDOM  # where there is one
         self.issued: dict[ChainSpec, ChainFiles] = {}
         self.shown: dict[str, object] = {}
@@ -248,7 +258,7 @@ class Chains:
     def files(self, tls: Tls) -> ChainFiles:
         """The files of a trial's chain. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
-                      self.address)
+                              self.address, self.names)
         if requested not in self.issued:
             try:
                 self.issued[requested] = certificates.make_chain(

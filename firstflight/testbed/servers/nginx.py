@@ -11,7 +11,6 @@ from firstflight.testbed.hosts.certificates import ChainFiles
 from firstflight.testbed.messages import Tls
 
 NAME = "nginx"
-HTTP_2 = "2"
 MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -68,9 +67,8 @@ _PATIENT = """\
 class Settings:
     """The settings of a configuration.
 
-    files: None for plain HTTP. is_page: for a page, whose objects may wait for each other for
-    minutes. http: the version of plain HTTP, if it matters: a client needs prior knowledge of
-    HTTP/2 (RFC 9113, 3.3). With TLS both versions are offered.
+    files: None for plain HTTP, which is version 1.1; with TLS both versions are offered. is_page:
+    for a page, whose objects may wait for each other for minutes.
     """
 
     address: str
@@ -80,15 +78,14 @@ class Settings:
     record_bytes: int = 0
     takes_early_data: bool = False
     is_page: bool = False
-    http: str = ""
 
     @classmethod
     def of_trial(cls, address: str, port: int, files: ChainFiles | None, tls: Tls | None,
-                 http: str, is_page: bool = False) -> Settings:
+                 is_page: bool = False) -> Settings:
         if files is None or tls is None:
-            return cls(address, port, files, is_page=is_page, http=http if is_page else "")
+            return cls(address, port, files, is_page=is_page)
         return cls(address, port, files, tls["tickets"], tls["record_bytes"],
-                   bool(tls["early_data_bytes"]))
+                   bool(tls["early_data_bytes"]), is_page)
 
 
 def program() -> str | None:
@@ -107,7 +104,7 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     return _CONFIGURATION.format(
         folder=folder, connections=CONNECTIONS, temporary=temporary, address=settings.address,
         port=settings.port,
-        listen=" ssl http2" if settings.files else " http2" if settings.http == HTTP_2 else "",
+        listen=" ssl http2" if settings.files else "",
         bodies=bodies, secure=secure)
 
 

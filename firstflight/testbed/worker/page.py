@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, ProgramEnded, WorkerError
-from firstflight.testbed.messages import Job, Observation
-from firstflight.testbed.network.commands import OTHER_PORT, sysctls_of
+from firstflight.testbed.hosts.page_client import DOMAIN
+from firstflight.testbed.messages import Job, Observation, Response
+from firstflight.testbed.network.commands import curves_of, sysctls_of
 from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.network.shaping import dropped_between
-from firstflight.testbed.servers.program import Watch
-from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, FetchBench
+from firstflight.testbed.servers.external import Chains, port_of, report_on
+from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, SECURE_PORT, FetchBench
 
-OWN_PORT = 80  # of server.py
+OWN_PORT = 80  # of server.py without TLS
+NAMES = (f"*.{DOMAIN}",)  # of all hosts but the document's, which has none
 ENDLESS_BYTES = 1 << 62
 
 
@@ -34,6 +36,7 @@ class PageBench(FetchBench):
         _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         super().__init__(folder, project, sysctls, alive)
+        self.chains = Chains(folder, self.server, SERVER_IP, NAMES)
         self.browser = LineProcess.python(self.star.client, project,
                                           "firstflight.testbed.hosts.page_client")
         # The library loads what it needs with the first page that it is asked for.
@@ -51,27 +54,37 @@ class PageBench(FetchBench):
             tap.discard()
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.watch, self.log = None, {}
+        self.trusted = None
         if "server" in trial:
-            self._other(trial)
+            self.trusted = self._other(trial)
             assert self.watch is not None
             # To the end: a page opens connections late, too.
             self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True)
+        elif "tls" in trial:
+            self.trusted = self.chains.show(trial["tls"])
         self.install_setting(trial)
 
     def measure(self, trial: Job, observation: Observation) -> None:
         for tap in self.taps.values():
             tap.discard()
         before = dict(self.star.dropped)
-        self.browser.order({
-            "address": SERVER_IP, "port": OTHER_PORT if "server" in trial else OWN_PORT,
+        own_port = SECURE_PORT if "tls" in trial else OWN_PORT
+        request: dict[str, Any] = {
+            "address": SERVER_IP, "port": port_of(trial) if "server" in trial else own_port,
             **{name: trial[name]  # type: ignore[literal-required]
-               for name in ("http", "connections", "deadline_s", "objects")}})
+               for name in ("http", "connections", "deadline_s", "objects")}}
+        if self.trusted is not None:
+            request["tls"] = {"trusted": str(self.trusted), "curves": curves_of(trial),
+                              "apart_s": trial["tls"]["apart_s"]}
+        self.browser.order(request)
         answer, lines = self._answer(trial["deadline_s"] + TOOL_DEADLINE_S)
         if answer.get("error"):
             raise WorkerError(str(answer["error"]))
         observation["objects"], observation["libcurl"] = answer["objects"], answer["libcurl"]
+        if answer["session_ports"]:
+            observation["session_ports"] = answer["session_ports"]
         self._settle(lambda: self._take_server_lines(lines))
-        observation["initial_windows"] = self._initial_windows(lines)
+        observation["responses"] = self._responses(trial, lines)
         if not all(reported["ok"] for reported in answer["objects"]) and self.external is not None:
             self.log = self.external.log()
         self.star.drain(DRAIN_DEADLINE_S)
@@ -122,21 +135,18 @@ class PageBench(FetchBench):
         *whole, server.buffer = (server.buffer + chunk).split(b"\n")
         return [json.loads(line) for line in whole]
 
-    def _initial_windows(self, lines: list[dict[str, Any]]) -> dict[str, int | None]:
-        """The initial windows by client port: from server.py's lines, or another server's samples.
+    def _responses(self, trial: Job, lines: list[dict[str, Any]]) -> list[Response]:
+        """The report on the first response of each connection: server.py's, or what another
+        server's samples show.
         """
+        first: dict[int, Any] = {}
         if self.watch is not None:
-            return _sampled_windows(self.watch)
-        self._take_server_lines(lines)
-        return {str(line["client_port"]): line["initial_window"] for line in lines
-                if line["event"] == "response"}
-
-
-def _sampled_windows(watch: Watch) -> dict[str, int | None]:
-    """The first window of each connection, None if data was acknowledged before the first sample.
-    """
-    first: dict[int, int | None] = {}
-    for sample in watch.samples:
-        first.setdefault(sample.client_port, None if sample.acknowledged_bytes
-                         else sample.congestion_window)
-    return {str(port): window for port, window in first.items()}
+            for sample in self.watch.samples:
+                first.setdefault(sample.client_port, report_on(
+                    trial["server"], sample.client_port, [sample]))
+        else:
+            self._take_server_lines(lines)
+            for line in lines:
+                if line["event"] == "response":
+                    first.setdefault(line["client_port"], line)
+        return list(first.values())

@@ -173,6 +173,10 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
         return "" if trial.http == HTTP_2 else f"{value} connection{'s' if value > 1 else ''}"
     if name == "queue_packets":
         return f"queue {value}"
+    if name == "chain_bytes" and not value:
+        return "without TLS"
+    if name == "resumed":
+        return "session resumed" if value else "new session"
     if name in ("part", "page", "congestion_control", "qdisc", "server"):
         return titles.get(str(value)) or str(value)
     return f"{quantity(name).head} {in_words(value, quantity(name).unit)}"

@@ -17,7 +17,7 @@ from firstflight.parameters import PARAMETERS, default
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
 from firstflight.setting.draws import note_on_draws
-from firstflight.setting.server import HTTP_2
+from firstflight.setting.server import HERE, HTTP_2
 from firstflight.workloads.page import analysis
 from firstflight.workloads.page.analysis import SAME_MS, Setting, WindowTimes
 from firstflight.workloads.page.record import ObjectTimes, PageRecord, is_one_draw
@@ -56,7 +56,7 @@ def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
     objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
     return (*verdict_lines(records, "pages"),
             f"objects that the model of TCP predicts: {modelled} of {objects}; the others come over"
-            " connections that share the queue")
+            " connections that share the queue, over HTTP/2, or after another one over TLS")
 
 
 def titles_of(scenario: PageScenario) -> dict[str, str]:
@@ -75,7 +75,7 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = shared_values(trials, (*columns, "connections", "page"))
     others = [name for name in columns if name not in _IN_CONTEXT and name in shared
-              and shared[name] != default(name)]
+              and shared[name] != (HERE if name == "system" else default(name))]
     parts = [
         f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
         if "page" in shared else "",

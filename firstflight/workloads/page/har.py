@@ -40,7 +40,6 @@ MOST_NAMED = 10  # hosts in a message
 MOST_UNKNOWN = 0.25  # of a page's objects may lack a size or a time
 _DOCUMENTS = ("text/html", "application/xhtml+xml")
 
-WITHOUT_TLS = "Measured without TLS, whose handshake takes each connection another round trip."
 ONE_EACH = "Each of the HAR's connections carried one object; here connections are used again."
 
 
@@ -50,7 +49,8 @@ class SavedPage:
 
     source: what was read from where, in words; "" for a list of objects. http: the version of HTTP
     by which most of its objects came ("3" counts as "2"), "" for unknown; http_from: that and how
-    it is known, in words. note: what is measured differently.
+    it is known, in words. note: what is measured differently. is_secure: whether its document came
+    over TLS.
     """
 
     objects: tuple[PageObject, ...]
@@ -58,6 +58,7 @@ class SavedPage:
     http: str = HTTP_1
     http_from: str = ""
     note: str = ""
+    is_secure: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,11 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
 
     http, http_from = _http(own)
     source = _source(own, excluded, f"{exporter.name} {exporter_version}".strip())
-    notes = (WITHOUT_TLS if any(host.startswith("https:") for host in hosts) else "",
-             ONE_EACH if _has_one_each(own) else "",
+    notes = (ONE_EACH if _has_one_each(own) else "",
              _note_on_others(fetched, len(own), is_chosen=bool(mine)))
     screen_ms = _screen_ms(page, fetched[0])
     return SavedPage(_objects(fetched, are_mine, hosts, screen_ms), source, http, http_from,
-                     " ".join(filter(None, notes)))
+                     " ".join(filter(None, notes)), own[0].host.startswith("https:"))
 
 
 def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:

@@ -49,7 +49,7 @@ def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: in
     starts, requests = connection.starts, connection.requested_ns
     yield "start_ms", since(connection.opened_ns if not place else
                             requests[place] if place < len(requests) else None)
-    yield "first_byte_ms", since(connection.arrived_ns(starts[place] + 1))
+    yield "first_byte_ms", since(connection.arrived_ns(connection.readable(place, 1)))
     yield "end_ms", since(connection.arrived_ns(starts[place + 1]))
 
 
@@ -74,8 +74,8 @@ def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
             connection, place = where[requested.named_by]
             if evidence.trial.http == HTTP_1:
                 header = connection.objects[place].report["header_bytes"]
-                at_ns = connection.arrived_ns(connection.starts[place] + header
-                                              + max(requested.at_byte, 1))
+                at_ns = connection.arrived_ns(connection.readable(
+                    place, header + max(requested.at_byte, 1)))
             else:
                 at_ns = _near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
             at_ms = None if at_ns is None else (at_ns - evidence.begun_ns) / MS
@@ -133,7 +133,7 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     pauses = Pauses({round(each.think_ms * MS) for each in requested if each.think_ms},
                     {round(each.parse_ms * MS) for each in requested if each.parse_ms},
                     PAUSE_LATE_NS + reads_ns)
-    exchanges = evidence.exchanges.values()
+    exchanges = {**evidence.every, **evidence.exchanges}.values()
     # A packet that arrives in the same nanosecond in which another one leaves is its cause.
     at_client = sorted((segment for exchange in exchanges for segment in exchange.at_client),
                        key=lambda segment: (segment.time_ns, not segment.to_client))

@@ -2,7 +2,7 @@
 
 A connection that shares the link's queue takes longer, and a model of one transfer cannot say by
 how much. Until its first packet waits behind one of another connection, its responses have to
-arrive when the model says.
+arrive when the model says. Over TLS that is the first response on each connection.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from firstflight.model.predict import predict
-from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
+from firstflight.model.transfer import CONGESTION_CONTROLS, Secure, Transfer
 from firstflight.net.path import NEVER
 from firstflight.net.segments import MS
 from firstflight.setting.server import BUILTIN, HTTP_1
+from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.workloads.page import crossings
 from firstflight.workloads.page.record import PageEvidence, Predicted
 from firstflight.workloads.page.timing import ConnectionTimes
@@ -41,27 +42,46 @@ def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
                  for found in _on_connection(evidence, connection, first.get(port, NEVER)))
 
 
+def _handshake(evidence: PageEvidence, connection: ConnectionTimes
+               ) -> tuple[Secure | None, tuple[int, ...]]:
+    """The handshake of a connection, and the records of its first response; nothing without TLS."""
+    port = connection.exchange.client_port
+    said = evidence.responses.get(port, {}).get("tls")
+    if said is None or not connection.objects:
+        return None, ()
+    first = connection.objects[0].report
+    writes = sealed_sizes(first["header_bytes"] + first["size"], evidence.trial.record_bytes)
+    return Secure(hello_bytes=said["hello_bytes"], flight=tuple(said["flight"]),
+                  finished_bytes=said["finished_bytes"], tickets=tuple(said["tickets"]),
+                  first_bytes=writes[0]), writes
+
+
 def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
                    ) -> Iterator[Predicted]:
     """The objects of one connection that arrived before it shared the link, at shared_ns."""
     exchange, trial = connection.exchange, evidence.trial
     if exchange.lost_to_client or exchange.lost_to_server or not connection.requested_ns:
         return
-    requests = [segment.payload_bytes for segment in exchange.at_client
-                if not segment.to_client and segment.payload_bytes]
+    secure, writes = _handshake(evidence, connection)
+    if trial.is_secure and secure is None:
+        return
+    requests = [segment.payload_bytes for segment in connection.requests]
     before_ms: float | None = None
     sizes: list[int] = []
     for place, loaded in enumerate(connection.objects):
         sizes.append(loaded.report["header_bytes"] + loaded.report["size"])
         arrived_ns = connection.arrived_ns(connection.starts[place + 1])
         is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
+        if secure is not None and place:
+            return
         if (arrived_ns is None or arrived_ns >= shared_ns or len(set(sizes)) > 1 or not is_next
                 or len(set(requests[:place + 1])) > 1 or place >= len(requests)
                 or trial.requested[loaded.number - 1].think_ms):
             return
         prediction = predict(Transfer(
             path=trial.path, initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
-            congestion_control=trial.congestion_control, response_bytes=sizes[0],
+            congestion_control=trial.congestion_control,
+            response_bytes=sum(writes) or sizes[0], writes=writes, secure=secure,
             request_bytes=requests[0], earlier_bytes=sizes[0] if place else 0,
             earlier_request_bytes=requests[0] if place else 0, earlier_count=place or 1,
             mss=trial.mss,

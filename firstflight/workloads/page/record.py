@@ -13,7 +13,7 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import MS, CapturedFrame
 from firstflight.runs.results.records import Record
-from firstflight.testbed.messages import Download, Observation
+from firstflight.testbed.messages import Download, Observation, Response
 from firstflight.wire.delivery.packet_path import PATH, Delivery
 from firstflight.wire.exchange import Exchange, read_exchanges
 from firstflight.workloads.page import crossings
@@ -29,11 +29,12 @@ MOST_FILE_MS = 1e9
 class PageEvidence:
     """What was observed of a page whose objects all arrived.
 
-    exchanges: the connections, by the client's port. exact: measured in virtual time. path: what
-    the path did with each packet, to the client and to the server; in virtual time only. tick_ns:
-    the time of a tick of the kernel's clock, 0 for unknown. sysctls: those that the scenario sets.
-    known_kernel: whether the model was checked against the kernel's TCP. predicted: by
-    workloads.page.predicted.
+    exchanges: the connections, by the client's port, without those whose sessions the page resumes.
+    exact: measured in virtual time. path: what the path did with each packet, to the client and to
+    the server; in virtual time only. tick_ns: the time of a tick of the kernel's clock, 0 for
+    unknown. every: all connections, also those whose sessions the page resumes. sysctls: those that
+    the scenario sets. known_kernel: whether the model was checked against the kernel's TCP.
+    predicted: by workloads.page.predicted.
     """
 
     trial: PageTrial
@@ -42,6 +43,7 @@ class PageEvidence:
     exact: bool
     path: tuple[Delivery, Delivery] | None = None
     tick_ns: int = 0
+    every: Mapping[int, Exchange] = field(default_factory=dict)
     sysctls: Mapping[str, str] = field(default_factory=dict)
     known_kernel: bool = True
     predicted: Sequence[Predicted] = field(default=())
@@ -51,9 +53,10 @@ class PageEvidence:
                   client: Sequence[CapturedFrame], server: Sequence[CapturedFrame],
                   path: tuple[Delivery, Delivery] | None, tick_ns: int) -> PageEvidence:
         """The evidence in the frames of both captures. Raises CaptureError."""
-        exchanges = {port: exchange for (_, port), exchange
-                     in read_exchanges(client, server).items()}
-        return cls(trial, observation, exchanges, exact, path, tick_ns)
+        earlier = observation.get("session_ports", ())
+        every = {port: exchange for (_, port), exchange in read_exchanges(client, server).items()}
+        exchanges = {port: exchange for port, exchange in every.items() if port not in earlier}
+        return cls(trial, observation, exchanges, exact, path, tick_ns, every)
 
     @property
     def objects(self) -> Sequence[Download]:
@@ -62,7 +65,14 @@ class PageEvidence:
     @cached_property
     def connections(self) -> dict[int, ConnectionTimes]:
         """The connections by the client's port, in the order of their SYNs."""
-        return by_connection(self.objects, self.exchanges)
+        return by_connection(self.objects, self.exchanges,
+                             self.trial.record_bytes if self.trial.is_secure else 0)
+
+    @cached_property
+    def responses(self) -> dict[int, Response]:
+        """What the server or its kernel says of each connection, by the client's port."""
+        return {said["client_port"]: said for said in self.observation.get("responses", ())
+                if "client_port" in said}
 
     @cached_property
     def begun_ns(self) -> int:
@@ -182,8 +192,8 @@ def record_of(evidence: PageEvidence) -> PageRecord:
         page_bytes=sum(each["size"] for each in objects),
         opened_connections=len(connections),
         seen_initcwnd=" ".join(map(str, sorted({
-            window for window in evidence.observation.get("initial_windows", {}).values()
-            if window is not None}))),
+            window for port, said in evidence.responses.items() if port in evidence.exchanges
+            and (window := said.get("initial_window")) is not None}))),
         first_flights=" ".join(str(len(each.exchange.first_flight)) for each in connections),
         queued_ms=round(sum(
             (each["start_ms"] or 0.0) - (each["named_ms"] or 0.0) - requested.parse_ms

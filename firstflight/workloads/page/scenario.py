@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
+from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
@@ -22,15 +23,24 @@ from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.setting_sweep import (SettingSweep, draws_at_random, lists_of,
                                                 refuse_empty_cake)
 from firstflight.setting.seeds import netem_seed
-from firstflight.setting.server import BUILTIN, HTTP_2, NGINX
+from firstflight.setting.server import BUILTIN, HTTP_1, HTTP_2, NEWER, NGINX
+from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
+                                          system_for)
 from firstflight.workloads.page import objects
 from firstflight.workloads.page.objects import PageObject
-from firstflight.workloads.page.trial import OF_SETTING, PageTrial
+from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING, PageTrial
 
 TABLES = ("defaults", "page", "sweep", "figure")
-# Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: each response's last short segment
-# waits for an acknowledgement, which no browser's user waits for.
-ONLY_HTTP_1 = "a page comes over HTTP/1.1: browsers speak HTTP/2 over TLS only, which pages lack"
+# Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: the last short segment of each
+# response would wait for an acknowledgement.
+ONLY_OVER_TLS = ("browsers speak HTTP/2 over TLS only: give a chain (chain_bytes, --chain), or"
+                 f" leave it out for one of {CHAIN_BYTES} bytes")
+NO_EARLY_DATA = ("a page's client sends no early data: which of its requests a browser would repeat"
+                 " is not known; measure one response, such as --size 60kB --chain 4000")
+# What goes with HTTP/2 where a sweep does not say it.
+OVER_HTTP_2: Mapping[str, tuple[Any, ...]] = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
+# Of so many hosts, and over so many connections to a host, curl's library holds the sessions.
+MOST_RESUMED_HOSTS, MOST_RESUMED_NEWER = 8, 2
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,7 @@ class PageSweep(SettingSweep[PageTrial]):
 
     spread_ms: parse times are longer by a draw from 0 to this, from the seed of the repeat and the
     same under every window. contents: the objects of page_names, set once the pages are read.
+    With HTTP/2 the sweep has OVER_HTTP_2 unless it says otherwise.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = OF_SETTING
@@ -142,11 +153,55 @@ class PageSweep(SettingSweep[PageTrial]):
         """Whether parse times are drawn."""
         return bool(self.spread_ms)
 
+    @property
+    def count(self) -> int:
+        others = tuple(http for http in self.lists["http"] if http != HTTP_2)
+        if len(others) == len(self.lists["http"]) or len(self.connections) == 1:
+            return super().count
+        over_2 = replace(self.with_lists(http=(HTTP_2,)), connections=self.connections[:1])
+        return over_2.count + (self.with_lists(http=others).count if others else 0)
+
+    def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        if HTTP_2 in lists["http"]:
+            lists = {**lists, **{name: values for name, values in OVER_HTTP_2.items()
+                                 if name not in self.lists}}
+        return super().with_followers({"system": (system_for(lists),), **lists})
+
+    def overridden(self, lists: Mapping[str, tuple[Any, ...]]) -> PageSweep:
+        if HTTP_2 in lists.get("http", ()):
+            lists = {**{name: values for name, values in OVER_HTTP_2.items()
+                        if self.lists[name] == PARAMETERS[name].quantity.defaults}, **lists}
+        if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
+            lists = {**lists, "system": (NEWER,)}
+        return super().overridden(lists)
+
+    def cell_values(self) -> Iterator[dict[str, Any]]:
+        """As of every setting; over HTTP/2 with one connection to a host only."""
+        for values in super().cell_values():
+            if values["http"] != HTTP_2:
+                yield values
+            elif values["connections"] == self.connections[0]:
+                yield {**values, "connections": 1}
+
     def check_together(self, where: str) -> None:
         """Check that values go together. Raises UsageError."""
         super().check_together(where)
-        for qdisc, queue in product(self.lists["qdisc"], self.lists["queue"]):
+        lists = self.lists
+        for qdisc, queue in product(lists["qdisc"], lists["queue"]):
             refuse_empty_cake(qdisc, queue, where)
+        check_system(lists, where)
+        check_builtin(lists, where)
+        check_resumed(lists, where)
+        check_chains(product(lists["signature"], lists["intermediates"], lists["chain_bytes"]),
+                     where)
+        if any(lists["resumed"]) and not all(lists["chain_bytes"]):
+            raise UsageError(f"{where}: a session is resumed (resumed, --resumed) only with TLS:"
+                             " give a chain (chain_bytes, --chain)")
+        if HTTP_2 in lists["http"] and not all(lists["chain_bytes"]):
+            raise UsageError(f"{where}: http: {ONLY_OVER_TLS}")
+        if HTTP_2 in lists["http"] and BUILTIN in lists["server"]:
+            raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: use another one"
+                             f" (server, --server {NGINX})")
 
     def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
         """The sweep with the contents of its pages. Raises UsageError where a page is missing."""
@@ -160,7 +215,7 @@ class PageSweep(SettingSweep[PageTrial]):
         return swept
 
     def check_server(self, where: str) -> None:
-        """Raises UsageError where the server lacks think times, or for HTTP/2."""
+        """Raises UsageError where the server lacks think times, or the client sessions."""
         for server in self.lists["server"]:
             if server not in (BUILTIN, NGINX):
                 raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
@@ -168,8 +223,18 @@ class PageSweep(SettingSweep[PageTrial]):
         thinks = any(each.think_ms for page in self.contents for each in page)
         if thinks and NGINX in self.lists["server"]:
             raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
-        if HTTP_2 in self.lists["http"]:
-            raise UsageError(f"{where}: http: {ONLY_HTTP_1}: http = [\"1.1\"], --http 1.1")
+        if not any(self.lists["resumed"]):
+            return
+        hosts = max((1 + each.host for page in self.contents for each in page), default=1)
+        if hosts > MOST_RESUMED_HOSTS:
+            raise UsageError(f"{where}: resumed: curl's library holds the sessions of"
+                             f" {MOST_RESUMED_HOSTS} hosts, and this page has {hosts}: leave"
+                             " resumed (--resumed) out")
+        if (NEWER in self.lists["system"] and HTTP_1 in self.lists["http"]
+                and max(self.connections) > MOST_RESUMED_NEWER):
+            raise UsageError(f"{where}: resumed: the library of {NEWER} uses a session once and"
+                             f" holds {MOST_RESUMED_NEWER} of a host: connections"
+                             f" (--connections) has to be {MOST_RESUMED_NEWER} or 1")
 
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
@@ -239,6 +304,8 @@ def expand(scenario: PageScenario, overrides: Overrides = NOTHING, seed: int = 1
 def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
     """The scenario with the command line's overrides in its sweeps. Raises UsageError."""
     for name, flag in overrides.given.items():
+        if name == "early_data_bytes":
+            raise UsageError(f"{scenario.name}: {flag}: {NO_EARLY_DATA}")
         if name not in (*OF_SETTING, "connections", "initcwnd", "repeat"):
             raise UsageError(f'{scenario.name}: {flag} does not go with a scenario of kind "page"')
     lists = overrides.checked()

@@ -1,8 +1,9 @@
 """When the bytes of a page arrived, by its packets.
 
 Over HTTP/1.1 the responses of a connection follow one another, so each byte has a known sequence
-number. Over HTTP/2 they are interleaved, and captures have headers only: there a time can only be
-compared with the arrivals of packets.
+number, also in TLS's records, whose lengths follow from the text (tls_records.sealed_sizes). A byte
+in a record can be read when all of the record has come. Over HTTP/2 responses are interleaved, and
+captures have headers only: there a time can only be compared with the arrivals of packets.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from firstflight.net.headers import SYN
 from firstflight.net.segments import Segment
+from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.testbed.messages import Download
 from firstflight.wire.exchange import Exchange
+from firstflight.wire.messages import response_end
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ConnectionTimes:
-    """One connection, and the objects that arrived on it, in the order of their requests."""
+    """One connection, and the objects that arrived on it, in the order of their requests.
+
+    record_bytes: the most text in a record of TLS; 0 without TLS.
+    """
 
     exchange: Exchange
     objects: tuple[Loaded, ...]
+    record_bytes: int = 0
 
     @cached_property
     def opened_ns(self) -> int:
@@ -65,11 +73,29 @@ class ConnectionTimes:
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """The sequence number of each response's first byte over HTTP/1.1, and of the end of all.
+
+        Over TLS the last one ends where the server's data does, and the others before it.
         """
-        places = [1]
-        for loaded in self.objects:
-            places.append(places[-1] + loaded.report["header_bytes"] + loaded.report["size"])
-        return tuple(places)
+        sizes = [self._on_wire(loaded.report["header_bytes"] + loaded.report["size"])
+                 for loaded in self.objects]
+        first = response_end(self.exchange) - sum(sizes) if self.record_bytes else 1
+        return tuple(accumulate(sizes, initial=first))
+
+    def _on_wire(self, text_bytes: int) -> int:
+        """The bytes that a text takes, in records if it goes over TLS."""
+        return (sum(sealed_sizes(text_bytes, self.record_bytes)) if self.record_bytes
+                else text_bytes)
+
+    def readable(self, place: int, text_bytes: int) -> int:
+        """The sequence number behind what has to come before so many bytes of a response are read.
+
+        place: of the response on the connection.
+        """
+        report = self.objects[place].report
+        if self.record_bytes:
+            whole = -(-text_bytes // self.record_bytes) * self.record_bytes
+            text_bytes = min(whole, report["header_bytes"] + report["size"])
+        return self.starts[place] + self._on_wire(text_bytes)
 
     @property
     def sent_end(self) -> int:
@@ -80,7 +106,30 @@ class ConnectionTimes:
     @cached_property
     def requested_ns(self) -> tuple[int, ...]:
         """When new data left the client, in ns: over HTTP/1.1 one time for each request."""
-        return tuple(segment.time_ns for segment in new_data(self.exchange.at_client))
+        return tuple(segment.time_ns for segment in self.requests)
+
+    @property
+    def requests(self) -> list[Segment]:
+        """The client's segments of data, without retransmissions and TLS's handshake."""
+        sent = new_data(self.exchange.at_client)
+        return sent[sent.index(self.finished) + 1:] if self.finished is not None else sent
+
+    @cached_property
+    def finished(self) -> Segment | None:
+        """The segment with the end of TLS's handshake, which acknowledges the server's part of it.
+
+        None without TLS.
+        """
+        if not self.record_bytes:
+            return None
+        return next((segment for segment in new_data(self.exchange.at_client)
+                     if (segment.ack or 0) > 1), None)
+
+    @property
+    def flight_bytes(self) -> int:
+        """Size of the server's messages up to its Finished, as the client had them; 0 without TLS.
+        """
+        return (self.finished.ack or 1) - 1 if self.finished is not None else 0
 
 
 # A host discards data whose time stamp is so many ticks older than the last one that it noted
@@ -139,13 +188,16 @@ def new_data(at_client: Sequence[Segment]) -> list[Segment]:
     return found
 
 
-def by_connection(objects: Sequence[Download], exchanges: Mapping[int, Exchange]
-                  ) -> dict[int, ConnectionTimes]:
-    """The connections with their objects, by the client's port, in the order of their SYNs."""
+def by_connection(objects: Sequence[Download], exchanges: Mapping[int, Exchange],
+                  record_bytes: int = 0) -> dict[int, ConnectionTimes]:
+    """The connections with their objects, by the client's port, in the order of their SYNs.
+
+    record_bytes: as of ConnectionTimes.
+    """
     on: dict[int, list[Loaded]] = {}
     for number, report in enumerate(objects, start=1):
         on.setdefault(report["port"], []).append(Loaded(number, report))
     made = {port: ConnectionTimes(exchange, tuple(sorted(
-        on.get(port, ()), key=lambda loaded: loaded.time_ms("start_ms"))))
+        on.get(port, ()), key=lambda loaded: loaded.time_ms("start_ms"))), record_bytes)
         for port, exchange in exchanges.items()}
     return dict(sorted(made.items(), key=lambda item: item[1].opened_ns))

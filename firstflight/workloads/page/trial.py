@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 from firstflight.base.words import format_lossless
 from firstflight.net.timeouts import longest_s
-from firstflight.parameters import NETWORK, PARAMETERS, TCP
-from firstflight.setting.server import BUILTIN, HTTP_2
+from firstflight.parameters import NETWORK, PARAMETERS, SERVER, TCP, TLS
+from firstflight.setting.server import BUILTIN, HERE, HTTP_2
 from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
 from firstflight.testbed.messages import Job
 from firstflight.workloads.page.objects import PATTERN, PageObject, parse
 
-# The parameters of a setting that pages have lists of: all but those of TLS, a window that stays,
-# which the page's client cannot set, and HTB, which only published set-ups of fetches have.
+# The parameters of a setting that pages have lists of: all but a window that stays and early data,
+# which the page's client has not, and HTB, which only published set-ups of fetches have.
 OF_SETTING = tuple(
     name for name, row in PARAMETERS.items()
-    if row.subject in (NETWORK, TCP) and name not in (
-        "initcwnd", "htb_burst_bytes", "rwnd_growth")
-    or name in ("server", "http"))
+    if row.subject in (NETWORK, TCP, TLS, SERVER) and name not in (
+        "initcwnd", "htb_burst_bytes", "rwnd_growth", "early_data_bytes"))
+CHAIN_BYTES = 4000  # of a page over HTTP/2 unless it is said: the Web's median chain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class PageTrial(Setting):
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "scenario", "part", "page", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
-        "loss_percent", "http", "connections", "server", "initcwnd", "initrwnd",
+        "loss_percent", "http", "chain_bytes", "connections", "server", "initcwnd", "initrwnd",
         "congestion_control", "repeat", "seed", "objects")
     PATTERNS: ClassVar[dict[str, str]] = {"objects": PATTERN}
     scenario: str
@@ -58,6 +59,7 @@ class PageTrial(Setting):
                 f"-bw{format_lossless(self.bandwidth_kbps)}{uplink}-q{self.queue_packets}"
                 f"{queue_from}{tagged(self, NETWORK)}{seed}-http{self.http}-c{self.connections}"
                 f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}{tagged(self, TCP)}"
+                f"{tagged(self, TLS)}{'' if self.system == HERE else f'-{self.system}'}"
                 f"-iw{self.initcwnd}-{self.repeat}{drawn}")
 
     @property
@@ -74,6 +76,11 @@ class PageTrial(Setting):
         return 1 + max(each.host for each in self.requested)
 
     @property
+    def is_secure(self) -> bool:
+        """Whether it goes over TLS."""
+        return self.chain_bytes > 0
+
+    @property
     def most_connections(self) -> int:
         """How many connections the client may open to a host."""
         return 1 if self.http == HTTP_2 else self.connections
@@ -83,9 +90,10 @@ class PageTrial(Setting):
         """Seconds of the network's time that the page may take, retransmissions included."""
         waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
         rounds = 40 + 4 * len(self.requested)
-        sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
+        sent_bytes = self.size_bytes + self.chain_bytes * len(self.requested)
+        sending_s = sent_bytes * 8 / (self.bandwidth_kbps * 1000)
         return (rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
-                + longest_s(self.size_bytes, self.rtt_ms))
+                + longest_s(sent_bytes, self.rtt_ms))
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
@@ -94,9 +102,17 @@ class PageTrial(Setting):
         job["connections"] = self.most_connections
         job["objects"] = [[each.size_bytes, each.named_by, each.at_byte, each.parse_ms,
                            each.think_ms, each.host] for each in self.requested]
+        if self.is_secure:
+            job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
         if self.server != BUILTIN:
-            job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested})
+            job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested}
+                                  | ({"/1"} if self.resumed else set()))
         return job
+
+    @property
+    def _apart_s(self) -> int:
+        """Seconds between the sessions' connections and the page, for their last packets."""
+        return math.ceil(2 + 10 * self.rtt_ms / 1000)
 
 
 @lru_cache(maxsize=64)

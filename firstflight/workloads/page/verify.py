@@ -24,6 +24,7 @@ from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.page import order
+from firstflight.workloads.page.handshakes import compare_bytes, compare_handshakes
 from firstflight.workloads.page.predicted import predicted
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
 from firstflight.workloads.page.timing import unfounded_acks
@@ -124,29 +125,16 @@ def _compare_digests(evidence: PageEvidence) -> Iterator[Comparison]:
                      "none")
 
 
-def _compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Over HTTP/1.1 a connection carries headers and bodies only; over HTTP/2 frames as well."""
-    for number, connection in enumerate(evidence.connections.values(), start=1):
-        carried, reported = connection.sent_end - 1, connection.starts[-1] - 1
-        if evidence.trial.http == HTTP_1:
-            yield Comparison(carried == reported, f"{carried} bytes on connection {number}",
-                             f"{reported} as the client received")
-        else:
-            bodies = sum(loaded.report["size"] for loaded in connection.objects)
-            yield Comparison(carried >= bodies, f"{carried} bytes on connection {number}",
-                             f"{bodies} or more")
-
-
 def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"{segment.ack} at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
-             for exchange in evidence.exchanges.values() for segment in unfounded_acks(exchange)]
+             for exchange in evidence.every.values() for segment in unfounded_acks(exchange)]
     yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{_examples(wrong)}", "none")
 
 
 def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
-    requested, windows = evidence.trial.initcwnd, evidence.observation.get("initial_windows", {})
+    requested = evidence.trial.initcwnd
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
-        window = windows.get(str(port))
+        window = evidence.responses.get(port, {}).get("initial_window")
         if window is not None and not connection.exchange.handshake_retransmissions:
             yield Comparison(window == requested, f"{window} segments", f"{requested}",
                              f"initial window of connection {number}")
@@ -169,9 +157,11 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
             continue
         least = 0
         # What a pacer spreads may be acknowledged before all of the window has left.
-        if (trial.http == HTTP_1 and not trial.paces and not exchange.lost_to_client
+        if ((trial.http == HTTP_1 or trial.is_secure) and not trial.paces
+                and not exchange.lost_to_client
                 and not exchange.retransmissions and not exchange.probes):
-            least = min(most, math.ceil((connection.starts[1] - 1) / trial.mss))
+            first_bytes = connection.flight_bytes or connection.starts[1] - 1
+            least = min(most, math.ceil(first_bytes / trial.mss))
         yield Comparison(least <= flight <= trial.initcwnd + timed, f"{flight} segments",
                          f"{least} to {trial.initcwnd}" if least != trial.initcwnd else f"{least}",
                          f"first flight of connection {number}")
@@ -194,7 +184,7 @@ def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
 def _compare_syns(evidence: PageEvidence) -> Iterator[Comparison]:
     """Compare the SYNs of all connections."""
     has_scale = evidence.exact and evidence.known_kernel
-    for exchange in evidence.exchanges.values():
+    for exchange in evidence.every.values():
         yield from syns.compare_syns(evidence.trial, evidence.sysctls, evidence.sysctls, exchange,
                                      has_scale=has_scale)
 
@@ -202,7 +192,7 @@ def _compare_syns(evidence: PageEvidence) -> Iterator[Comparison]:
 def _compare_segments(evidence: PageEvidence) -> Iterator[Comparison]:
     """No segment is longer than the MSS lets it."""
     mss = syns.mss_of(evidence.trial, evidence.sysctls)
-    longest = max((segment.payload_bytes for exchange in evidence.exchanges.values()
+    longest = max((segment.payload_bytes for exchange in evidence.every.values()
                    for segment in exchange.at_server if segment.to_client), default=0)
     yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
 
@@ -262,7 +252,9 @@ CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
     Check("digest", "SHA-256 of each object as received, compared with what the server has",
           _compare_digests, _is_whole),
     Check("bytes", "what each connection carried on the wire, compared with what was received",
-          _compare_bytes, _is_whole),
+          compare_bytes, _is_whole),
+    Check("TLS", "version 1.3, its chain, and a session resumed or not, on each connection",
+          compare_handshakes, _is_whole),
     Check("acknowledgements", "no host acknowledges what had not arrived there",
           _compare_acknowledgements, _is_whole),
     Check(syns.NAME, syns.WHY, _compare_syns, _is_whole),

@@ -267,20 +267,19 @@ def test_a_kernel_tells_of_connections_by_their_port() -> None:
 
 def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
     tls = TlsParameters(chain_bytes=4000, tickets=1, record_bytes=4096).tls_settings(0)
-    requested = nginx.Settings.of_trial("10.0.0.2", 8443, FILES, tls, "2")
+    requested = nginx.Settings.of_trial("10.0.0.2", 8443, FILES, tls)
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     for line in ("listen 10.0.0.2:8443 ssl http2;", "ssl_certificate /c/chain.pem;",
                  "ssl_buffer_size 4096;", "ssl_conf_command NumTickets 1;", "root /b;"):
         assert line in text
-    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, None, "1.1"),
-                                Path("/f"),
-                                Path("/b"))
+    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, None),
+                                Path("/f"), Path("/b"))
     assert "listen 10.0.0.2:8080;" in plain and "ssl" not in plain
 
 
 def test_nginx_keeps_a_connection_for_each_object_of_a_page() -> None:
     """Where they run out it closes idle ones, which a browser would use again."""
-    requested = nginx.Settings.of_trial("10.0.0.2", 8080, None, None, "1.1", is_page=True)
+    requested = nginx.Settings.of_trial("10.0.0.2", 8080, None, None, is_page=True)
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     (connections,) = re.findall(r"worker_connections (\d+);", text)
     assert int(connections) > MOST_OBJECTS

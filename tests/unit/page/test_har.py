@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,9 @@ OBJECTS = (
 def test_a_page_of_chrome_is_read() -> None:
     page = har.read(saved.har(), "here")
     assert page.objects == OBJECTS and page.http == "2"
-    assert page.note.startswith(f"{har.WITHOUT_TLS} 2 of 5 objects came from other hosts")
+    assert page.note.startswith("2 of 5 objects came from other hosts") and page.is_secure
     plain = har.read(saved.har().replace(b"https:", b"http:"), "here")
-    assert plain.objects == OBJECTS and har.WITHOUT_TLS not in plain.note
+    assert plain.objects == OBJECTS and not plain.is_secure
 
 
 def test_a_page_of_firefox_is_read_alike() -> None:
@@ -71,7 +72,7 @@ def test_nothing_of_a_har_is_kept_but_numbers(tmp_path: Path) -> None:
     made = question.scenario("mine", question.RequestedPage(path, None),
                              Overrides({"http": ["1.1"]}))
     for word in (saved.SECRET, "example", "style", "css", "cookie", "http:", "https:"):
-        assert word not in made.head.text.lower(), word
+        assert word not in re.sub("  # .*", "", made.head.text.lower()), word
 
 
 def of_entry(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import socket
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from firstflight.runs.kinds import NOTHING, Overrides, Study
 from firstflight.study import registry
 from firstflight.study.pages import KIND
 from firstflight.study.questions import page as question
+from firstflight.testbed.hosts import libcurl
 from firstflight.testbed.hosts.page_client import Browser
 from firstflight.workloads.page import objects, scenario
 from firstflight.workloads.page.har import SavedPage
@@ -53,6 +53,40 @@ def test_a_page_is_measured_under_each_window_of_each_setting() -> None:
         ("nginx", connections, window) for connections in (1, 6) for window in (3, 10)]
     assert {trial.server for trial in study().trials} == {"builtin"}
     assert len({trial.id for trial in trials}) == 4
+
+
+def test_a_page_over_http_2_has_one_connection_to_a_host_tls_and_nginx() -> None:
+    swept = SWEEP + 'http = ["1.1", "2"]\nconnections = [1, 6]\n'
+    made = study(sweep=swept).trials
+    assert [(trial.http, trial.connections) for trial in made[::2]] == [
+        ("1.1", 1), ("2", 1), ("1.1", 6)]
+    assert {(trial.chain_bytes, trial.server) for trial in made} == {(4000, "nginx")}
+    assert len({trial.id for trial in made}) == len(made)
+    (sweep,) = study(sweep=swept).scenario.sweeps
+    assert sweep.count == len(made)
+    assert made[0].job()["tls"]["chain_bytes"] == 4000
+
+    (told, *_) = study(sweep=swept + "chain_bytes = [9000]\n").trials
+    by_flag = study(overrides=Overrides({"http": ["2"]})).trials
+    assert told.chain_bytes == 9000
+    assert {(trial.chain_bytes, trial.server) for trial in by_flag} == {(4000, "nginx")}
+    assert {trial.chain_bytes for trial in study().trials} == {0}
+
+
+def test_what_only_debian_13_can_do_runs_there() -> None:
+    lists = {"chain_bytes": [15_000], "signature": ["mldsa44"]}
+    assert {trial.system for trial in study(overrides=Overrides(lists)).trials} == {"debian13"}
+    assert study(overrides=Overrides(lists)).trials[0].job()["system"] == "debian13"
+
+
+def test_a_page_resumes_the_sessions_of_eight_hosts() -> None:
+    def of(hosts: int) -> str:
+        return listed({"bytes": 9000}, *({"bytes": 10, "host": host} for host in range(hosts)))
+
+    resumed = SWEEP + "chain_bytes = [4000]\nresumed = [1]\n"
+    assert study(of(8), resumed).trials[0].job()["tls"]["apart_s"] == 3
+    with pytest.raises(UsageError, match="holds the sessions of 8 hosts, and this page has 9"):
+        study(of(9), resumed)
 
 
 def test_losses_are_drawn_once_for_all_windows() -> None:
@@ -150,8 +184,17 @@ def test_a_page_that_cannot_be_is_refused_in_one_line(page: str, words: str) -> 
 
 @pytest.mark.parametrize(("sweep", "figure", "words"), [
     (SWEEP + 'http = ["3"]\n', FIGURE, "unknown '3'"),
-    (SWEEP + 'server = "nginx"\nhttp = ["2"]\n', FIGURE, "http: a page comes over HTTP/1.1:"),
-    (SWEEP + 'http = ["1.1", "2"]\n', FIGURE, "http: a page comes over HTTP/1.1:"),
+    (SWEEP + 'http = ["2"]\nchain_bytes = [0]\n', FIGURE, "browsers speak HTTP/2 over TLS only"),
+    (SWEEP + 'http = ["1.1", "2"]\nserver = "builtin"\n', FIGURE, "speaks HTTP/1.1 only"),
+    (SWEEP + "chain_bytes = [399]\n", FIGURE, "too small for 1 certificate with ed25519"),
+    (SWEEP + "resumed = [1]\n", FIGURE, "resumed (resumed, --resumed) only with TLS"),
+    (SWEEP + "chain_bytes = [900]\nresumed = 1\ntickets = 0\n", FIGURE, "without a ticket"),
+    (SWEEP + 'chain_bytes = 20000\nresumed = 1\nsystem = "debian13"\n', FIGURE,
+     "connections (--connections) has to be 2 or 1"),
+    (SWEEP + 'chain_bytes = [15000]\nsignature = "mldsa44"\nsystem = "here"\n', FIGURE,
+     "mldsa44 needs Debian 13's programs"),
+    (SWEEP + 'http = ["2"]\nbuffer_bytes = [0]\n', FIGURE, "needs the server builtin, not nginx"),
+    (SWEEP + "early_data_bytes = [1]\n", FIGURE, "unknown key 'early_data_bytes'"),
     (SWEEP + "connections = [0]\n", FIGURE, "connections at once of 0"),
     (SWEEP + 'server = "apache"\n', FIGURE, "unknown 'apache'"),
     (SWEEP, FIGURE + "windows = [3]\n", 'a figure of kind "times" compares all that are measured, and names none'),
@@ -173,10 +216,10 @@ def test_nginx_cannot_think() -> None:
 
 
 @pytest.mark.parametrize(("lists", "words"), [
-    ({"chain_bytes": [4000]}, '--chain does not go with a scenario of kind "page"'),
+    ({"early_data_bytes": [1]}, "--early-data: a page's client sends no early data"),
     ({"loss_burst": [4]}, "bursts of losses (loss_burst, --burst-loss) need random loss"),
     ({"server": ["own"]}, "server: a page comes from builtin or nginx, not from own"),
-    ({"http": ["2"]}, "http: a page comes over HTTP/1.1:")])
+    ({"http": ["2"], "chain_bytes": [0, 4000]}, "browsers speak HTTP/2 over TLS only")])
 def test_flags_that_do_not_go_with_a_page_are_refused(lists: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         study(overrides=Overrides(lists))
@@ -263,14 +306,32 @@ def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
     assert len(trials({"http": ["1.1"]}, path)[0].requested) == 5
 
 
-def test_a_har_over_http_2_is_measured_over_1_only_where_that_is_requested(tmp_path: Path) -> None:
+def test_a_har_is_measured_as_it_came_unless_flags_say_otherwise(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
-    path.write_bytes(saved.har())
-    with pytest.raises(UsageError, match="objects came over HTTP/2.*add --http 1.1"):
-        trials(path=path)
-    assert {trial.http for trial in trials({"http": ["1.1"]}, path)} == {"1.1"}
-    path.write_bytes(saved.har().replace(b'"h2"', b'"http/1.1"'))
-    assert {trial.http for trial in trials(path=path)} == {"1.1"}
+
+    def ways(content: bytes, **lists: list[Any]) -> set[tuple[str, int, str]]:
+        path.write_bytes(content)
+        return {(trial.http, trial.chain_bytes, trial.server) for trial in trials(lists, path)}
+
+    older = saved.har().replace(b'"h2"', b'"http/1.1"')
+    assert ways(saved.har()) == {("2", 4000, "nginx")}
+    assert ways(saved.har(), http=["1.1"]) == {("1.1", 4000, "builtin")}
+    assert ways(saved.har(), http=["1.1"], chain_bytes=[0]) == {("1.1", 0, "builtin")}
+    assert ways(saved.har(), chain_bytes=[900]) == {("2", 900, "nginx")}
+    assert ways(older) == {("1.1", 4000, "builtin")}
+    assert ways(older.replace(b"https:", b"http:")) == {("1.1", 0, "builtin")}
+    unknown = saved.har().replace(b'"h2"', b'"unknown"')
+    with pytest.raises(UsageError, match="version of HTTP is unknown.*--http 2"):
+        ways(unknown)
+    assert ways(unknown, http=["2"]) == {("2", 4000, "nginx")}
+
+    def note(**lists: list[Any]) -> str:
+        return question.scenario("own", question.RequestedPage(path, None),
+                                 Overrides({"http": ["1.1"], **lists})).head.note
+
+    assert note().startswith("Measured over TLS with a chain of 4000 bytes, as a HAR has no chain")
+    assert note(chain_bytes=[0]).startswith("Measured without TLS, whose handshake takes each")
+    assert note(chain_bytes=[900]).startswith("2 of 5 objects")
 
 
 HOSTILE = 'of "a\\", \n[[sweep]]\nname = \'x\' # \x00 \x7f \u2028 ü \U0001f600 """ \\u0041'
@@ -319,11 +380,21 @@ class Handle:
     def __init__(self) -> None:
         self.is_open = False
         self.paused: list[int] = []
+        self.url = ""
 
-    def setopt(self, *_: Any) -> None:
-        pass
+    @property
+    def number(self) -> int:
+        """Of its object, whose size is in its path."""
+        size = int(self.url.rpartition("/")[2])
+        return 1 + next(place for place, row in enumerate(OBJECTS) if row[0] == size)
 
-    def getinfo(self, _: Any) -> float:
+    def setopt(self, option: int, value: Any) -> None:
+        if option == libcurl.URL:
+            self.url = value
+
+    def getinfo(self, info: int) -> float:
+        if info == libcurl.INFO_HTTP_VERSION:
+            return libcurl.CURL_HTTP_VERSION_2_0
         return 0.2 if self.is_open else 0.0
 
     def pause(self, bits: int) -> None:
@@ -338,18 +409,11 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the objects that the library was given."""
     numbers: list[int] = []
     multi = SimpleNamespace(setopt=lambda *_: None,
-                            add_handle=lambda handle: numbers.append(handle.download.number),
+                            add_handle=lambda handle: numbers.append(handle.number),
                             remove_handle=lambda _: None, socket_action=lambda *_: (0, 3))
-    names = ("SOCKOPTFUNCTION", "SOCKOPT_OK", "M_SOCKETFUNCTION", "M_TIMERFUNCTION",
-             "SOCKET_TIMEOUT", "CSELECT_IN", "M_PIPELINING", "PIPE_MULTIPLEX", "PIPE_NOTHING",
-             "M_MAX_HOST_CONNECTIONS", "M_MAXCONNECTS", "URL", "HTTP_VERSION", "PIPEWAIT", "PROXY",
-             "MAXAGE_CONN", "USERAGENT", "HEADERFUNCTION", "WRITEFUNCTION", "RESOLVE",
-             "PRETRANSFER_TIME", "CURL_HTTP_VERSION_1_1", "CURL_HTTP_VERSION_2_0",
-             "CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE", "RESPONSE_CODE", "LOCAL_PORT", "NUM_CONNECTS",
-             "HEADER_SIZE")
-    monkeypatch.setitem(sys.modules, "pycurl", SimpleNamespace(
-        CurlMulti=lambda: multi, Curl=Handle, version_info=lambda: (0, "7.88.1"), PAUSE_RECV=4,
-        PAUSE_CONT=0, **dict.fromkeys(names, 1)))
+    monkeypatch.setattr(libcurl, "CurlMulti", lambda: multi)
+    monkeypatch.setattr(libcurl, "Curl", Handle)
+    monkeypatch.setattr(libcurl, "version", lambda: "7.88.1")
     return numbers
 
 
@@ -386,13 +450,13 @@ def test_the_library_works_where_something_is_ready_and_nowhere_else(handed: lis
     assert acted == [8]
     browser._set_curl_timer(0)
     browser._work([])
-    assert acted == [8, browser.curl.SOCKET_TIMEOUT]
+    assert acted == [8, libcurl.SOCKET_TIMEOUT]
 
 
 def test_each_transfer_connects_before_the_next_one_is_added(
         handed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     acted: list[int] = []
-    monkeypatch.setattr(sys.modules["pycurl"].CurlMulti(), "socket_action",
+    monkeypatch.setattr(libcurl.CurlMulti(), "socket_action",
                         lambda *_: acted.append(len(handed)))
     started("1.1")
     assert acted == [1, 2, 3, 4, 5]
@@ -403,7 +467,7 @@ def test_connections_take_one_port_after_another(handed: list[int]) -> None:
     browser.ports = iter([0, 0])
     for _ in range(2):
         with socket.socket() as opened:
-            assert browser._bind(opened.fileno(), 0) == browser.curl.SOCKOPT_OK
+            assert browser._bind(opened.fileno(), 0) == libcurl.SOCKOPT_OK
             ports.append(opened.getsockname()[1])  # it is bound, and still open
     assert all(ports) and not list(browser.ports)
 
@@ -419,7 +483,7 @@ def test_over_http2_the_end_of_a_transfer_lets_another_one_of_its_host_read(
         handed: list[int], monkeypatch: pytest.MonkeyPatch, http: str, version: str,
         reads: bool) -> None:
     """libcurl 7.88 may keep what it has read behind the data of the transfer that ended."""
-    monkeypatch.setattr(sys.modules["pycurl"], "version_info", lambda: (0, version))
+    monkeypatch.setattr(libcurl, "version", lambda: version)
     browser = started(http)
     handles = [download.handle for download in browser.downloads]
     for handle in handles:
@@ -431,7 +495,7 @@ def test_over_http2_the_end_of_a_transfer_lets_another_one_of_its_host_read(
     ended = [handles[3]]
     browser.multi.info_read = lambda: (0, [ended.pop()] if ended else [], [])
     assert browser._take_ended()
-    assert [handle.paused for handle in handles] == [[], [], [], [], [4, 0] if reads else []]
+    assert [handle.paused for handle in handles] == [[], [], [], [], [1, 0] if reads else []]
     browser._work([])
     assert rounds == ([7, 7] if reads else [])
-    assert not browser._take_ended() and handles[4].paused == ([4, 0] if reads else [])
+    assert not browser._take_ended() and handles[4].paused == ([1, 0] if reads else [])

@@ -27,7 +27,7 @@ def test_a_stored_page_passes_as_it_did(name: str) -> None:
     page = stored_page.load(name)
     record = page.judge()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
-    (stored,) = [other for other in stored_page.records() if other.trial == page.trial]
+    (stored,) = [other for other in stored_page.run().records if other.trial == page.trial]
     assert replace(record, measured_at=stored.measured_at) == stored
 
 
@@ -90,6 +90,13 @@ def test_what_never_came_cannot_be_acknowledged(name: str, to_client: bool) -> N
     ("two", {"rtt_ms": 40.01}, "path"), ("two", {"bandwidth_kbps": 5001.0}, "path"),
     ("two", {"uplink_kbps": 4900.0}, "path"), ("waits", {"queue_packets": 6}, "path"),
     ("lossy", {"seed": 5}, "path"), ("lossy", {"loss_percent": 2.0}, "path"),
+    ("tls", {"chain_bytes": 4600}, "TLS"), ("nginx_tls", {"chain_bytes": 4600}, "TLS"),
+    ("http2", {"chain_bytes": 4600}, "TLS"), ("tls", {"resumed": 1}, "TLS"),
+    ("http2", {"resumed": 1}, "TLS"), ("resumed", {"resumed": 0}, "TLS"),
+    ("tls", {"chain_bytes": 0}, "TLS"), ("two", {"chain_bytes": 4000}, "TLS"),
+    ("nginx_tls", {"tickets": 0}, "bytes"), ("tls", {"key_share": "x25519mlkem768"}, "TLS"),
+    ("nginx_tls", {"record_bytes": 1000}, "bytes"), ("tls", {"record_bytes": 1000}, "bytes"),
+    ("tls", {"initcwnd": 3}, "first flight"),
     ("two", {"initcwnd": 9}, "initial window"), ("http2", {"initcwnd": 11}, "initial window"),
     ("two", {"initcwnd": 5}, "first flight"), ("http2", {"initcwnd": 3}, "first flight"),
     ("six", {"objects": "9000 6000<1@1500 6000<1@3000 6000<1@4500 6000<1@6000 6000<1@7500",
@@ -205,6 +212,14 @@ def of_object(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:
     return lambda observation: observation["objects"][number].update(values)
 
 
+def of_response(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda observation: observation["responses"][number].update(values)
+
+
+def of_tls(number: int, **values: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda observation: observation["responses"][number]["tls"].update(values)
+
+
 def shifted(number: int, name: str, by_ms: float) -> Callable[[dict[str, Any]], object]:
     def change(observation: dict[str, Any]) -> None:
         observation["objects"][number][name] += by_ms
@@ -218,8 +233,17 @@ def shifted(number: int, name: str, by_ms: float) -> Callable[[dict[str, Any]], 
     ("two", shifted(3, "start_ms", 0.5), "times"), ("two", shifted(3, "named_ms", -1), "order"),
     ("http2", shifted(2, "end_ms", 0.5), "times"), ("http2", shifted(2, "start_ms", 1), "order"),
     ("http2", shifted(2, "named_ms", 0.9), "order"),
-    ("two", lambda said: said["initial_windows"].update(
-        {port: 9 for port in said["initial_windows"]}), "initial window"),
+    ("two", of_response(1, initial_window=9), "initial window"),
+    ("http2", of_response(0, initial_window=9), "initial window"),
+    ("tls", of_tls(0, version="TLSv1.2"), "TLS"), ("tls", of_tls(1, group="P-256"), "TLS"),
+    ("tls", of_tls(1, resumed=True), "TLS"), ("resumed", of_tls(-1, resumed=False), "TLS"),
+    ("tls", of_tls(0, flight=[4096, 290]), "TLS"), ("tls", of_tls(0, tickets=[255]), "bytes"),
+    ("tls", of_object(0, header_bytes=2000), "bytes"), ("tls", shifted(2, "end_ms", 0.5), "times"),
+    ("tls", shifted(2, "first_byte_ms", 0.5), "times"),
+    ("nginx_tls", shifted(3, "named_ms", -0.9), "order"),
+    ("tls", shifted(1, "start_ms", -0.5), "order"),
+    ("nginx_tls", of_object(2, header_bytes=1000), "bytes"),
+    ("resumed", lambda said: said.update(session_ports=[]), "connections"),
     ("two", lambda said: said["drops"]["to_client"].update(queue=1), "path"),
     ("lossy", lambda said: said["drops"]["to_client"].update(random=0), "path")])
 def test_a_wrong_report_is_refused(name: str, change: Callable[[dict[str, Any]], object],
@@ -246,9 +270,11 @@ def test_a_page_that_the_machine_cannot_measure_is_skipped_with_its_reason() -> 
 
 
 def test_the_model_predicts_what_shares_nothing() -> None:
-    """All of one connection; of two the document; of six and of HTTP/2 nothing."""
+    """All of one connection; of two the document; over TLS the first of either host; of nginx
+    nothing.
+    """
     assert [stored_page.load(name).judge().model_objects
-            for name in ("one", "two", "http2", "six")] == [4, 1, 0, 0]
+            for name in ("one", "two", "tls", "http2", "six")] == [4, 1, 2, 0, 0]
 
 
 def test_the_model_judges_the_kernel_that_it_was_checked_against() -> None:
@@ -272,7 +298,7 @@ def test_in_real_time_no_packet_is_judged_by_itself() -> None:
 
 def test_each_check_is_known_by_its_name() -> None:
     names = [check.name for check in verify.CHECKS]
-    assert len(set(names)) == len(names) == 14
+    assert len(set(names)) == len(names) == 15
 
 
 # What a run of pages says -------------------------------------------------------------

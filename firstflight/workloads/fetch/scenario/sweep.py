@@ -15,15 +15,17 @@ from typing import Any, ClassVar, Literal, get_args
 
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import FIXED
-from firstflight.parameters import PARAMETERS, SWEPT
+from firstflight.parameters import SWEPT
 from firstflight.runs.schema import key
 from firstflight.scenario.setting_sweep import (NETWORK, SettingSweep, draws_at_random,
                                                 lists_of, rows_of, values_of)
 from firstflight.setting.draws import NOT_DRAWN
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import netem_seed
-from firstflight.setting.server import BUILTIN, HERE, HTTP_1, NEWER, NGINX, OWN, OwnServer, parsed
-from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
+from firstflight.setting.server import BUILTIN, HTTP_1, NEWER, NGINX, OWN, OwnServer, parsed
+from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
+                                          system_for)
+from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
 from firstflight.workloads.fetch.scenario.trial import Trial
 
 Chain = tuple[Any, ...]  # a value for each of CHAIN
@@ -79,9 +81,7 @@ class Sweep(SettingSweep[Trial]):
             raise UsageError(f"{where}: a receive window that stays (rwnd_growth, --rwnd-growth;"
                              " --rwnd 45,fixed) needs the client libcurl, which sets it on its"
                              " socket, plain HTTP and a server of ours (--client libcurl)")
-        if HERE in lists["system"] and (needing := needing_newer(lists)):
-            raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system ="
-                             f" {NEWER!r}, --system {NEWER})")
+        check_system(lists, where)
         check_tls(self, where)
         check_server(self, where)
 
@@ -199,22 +199,6 @@ def bucket_value(by: str, cell: Any) -> Value:
 
 # Checks of what is requested together ------------------------------------------------
 
-def needing_newer(lists: Mapping[str, Any]) -> list[str]:
-    """What of a sweep's lists, by name, only Debian 13's programs can do, in words."""
-    needing = []
-    for name, row in PARAMETERS.items():
-        values = lists.get(name, ())
-        needing += [value for value in values if value in row.newer_values]
-        if row.newer and any(value != row.default for value in values):
-            needing.append(row.newer)
-    return needing
-
-
-def system_for(lists: Mapping[str, object]) -> str:
-    """The system that can do all of a sweep's lists."""
-    return NEWER if needing_newer(lists) else HERE
-
-
 EARLY_DATA = "early data (early_data_bytes, --early-data)"
 
 
@@ -230,18 +214,11 @@ def check_tls(requested: Sweep, where: str) -> None:
     if requested.client != "curl":
         raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
                          f" {requested.client}: use --client curl")
-    if any(lists["resumed"]) and not all(lists["tickets"]):
-        raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
-                         " (resumed, --resumed)")
+    check_resumed(lists, where)
     if any(lists["early_data_bytes"]):
         _check_early_data(requested, where)
-    for signature, intermediates, chain_bytes in requested.chains or tuple(product(
-            lists["signature"], lists["intermediates"], chains)):
-        count, least = 1 + intermediates, LEAST_BYTES[signature] * (1 + intermediates)
-        if chain_bytes < least:
-            raise UsageError(f"{where}: a chain of {chain_bytes} bytes is too small for {count}"
-                             f" certificate{'s' if count > 1 else ''} with {signature}: at least"
-                             f" {least}")
+    check_chains(requested.chains or product(lists["signature"], lists["intermediates"], chains),
+                 where)
 
 
 def _check_early_data(requested: Sweep, where: str) -> None:
@@ -271,10 +248,7 @@ def check_server(requested: Sweep, where: str) -> None:
     if requested.has_own_chain and any(lists["chain_bytes"]):
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")
-    others = [name for name in lists["server"] if name != BUILTIN]
-    for name, row in PARAMETERS.items():
-        if others and row.builtin and {*lists[name]} != {row.default}:
-            raise UsageError(f"{where}: {row.builtin} needs the server {BUILTIN}, not {others[0]}")
+    check_builtin(lists, where)
     if lists["http"] == (HTTP_1,):
         return
     if BUILTIN in lists["server"]:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge import tls
 from firstflight.runs.results.checks import Check, failed_checks
 from firstflight.runs.results.records import SKIPPED
-from firstflight.setting.server import BUILTIN, HTTP_1, NEWER
-from firstflight.testbed.hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES
+from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.fetch.verify.evidence import Evidence
-
-# The most bytes besides the certificates in a server's first messages: hellos, Finished, headers.
-AROUND_CHAIN_BYTES = 4096
-
-
-def around_chain(trial: Trial) -> int:
-    """AROUND_CHAIN_BYTES and the signature, which can be large."""
-    return AROUND_CHAIN_BYTES + SIGNATURE_BYTES[trial.signature]
-
 
 # Which checks apply to a stored record ------------------------------------------------
 
@@ -92,42 +81,9 @@ def _compare_http_version(evidence: Evidence) -> Iterable[Comparison]:
                          f"{observed}, since the server agreed to no other (ALPN)", requested)
 
 
-NEWER_LIBRARY = (3, 5)
-
-
-def _version(library: str) -> tuple[int, ...]:
-    """(3, 5) of "OpenSSL 3.5.7 9 Jun 2026"; () of another library."""
-    match = re.match(r"OpenSSL (\d+)\.(\d+)", library)
-    return tuple(map(int, match.groups())) if match else ()
-
-
 def _compare_session(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the TLS session of the response, as the server's OpenSSL reports it.
-
-    Other servers report none: there curl has checked the version, and the flight shows the session.
-    """
-    trial, tls = evidence.trial, evidence.report.get("tls")
-    if not evidence.has_report:
-        return
-    if tls is None or not trial.chain_bytes:
-        yield Comparison((tls is None) == (not trial.chain_bytes),
-                         "plain HTTP" if tls is None else "TLS",
-                         f"a chain of {trial.chain_bytes} bytes")
-        return
-    yield Comparison(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
-    yield Comparison(tls["group"] == KEY_SHARES[trial.key_share], tls["group"] or "no key exchange",
-                     KEY_SHARES[trial.key_share])
-    if trial.system == NEWER:
-        yield Comparison(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
-                         "OpenSSL 3.5 or newer")
-    yield Comparison(tls["resumed"] == bool(trial.resumed),
-                     "resumed" if tls["resumed"] else "a new session",
-                     "resumed" if trial.resumed else "a new session")
-    if not trial.resumed:
-        flight, least = sum(tls["flight"]), trial.chain_bytes
-        more = around_chain(trial)
-        yield Comparison(least < flight <= least + more, f"a flight of {flight} bytes",
-                         f"a chain of {least} and at most {more} more")
+    return (tls.compare_session(evidence.trial, evidence.report.get("tls"))
+            if evidence.has_report else ())
 
 
 INTEGRITY: tuple[Check[Evidence, Record], ...] = (

@@ -8,8 +8,8 @@ from dataclasses import replace
 from firstflight.model.transfer import Secure, Transfer
 from firstflight.setting.server import NEWER
 from firstflight.setting.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buffer
-from firstflight.testbed.hosts.tls_records import (MOST_RECORD_BYTES, RECORD_OVERHEAD_BYTES,
-                                                   flight_of, newer_openssl, writes_of)
+from firstflight.testbed.hosts.tls_records import (RECORD_OVERHEAD_BYTES, flight_of,
+                                                   newer_openssl, sealed_sizes, writes_of)
 from firstflight.testbed.messages import Response
 from firstflight.workloads.fetch.scenario.trial import Trial
 
@@ -96,13 +96,6 @@ def flight_writes(trial: Trial) -> tuple[int, ...]:
     return writes_of(flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature,
                                with_mlkem, _is_newer(trial) and not with_mlkem),
                      trial.buffer_bytes)
-
-
-def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
-    """Sizes of the TLS records of a text."""
-    whole, rest = divmod(text_bytes, record_bytes)
-    return tuple(size + RECORD_OVERHEAD_BYTES
-                 for size in (*((record_bytes,) * whole), *((rest,) if rest else ())))
 
 
 def is_computable(trial: Trial) -> bool:

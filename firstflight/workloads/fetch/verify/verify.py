@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge import tls
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.parameters import default
 from firstflight.runs.results import checks
@@ -30,9 +31,8 @@ from firstflight.workloads.fetch.verify.agreed import (RECEIVE_WINDOW, SEGMENTS,
                                                        SYNS, has_window)
 from firstflight.workloads.fetch.verify.client_times import CLIENT_TIMES
 from firstflight.workloads.fetch.verify.evidence import Evidence
-from firstflight.workloads.fetch.verify.integrity import (CAPTURE, INTEGRITY, around_chain,
-                                                          is_estimated, is_modelled, is_on_wire,
-                                                          shows_window)
+from firstflight.workloads.fetch.verify.integrity import (CAPTURE, INTEGRITY, is_estimated,
+                                                          is_modelled, is_on_wire, shows_window)
 from firstflight.workloads.fetch.verify.observed import EXACT, HOST, REAL_TIME
 from firstflight.workloads.fetch.verify.transfers import sealed_bytes, wire_bytes
 
@@ -262,17 +262,7 @@ def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
     if not evidence.flights:
         return
     end = max(segment.end for flight in evidence.flights for segment in flight) - 1
-    if "tls" in evidence.report:
-        reported = sum(evidence.report["tls"]["flight"])
-        yield Comparison(end == reported, f"{end} bytes on the wire", f"{reported}")
-        return
-    trial = evidence.trial
-    if not trial.chain_bytes:
-        return  # a chain of the server's own
-    least = 0 if trial.resumed else trial.chain_bytes
-    most = least + around_chain(trial)
-    yield Comparison(least < end <= most, f"{end} bytes on the wire",
-                     f"more than {least} and at most {most}")
+    yield from tls.compare_flight(evidence.trial, end, evidence.report.get("tls"))
 
 
 # The checks ---------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""Checks of the TLS handshakes of a page: one on each of its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from firstflight.base.comparison import Comparison
+from firstflight.judge import tls
+from firstflight.setting.server import BUILTIN, HTTP_1
+from firstflight.wire.messages import find_messages
+from firstflight.workloads.page.record import PageEvidence
+from firstflight.workloads.page.timing import ConnectionTimes
+
+# OpenSSL's tickets have 250 bytes and a little more.
+LEAST_TICKET_BYTES, MOST_TICKET_BYTES = 150, 320
+
+
+def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Compare each session with the requested one, and the length of the server's messages."""
+    trial = evidence.trial
+    for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        said = evidence.responses.get(port, {})
+        name = f"TLS of connection {number}"
+        if trial.server == BUILTIN and said:
+            for each in tls.compare_session(trial, said.get("tls")):
+                yield replace(each, name=name)
+        if not trial.is_secure:
+            continue
+        if connection.finished is None:
+            yield Comparison(False, "no end of a handshake", "one", name)
+            continue
+        for each in tls.compare_flight(trial, connection.flight_bytes, said.get("tls")):
+            yield replace(each, name=name)
+
+
+def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Compare what each connection carried.
+
+    Over HTTP/1.1 it carries headers and bodies only, over TLS in records behind the handshake; over
+    HTTP/2 frames as well.
+    """
+    trial = evidence.trial
+    for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        carried, reported = connection.sent_end - 1, connection.starts[-1] - 1
+        bodies = sum(loaded.report["size"] for loaded in connection.objects)
+        if trial.http != HTTP_1:
+            yield Comparison(carried >= bodies, f"{carried} bytes on connection {number}",
+                             f"{bodies} or more")
+        elif trial.is_secure:
+            before, (least, most) = connection.starts[0] - 1, _before_responses(
+                evidence, port, connection)
+            yield Comparison(least <= before <= most,
+                             f"{before} bytes on connection {number} before its responses",
+                             f"{least}" if least == most else f"{least} to {most}")
+        else:
+            yield Comparison(carried == reported, f"{carried} bytes on connection {number}",
+                             f"{reported} as the client received")
+
+
+def _before_responses(evidence: PageEvidence, port: int, connection: ConnectionTimes
+                      ) -> tuple[int, int]:
+    """The least and the most that a server may send before its responses: handshake and tickets."""
+    said = evidence.responses.get(port, {}).get("tls")
+    if said is not None:
+        return (sum(said["flight"]) + sum(said["tickets"]),) * 2
+    flight, trial, exchange = connection.flight_bytes, evidence.trial, connection.exchange
+    tickets = min(1, trial.tickets) if trial.resumed else trial.tickets
+    least, most = (flight + tickets * size for size in (LEAST_TICKET_BYTES, MOST_TICKET_BYTES))
+    # Another server sends its tickets when the client's Finished comes, just before the request.
+    messages = find_messages(exchange, is_secure=True)
+    if messages is None or trial.paces or exchange.lost_to_client or exchange.lost_to_server or (
+            exchange.retransmissions):
+        return least, most
+    return max(least, messages.start), min(most, messages.start)
