@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(sys._getframe().f_code.co_fil
 
 from firstflight.net.link import Path
 from firstflight.testbed.network.links import CLIENT_SIDE, SERVER_SIDE, dumbbell_routes, star_routes
-from firstflight.testbed.network.shaping import DumbbellLinks, star_ports
+from firstflight.testbed.network.shaping import ClientLink, DumbbellLinks, star_ports
 
 try:
     from firstflight.testbed.network.topology import DumbbellTopo, StarTopo
@@ -76,9 +76,8 @@ def star() -> Iterator[str]:
 def dumbbell() -> Iterator[str]:
     """Where a load's network is set, with one client."""
     links = DumbbellLinks(
-        bandwidth_kbps=KBPS, queue_packets=QUEUE_PACKETS, queue="droptail",
-        client_rtt_ms=(RTT_MS,), client_kbps=(0.0,), access_queue_packets=QUEUE_PACKETS,
-        client_loss_percent=(0.0,), seed=1)
+        bandwidth_kbps=KBPS, queue_packets=QUEUE_PACKETS, qdisc="fifo",
+        clients=(ClientLink(RTT_MS),), access_queue_packets=QUEUE_PACKETS, seed=1)
     bottleneck, way_back = links.router_ports()
 
     yield "dumbbell: clients ── switch ── router ── switch ── servers"

@@ -51,10 +51,15 @@ class Mean(NamedTuple):
 
     def covers(self, trial: object) -> bool:
         """Whether a trial belongs to it."""
-        if self.initcwnd is not None and getattr(trial, "initcwnd", None) != self.initcwnd:
+        if self.initcwnd is not None and _window_of(trial) != self.initcwnd:
             return False
         return all(getattr(trial, column_of(flag), None) == value_as_typed(flag, typed)
                    for flag, typed in self.where)
+
+
+def _window_of(trial: object) -> int | None:
+    """The initial window of a trial; None for a mix of several."""
+    return None if getattr(trial, "mix", ()) else getattr(trial, "initcwnd", None)
 
 
 class Source(Protocol):
@@ -106,7 +111,8 @@ class Condition:
         """
         hints = {**hints_of(study.kind.record), **hints_of(trial_class(study.kind.record))}
         columns = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
-        windows = sorted({trial.initcwnd for trial in study.trials if hasattr(trial, "initcwnd")})
+        windows = sorted({window for window in map(_window_of, study.trials)
+                          if window is not None})
         for mean in self.means:
             column, window, where = mean
             if column not in (*columns, *named):
@@ -118,7 +124,7 @@ class Condition:
             if window is not None and window not in windows:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no initial"
                                  f" window of {window}, but"
-                                 f" {', '.join(map(str, windows)) or 'one for each connection'}")
+                                 f" {', '.join(map(str, windows)) or 'mixes of several'}")
             for flag, typed in where:
                 self._check_value(study, flag, typed)
             if where and not any(map(mean.covers, study.trials)):

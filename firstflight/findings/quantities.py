@@ -51,6 +51,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("warmup_s", "a warm-up", "s", 0, 86_400),
     Quantity("cooldown_s", "a cool-down", "s", 0, 86_400),
     Quantity("share", "a share", "", 0.0001, 1),
+    Quantity("host_share", "a share", "", 1e-8, 1),  # a product of two shares
     # Times and counts of what is requested.
     Quantity("repeat", "a number of repeats", "", 1, 10_000, whole=True, head="repeat"),
     Quantity("one_in", "a part of a grid", "", 1, 10_000, whole=True),

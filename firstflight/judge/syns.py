@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from firstflight.base.comparison import Comparison
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.headers import TIMESTAMP_BYTES
-from firstflight.setting.setting import NetworkSetting
+from firstflight.setting.setting import LinkSetting
 from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
 from firstflight.wire.offers import Offer, expected_offer, has_timestamps, offers_of, sysctl
@@ -19,7 +19,7 @@ NAME = "TCP options"
 WHY = "MSS, SACK, time stamps, scale, ECN and window of the SYNs"
 
 
-def compare_syns(setting: NetworkSetting, client: Mapping[str, str], server: Mapping[str, str],
+def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mapping[str, str],
                  wire: Exchange, has_scale: bool, judges_server: bool = True
                  ) -> Iterator[Comparison]:
     """Compare each SYN and SYN-ACK that left with what both hosts' settings make of them.
@@ -53,7 +53,7 @@ def compare_syns(setting: NetworkSetting, client: Mapping[str, str], server: Map
         yield Comparison(value == window, f"client's first window {value}", f"{window}")
 
 
-def _first_window(setting: NetworkSetting, buffers: tuple[int, int]) -> int:
+def _first_window(setting: LinkSetting, buffers: tuple[int, int]) -> int:
     """The window of the client's SYN, bytes, which is never scaled."""
     window = first_window(setting.client_window, buffers, setting.syn_mss)
     if most := setting.most_window_bytes:
@@ -61,7 +61,7 @@ def _first_window(setting: NetworkSetting, buffers: tuple[int, int]) -> int:
     return min(window, MOST_IN_A_SYN_BYTES)
 
 
-def mss_of(setting: NetworkSetting, *hosts: Mapping[str, str]) -> int:
+def mss_of(setting: LinkSetting, *hosts: Mapping[str, str]) -> int:
     """The data in a full segment; without time stamps there is room for more.
 
     hosts: the sysctls of each host.

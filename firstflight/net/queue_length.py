@@ -20,6 +20,7 @@ PACKETS = Quantity("queue_packets", "a queue", "packets", 1, 1_000_000, whole=Tr
 MS = Quantity("queue_ms", "a queue", "ms", 0.01, 60_000, head="queue")
 BDP = Quantity("queue_bdp", "a queue", "bandwidth-delay products", 0.001, 100, head="buffer",
                why=" (a bottleneck without a buffer passes nothing on)")
+_DISCIPLINES = ("droptail", "fifo", "fq", "fq_codel", "cake")
 _BY_UNIT = {"": PACKETS, "ms": MS, "bdp": BDP}
 
 
@@ -32,6 +33,10 @@ class Length(Quantity):
             return str(PACKETS.check(value, where))
         if value == AUTO:
             return AUTO
+        if isinstance(value, str) and value in _DISCIPLINES:
+            qdisc = value.replace("droptail", "fifo")
+            raise UsageError(f"{where}: {value!r} is no length but a discipline: write qdisc ="
+                             f' "{qdisc}" (--qdisc {qdisc})')
         match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
             if isinstance(value, str) else None
         if match is None or not match[1] and match[2] != "bdp":
@@ -77,7 +82,7 @@ class Length(Quantity):
 def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
     """The number of packets that a queue of this length holds, in full packets, rounded up.
 
-    A load's queue_bdp is rounded to the nearest number (nearest_packets of its sweep).
+    A load's queue_bdp is rounded to the nearest number (LoadSweep.nearest_packets).
 
     Raises UsageError if it is too long.
     """

@@ -21,7 +21,9 @@ from firstflight.base.inflated import inflate
 from firstflight.base.untrusted import quoted
 from firstflight.runs.kinds import AnyTrial, Kind, Study
 from firstflight.runs.measuring import Engine, JudgedTrial, is_known, judge
-from firstflight.runs.results.records import RowReader, RowWriter, columns_of, trial_class
+from firstflight.runs.results.records import (RowReader, RowWriter, columns_of, table_columns,
+                                              trial_class)
+from firstflight.runs.typed_columns import reader, to_json
 from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 
 # Rough wall seconds of a batch: long compared with booting a guest, and a machine that dies loses
@@ -131,9 +133,21 @@ def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:
 
 
 def named_values(trial: AnyTrial) -> dict[str, object]:
-    """The values of a trial by the names of its fields, without defaults."""
-    return {field.name: value for field in fields(trial)
-            if (value := getattr(trial, field.name)) != field.default}
+    """The values of a trial by the names of its fields, without defaults; trial_of reads them."""
+    tables = table_columns(type(trial))
+    values = {}
+    for field in fields(trial):
+        value = getattr(trial, field.name)
+        if value != field.default:
+            values[field.name] = to_json(value) if field.name in tables else value
+    return values
+
+
+def trial_of(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """The trial of this class that has these named_values. Raises ValueError."""
+    tables = table_columns(kind)
+    return kind(**{name: reader(tables[name], name)(value) if name in tables else value
+                   for name, value in values.items()})
 
 
 # On the machine that measures --------------------------------------------------------
@@ -151,7 +165,8 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
         raise ValueError(f"it is not a batch: {error.strerror}") from error
     kind = kind_of(requested["kind"])
     trial = trial_class(kind.record)
-    waiting = {parsed.id: parsed for parsed in (trial(**values) for values in requested["trials"])}
+    trials = [trial_of(trial, values) for values in requested["trials"]]
+    waiting = {one.id: one for one in trials}
     order, captured, judged = list(waiting), set(requested["captured"]), {}
     jobs = [trial.job() for trial in waiting.values()]
     for observed in engine.run(jobs, requested["sysctls"], folder):

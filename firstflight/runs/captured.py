@@ -12,7 +12,7 @@ from firstflight.runs.results.records import requested_fields
 CAPTURES_KEPT = 8  # trials, or one more, unless all are requested
 MOST_CELLS = 500  # to choose from; of a population of thousands, an even share
 # The parameters in which the trials of a cell differ: the windows that are compared.
-WITHIN_A_CELL = ("initcwnd", "window", "clients")
+WITHIN_A_CELL = ("initcwnd", "window", "mix", "clients")
 NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
 
 Cell = tuple[object, ...]  # the values that its trials have in common

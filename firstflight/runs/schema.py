@@ -28,11 +28,12 @@ T = TypeVar("T")
 Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
 _KEY = "firstflight.runs.schema"
 # Keys that files had, and what they are called in all workloads now.
-RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat",
+RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat", "paced": "qdisc",
            "baseline_initcwnd": "windows", "experiment_initcwnd": "windows", "series": "down",
            "quantity": "metric", "first": "compares", "second": "compares", "larger": "compares",
            "most": "compares", "equal": "compares", "relation": "expects", "at_most": "expects",
            "more_where": "expects", "highest_percent": "published", "at_s": "where"}
+_WRITTEN = {"paced": ': paced = true is qdisc = "fq"'}  # where its values are others, too
 
 
 def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
@@ -177,7 +178,7 @@ def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) ->
     for name in table:
         if name not in known:
             if (new := RENAMED.get(name)) in known:
-                raise UsageError(f"{where}: {name!r} is called {new!r} now")
+                raise UsageError(f"{where}: {name!r} is called {new!r} now{_WRITTEN.get(name, '')}")
             raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
                              f" known: {', '.join(known)}")
 
@@ -238,9 +239,20 @@ def values(read_item: Reader, what: str = "numbers", empty: bool = False,
     return read_list
 
 
-def one_or_more(read_item: Reader, what: str = "numbers") -> Reader:
+def listed(kind: type[object], example: str) -> Reader:
+    """A reader of a list of tables, as instances of a dataclass. example: such a table."""
+    def read_list(value: object, where: str) -> tuple[object, ...]:
+        if not isinstance(value, list) or not value or not all(
+                isinstance(item, dict) for item in value):
+            raise UsageError(f"{where} has to be a list of tables, such as [{example}]")
+        return tuple(read(kind, item, f"{where} {number}")
+                     for number, item in enumerate(value, start=1))
+    return read_list
+
+
+def one_or_more(read_item: Reader, what: str = "numbers", empty: bool = False) -> Reader:
     """A reader of a list of values, or of a single value without brackets."""
-    read_list = values(read_item, what)
+    read_list = values(read_item, what, empty)
     return lambda value, where: read_list(value if isinstance(value, list) else [value], where)
 
 

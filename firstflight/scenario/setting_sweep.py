@@ -74,6 +74,15 @@ def refuse_empty_cake(qdisc: str, queue: str, where: str) -> None:
                          f" {LEAST_CAKE_PACKETS} or more")
 
 
+def refuse_cut_jitter(jitter_ms: float, rtt_ms: float, where: str) -> None:
+    """Raises UsageError where a jitter is longer than the delay of one way."""
+    if jitter_ms > rtt_ms / 2:
+        raise UsageError(f"{where}: a jitter of {plain(jitter_ms)} ms (--jitter) is more than"
+                         f" the delay of one way, {plain(rtt_ms / 2)} ms at an RTT of"
+                         f" {plain(rtt_ms)} ms: netem would cut it at 0, and the mean RTT would"
+                         " be longer than requested")
+
+
 def draws_at_random(values: Mapping[str, Any]) -> bool:
     """Whether a cell's network loses or delays packets at random. values: by name."""
     return any(values[name] for name in RANDOM)
@@ -115,7 +124,8 @@ class SettingSweep(grammar.Sweep[Tr]):
                                            if name in given})
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-        """The lists with those whose default follows from others."""
+        """The lists with those whose default follows from others. self.lists: as the file has them.
+        """
         return {"uplink_kbps": (None,), **lists}
 
     def check(self, where: str) -> None:
@@ -137,16 +147,17 @@ class SettingSweep(grammar.Sweep[Tr]):
         if any(burst > 1 for burst in lists["loss_burst"]) and not all(lists["loss_percent"]):
             raise UsageError(f"{where}: bursts of losses (loss_burst, --burst-loss) need random"
                              " loss (loss_percent, --loss)")
-        jitter_ms = max(lists["jitter_ms"])
-        rtt_ms = min([rtt for rtt, _ in self.pairs] or lists.get("rtt_ms", ()), default=math.inf)
-        if jitter_ms > rtt_ms / 2:
-            raise UsageError(f"{where}: a jitter of {plain(jitter_ms)} ms (--jitter) is more than"
-                             f" the delay of one way, {plain(rtt_ms / 2)} ms at an RTT of"
-                             f" {plain(rtt_ms)} ms: netem would cut it at 0, and the mean RTT would"
-                             " be longer than requested")
+        rtts_ms = [rtt for rtt, _ in self.pairs] or lists.get("rtt_ms", ())
+        refuse_cut_jitter(max(lists["jitter_ms"]), min(rtts_ms, default=math.inf), where)
+        for qdisc, queue in product(lists.get("qdisc", ()), lists.get("queue", ())):
+            refuse_empty_cake(qdisc, queue, where)
         if BY_KERNEL in lists.get("window_by", ()) and {*self.initcwnd} - {OWN_WINDOW}:
             raise UsageError(f'{where}: window_by = "{BY_KERNEL}" leaves the window to the kernel:'
                              f" initcwnd has to be {OWN_WINDOW}, its own (--iw default)")
+
+    def check_requested(self, where: str) -> None:
+        """Check the sweep with the command line's values in its lists. Raises UsageError."""
+        self.check_together(where)
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -161,9 +172,14 @@ class SettingSweep(grammar.Sweep[Tr]):
     def count(self) -> int:
         lossless = 0 if self.is_random else self.combination_count(
             {name: self.lists[name].count(0) for name in RANDOM})
-        return len(self.initcwnd) * (
+        return self.window_count * (
             lossless * self.repeat
             + (self.combination_count() - lossless) * (self.repeat_with_loss or self.repeat))
+
+    @property
+    def window_count(self) -> int:
+        """How many windows each cell is measured under."""
+        return len(self.initcwnd)
 
     @property
     def is_random(self) -> bool:
@@ -179,9 +195,10 @@ class SettingSweep(grammar.Sweep[Tr]):
         """The fields that the trials of a cell share, for each cell."""
         for values in self.combinations():
             rtt_ms, bandwidth_kbps = values["rtt_ms"], values["bandwidth_kbps"]
-            if values["uplink_kbps"] is None:
+            if "uplink_kbps" in values and values["uplink_kbps"] is None:
                 values["uplink_kbps"] = bandwidth_kbps
-            values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
+            if "queue" in values:
+                values.update(queue_of(values.pop("queue"), rtt_ms, bandwidth_kbps))
             yield values
 
     def with_lists(self: Sw, **lists: tuple[Any, ...]) -> Sw:

@@ -13,21 +13,48 @@ ARP_PROBES = 3  # mcast_probes: a connection fails after so many unanswered ARP 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathParameters:
-    """The links between client and server.
+class LinkParameters:
+    """The bottleneck towards the clients, and what happens on the way to them.
 
     rtt_ms: propagation delay of both ways together.
-    bandwidth_kbps, uplink_kbps: rates of the bottlenecks towards the client and the server;
-        Ethernet headers count.
-    queue_packets: limit of either bottleneck's queue. queue_from: what this limit was computed
-        from, such as "50ms", "1bdp" or "auto"; "" where it was given in packets.
-    qdisc: fifo, fq_codel or cake at the bottleneck towards the client; or fq at the server, with a
-        fifo at the bottleneck.
+    bandwidth_kbps: rate of the bottleneck; Ethernet headers count.
+    queue_packets: limit of the bottleneck's queue. queue_from: what this limit was computed from,
+        such as "50ms", "1bdp" or "auto"; "" where it was given in packets.
+    qdisc: fifo, fq_codel or cake at the bottleneck; or fq at the server, with a fifo at the
+        bottleneck.
     loss_percent: random loss towards the client. loss_burst: mean length of a burst of losses, in
         packets.
     jitter_ms: standard deviation of the delay towards the client, normally distributed; packets
         overtake each other.
     seed: of the trial's random numbers.
+    """
+
+    rtt_ms: float
+    bandwidth_kbps: float
+    queue_packets: int
+    queue_from: str = ""
+    loss_percent: float
+    jitter_ms: float = default("jitter_ms")
+    loss_burst: float = default("loss_burst")
+    qdisc: str = default("qdisc")
+    seed: int = 0
+
+    @property
+    def queue(self) -> str:
+        """The queue's length as it was requested (net.queue_length.Length)."""
+        return self.queue_from or str(self.queue_packets)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether random losses or jitter are requested."""
+        return any(getattr(self, name) for name in RANDOM)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathParameters(LinkParameters):
+    """The links between client and server: queues of queue_packets both ways.
+
+    uplink_kbps: rate of the bottleneck towards the server.
     drawn_rtt_ms, drawn_queue_packets: measured in place of rtt_ms and queue_packets, in a cell that
         is repeated with others near these (setting.draws).
 
@@ -39,19 +66,10 @@ class PathParameters:
     arp_ms: the network is new, and an unanswered ARP request is repeated after this time.
     """
 
-    rtt_ms: float
-    bandwidth_kbps: float
     uplink_kbps: float
-    queue_packets: int
-    queue_from: str = ""
-    loss_percent: float
-    jitter_ms: float = default("jitter_ms")
-    loss_burst: float = default("loss_burst")
-    qdisc: str = default("qdisc")
     htb_burst_bytes: int = default("htb_burst_bytes")
     integer_kbps: float = default("integer_kbps")
     arp_ms: int = default("arp_ms")
-    seed: int = 0
     drawn_rtt_ms: float | None = None
     drawn_queue_packets: int | None = None
 
@@ -91,16 +109,6 @@ class PathParameters:
     def up_kbps(self) -> float:
         """The rate of the link towards the server."""
         return _limited_kbps(self.uplink_kbps, self.integer_kbps)
-
-    @property
-    def queue(self) -> str:
-        """The queue's length as it was requested (net.queue_length.Length)."""
-        return self.queue_from or str(self.queue_packets)
-
-    @property
-    def is_random(self) -> bool:
-        """Whether random losses or jitter are requested."""
-        return any(getattr(self, name) for name in RANDOM)
 
     @property
     def is_computed(self) -> bool:

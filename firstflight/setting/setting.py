@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from firstflight.net.headers import MSS
 from firstflight.parameters import PARAMETERS, Parameter
 from firstflight.setting.kernels import add_kernel
-from firstflight.setting.path import PathParameters
+from firstflight.setting.path import LinkParameters, PathParameters
 from firstflight.setting.server import BUILTIN, HERE, HTTP_1, ServerParameters
 from firstflight.setting.tcp import TcpParameters
 from firstflight.setting.tls import TlsParameters
@@ -15,13 +17,18 @@ from firstflight.testbed.messages import Job
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkSetting(PathParameters, TcpParameters):
-    """The network, TCP and the kernel."""
+class LinkSetting(LinkParameters, TcpParameters):
+    """The bottleneck, TCP and the kernel: what the star and the dumbbell both have."""
 
     @property
     def paces(self) -> bool:
         """Whether a timer spreads what the server sends, as BBR and fq request."""
         return self.is_bbr or self.qdisc == "fq"
+
+    @property
+    def network_job(self) -> Mapping[str, Any]:
+        """The network as a job has it (messages.NeededOfJob)."""
+        raise NotImplementedError
 
     def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
         """A job over this setting, to which the workload adds what is fetched.
@@ -30,7 +37,7 @@ class NetworkSetting(PathParameters, TcpParameters):
         """
         job: Job = {
             "kind": kind, "id": name, "deadline_s": deadline_s,
-            "network": self.path.to_json(), "initcwnd": self.route_window,
+            "network": self.network_job, "initcwnd": self.route_window,
             "initrwnd": self.client_window, "congestion_control": self.congestion_control}
         if self.seed:
             job["seed"] = self.seed
@@ -39,11 +46,25 @@ class NetworkSetting(PathParameters, TcpParameters):
         if self.most_window_bytes:
             job["window_bytes"] = self.most_window_bytes
         self.add_sysctls(job)
-        if self.arp_ms:
-            job["arp_ms"] = self.arp_ms
         if self.loss_probes == "off":
             job["sysctls"] = {"net.ipv4.tcp_early_retrans": "0"}
         add_kernel(job, self)
+        return job
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSetting(LinkSetting, PathParameters):
+    """The network of one client and one server, TCP and the kernel."""
+
+    @property
+    def network_job(self) -> Mapping[str, Any]:
+        return self.path.to_json()
+
+    def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
+        """A job as of LinkSetting, and what a new network does not know."""
+        job = super().job_over(kind, name, deadline_s)
+        if self.arp_ms:
+            job["arp_ms"] = self.arp_ms
         return job
 
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firstflight.findings.findings import Report
-from firstflight.net.headers import MSS
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.load import verify
 from firstflight.workloads.load.record import LoadRecord
-from firstflight.workloads.load.scenario import LoadScenario, expand, read_scenario
-from firstflight.workloads.load.trial import LoadTrial
+from firstflight.workloads.load.scenario import TAKEN, LoadScenario, read_scenario
+from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
 
 # In a guest, roughly: starting it, then each connection by its segments.
 START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
@@ -29,13 +29,13 @@ class LoadKind(Kind):
         return read_scenario(file, overrides)
 
     def expand(self, scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
-        return expand(scenario, overrides, seed)
+        return requested.expand(requested.apply(scenario, overrides, TAKEN), overrides, seed,
+                                "runs")
 
     def judge(self, trial: LoadTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True
               ) -> tuple[LoadRecord, Mapping[str, bytes]]:
-        """exact: of no matter here: nothing that is judged depends on computing time."""
-        return verify.judge_load(trial, observed)
+        return verify.judge_load(trial, observed, sysctls, exact and known_kernel)
 
     def report(self, study: Study, run: RunData) -> Report:
         """The report: a whole run's figures, or a partial one's runs."""
@@ -46,10 +46,24 @@ class LoadKind(Kind):
 
     def guest_s(self, trial: LoadTrial) -> float:
         connections: float = trial.responses_per_s * trial.duration_s
-        return START_S + connections * (CONNECTION_S + trial.response_bytes / MSS * SEGMENT_S)
+        return START_S + connections * (CONNECTION_S + trial.response_bytes / trial.mss * SEGMENT_S)
+
+    def has_all_cells(self, trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) -> bool:
+        """Whether all runs were measured, and none on another network or under another TCP.
+
+        A figure has axes for more windows and more traffic, and would take the others for these.
+        """
+        settings, of_measured = ({_setting(trial) for trial in runs} for runs in (trials, measured))
+        return set(trials) <= set(measured) and of_measured <= settings
 
     def checks(self) -> Sequence[Check[Any, Any]]:
         return verify.CHECKS
+
+
+def _setting(trial: LoadTrial) -> tuple[object, ...]:
+    """The parameters of a run's network and TCP."""
+    of_trial = {"queue": "queue_packets"}
+    return tuple(getattr(trial, of_trial.get(name, name)) for name in OF_SETTING)
 
 
 KIND = LoadKind()

@@ -104,7 +104,6 @@ class Job(NeededOfJob, total=False):
     kernel: str
     module_parameters: Sequence[str]
     servers: int
-    paced: bool
     duration_s: float
     traffic: Sequence[Traffic]
     window_bytes: int

@@ -36,7 +36,7 @@ from firstflight.workloads.fetch.verify import notes
 from firstflight.workloads.fetch.verify.transfers import computed
 from firstflight.workloads.load import analysis, findings as load_findings
 from firstflight.workloads.load.analysis import Distribution, Runs
-from firstflight.workloads.load.scenario import LoadClaim
+from firstflight.workloads.load.scenario import Compared, LoadClaim
 from firstflight.workloads.page import analysis as page_analysis, findings as page_findings
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.trace import findings as trace_findings
@@ -158,8 +158,8 @@ def stated(expects: Any, *saved: tuple[float, ...], **published: Any) -> Stateme
             records.append(replace(record, mean_ms=100.0 - less))
     return load_findings.statement(
         Runs.of_figure(_figure("gain"), records, stored_load.RUN),
-        LoadClaim(figure="gain", says="x", compares=("3", "10"), metric="mean_ms",
-                  expects=expects, **published))
+        LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
+                  metric="mean_ms", expects=expects, **published))
 
 
 def _figure(kind: str) -> Any:

@@ -20,7 +20,7 @@ from firstflight.workloads.fetch import record
 from firstflight.workloads.fetch.scenario import (causes, population, requested_users, scenario,
                                                   sweep, trial)
 from firstflight.workloads.load import (record as load_record, scenario as load_scenario,
-                                        trial as load_trial)
+                                        traffic)
 from firstflight.workloads.page import objects, scenario as page_scenario
 from firstflight.workloads.trace import (record as trace_record, scenario as trace_scenario,
                                          trial as trace_trial)
@@ -40,7 +40,7 @@ def text() -> str:
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Population, scenario.Claim, server.OwnServer,
         causes.ClockReading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
-        load_scenario.LoadClaim, load_trial.Clients, objects.PageObject,
+        load_scenario.LoadClaim, traffic.ClientHost, load_scenario.PopulationHost, objects.PageObject,
         page_scenario.ListedObject, page_scenario.Page, page_scenario.PageSweep,
         page_scenario.PageFigure, page_question.RequestedPage, trace_scenario.Tcp,
         trace_scenario.TraceSweep,

@@ -19,7 +19,8 @@ from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL
 from firstflight.study import loads as studies
 from firstflight.workloads.load.record import LoadRecord
-from firstflight.workloads.load.scenario import ALIKE, LESS, MORE, LoadClaim, LoadFigure
+from firstflight.workloads.load.scenario import (ALIKE, LESS, MORE, Compared, LoadClaim,
+                                                 LoadFigure)
 from firstflight.workloads.load.trial import LoadTrial
 from tests.golden.rows import stored_run
 
@@ -71,7 +72,7 @@ def one_seed_run() -> RunData:
                  if record.trial.window == "3" else LoadRecord(record.trial, False, "no answer")
                  for record in run().records]
     other: Any = {"p99_ms": None, "mean_ms": 270.0, "retransmission_percent": 0.5}
-    third = [replace(record, trial=replace(record.trial, window="16"),
+    third = [replace(record, trial=replace(record.trial, window="16", initcwnd=16),
                      **other if record.counts else {})
              for record in kept if record.trial.window == "10"]
     return replace(run(), records=[*kept, *third])
@@ -92,7 +93,7 @@ def one_seed() -> Report:
                replace(gain, name="hit", kind="hit"),
                replace(times, name="deck", kind="percentiles", published="Africa, all"))
     claims = [LoadClaim(figure=figure, says=f"{figure}: {quantity} {expects}", metric=quantity,
-                        compares=("3", window), expects=expects)
+                        compares=(Compared("3"), Compared(window)), expects=expects)
               for figure, window in (("loads", "10"), ("one", "16"))
               for quantity in ("mean_ms", "retransmission_percent")
               for expects in (LESS, MORE, ALIKE)]

@@ -16,6 +16,7 @@ from firstflight.runs.results.records import PASS, Record, columns_of, trial_cla
 from firstflight.workloads.fetch.record import Record as FetchRecord
 from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.load.record import LoadRecord
+from firstflight.workloads.load.traffic import ClientHost, MixPart
 from firstflight.workloads.load.trial import LoadTrial
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.page.trial import PageTrial
@@ -75,10 +76,12 @@ EVERYTHING: dict[str, Any] = {
     "key_share": "x25519mlkem768", "server": "nginx", "http": "2", "system": "debian13",
     "what_if": "queue_loss"}
 LOAD = LoadTrial(
-    scenario="names", part="grid", window="3+10", clients="iw3*0.5@100ms+iw10*0.5@100ms/56k~1%",
-    bandwidth_kbps=10_000.0, rtt_ms=100.0, queue_packets=83, queue_bdp=1.0, queue="cake", load=0.5,
-    connections=4, response_bytes=15_000, sizes="fixed", initrwnd=70, congestion_control="cubic",
-    paced=True, access_queue_packets=50, servers=2, duration_s=60.0, warmup_s=5.0, cooldown_s=5.0,
+    scenario="names", part="grid", window="3+10",
+    mix=(MixPart(3, 0.5), MixPart(10, 0.5)), initcwnd=10,
+    clients=(ClientHost(0.5, 100.0, 3), ClientHost(0.5, 100.0, 10, 56.0, 1.0)),
+    bandwidth_kbps=10_000.0, rtt_ms=100.0, queue_packets=83, queue_bdp=1.0, qdisc="cake", load=0.5,
+    loss_percent=0.0, connections=4, response_bytes=15_000, sizes="fixed", initrwnd=70,
+    congestion_control="cubic", access_queue_packets=50, servers=2, duration_s=60.0, warmup_s=5.0, cooldown_s=5.0,
     repeat=3, seed=9)
 TRACE = TraceTrial(
     scenario="names", trace="idle", tcp="validated", congestion_control="reno", validation=True,
@@ -104,7 +107,7 @@ IDS: list[tuple[Any, str]] = [
      "-without-queue_loss"),
     (Trial(**FETCH, part="average", sample=7, key_rtt_ms=100.0, key_bandwidth_kbps=900.0,
            weight=0.5), "average-7-iw10-1"),
-    (LOAD, "grid-rtt100-bw10000-q83-cake-load0.5-15000B-x4-cubic-paced-iw3+10-3"),
+    (LOAD, "grid-rtt100-bw10000-q83-cake-load0.5-15000B-x4-cubic-rw70-iw3+10-3"),
     (PAGE, "lossy-made-rtt40-bw5000-up1000-q42-loss1.5-seed9-http1.1-c6-nginx-reno-rw70-iw10-3"),
     (TRACE, "idle-validated-iw4-think2.5-mss512"),
     (replace(TRACE, loss_percent=1.0, loss_burst=3.0, jitter_ms=2.5, qdisc="cake", mss=1448,
@@ -131,8 +134,8 @@ COLUMNS: dict[type[Record], str] = {
         response_flights first_burst_segments link_idle_ms
         verdict failed_checks verdict_reason measured_at""",
     LoadRecord: """
-        scenario part window clients bandwidth_kbps rtt_ms queue_packets queue_bdp queue load
-        connections response_bytes sizes initrwnd congestion_control paced access_queue_packets
+        scenario part window clients bandwidth_kbps rtt_ms queue_packets queue_bdp qdisc load
+        connections response_bytes sizes initrwnd congestion_control access_queue_packets
         servers duration_s warmup_s cooldown_s repeat seed
         ok error arrivals completed failed unfinished mean_ms mean_transfer_ms p10_ms p25_ms p50_ms
         p75_ms p90_ms p95_ms p99_ms p999_ms retransmission_percent hit_percent hit_mean_ms

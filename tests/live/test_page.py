@@ -305,10 +305,11 @@ def test_the_driver_measures_traces(drive: Driver, results: Path) -> None:
 # Loads in the guest --------------------------------------------------------------------
 
 LOAD = LoadTrial(
-    scenario="live", part="live", window="10", clients="iw10*0.5@100ms+iw10*0.5@100ms",
-    bandwidth_kbps=10_000, rtt_ms=100, queue_packets=83, queue_bdp=1, queue="droptail", load=0.5,
+    scenario="live", part="live", window="10", initcwnd=10,
+    clients=(ClientHost(0.5, 100, 10), ClientHost(0.5, 100, 10)), loss_percent=0,
+    bandwidth_kbps=10_000, rtt_ms=100, queue_packets=83, queue_bdp=1, load=0.5,
     connections=1, response_bytes=20_000, sizes="fixed", initrwnd=100, congestion_control="cubic",
-    paced=False, access_queue_packets=50, servers=2, duration_s=12, warmup_s=2, cooldown_s=2,
+    access_queue_packets=50, servers=2, duration_s=12, warmup_s=2, cooldown_s=2,
     repeat=1, seed=1)
 FULL = replace(LOAD, load=0.99, queue_packets=5, duration_s=5)
 LOADS = {"half": LOAD, "again": replace(LOAD, repeat=2), "full": FULL,

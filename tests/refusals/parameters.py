@@ -111,13 +111,24 @@ REFUSALS = [
         ("--name own --sysctl net.ipv4.tcp_sack=0+1", "'net.ipv4.tcp_sack=0+1' is not NAME=VALUE"),
         ("--name own --sysctl net.ipv4.tcp_rmem=4096,131072,6291456",
          "net.ipv4.tcp_rmem = '4096' is not the least, the first and the largest size in bytes"),
-        ("ietf78_load --sysctl net.ipv4.tcp_sack=0", "--sysctl: a load scenario"),
         ("--name own --sysctl net.ipv4.ip_forward=1", "unknown 'net.ipv4.ip_forward'"),
         ("--name own --sysctl 'net.ipv4.tcp_sack=$(x)'", "is not numbers or words"),
         # Load scenarios
         ("ietf78_load --load 1.5", "--load: an offered load of 1.5"),
-        ("ietf78_load --client curl", "--client: a load scenario has clients of its own"),
-        ("ietf78_load --rtt 20,50", "--rtt: a load scenario takes one value at a time"),
+        *((f"ietf78_load {flag} {value}", f'ietf78_load: {flag} does not go with a scenario of kind'
+           f' "load": {why}') for flag, value, why in (
+               ("--client", "curl", "it has clients of its own"),
+               ("--uplink", "1M", "the way back to its servers has a delay and no rate"),
+               ("--rwnd-growth", "fixed", "its clients read at once, and their windows grow"),
+               ("--kept", "2", "each of its connections has one response"),
+               ("--chain", "4000", "its connections are plain HTTP"),
+               ("--server", "nginx", "a server of its own, load_server.py, holds thousands of"),
+               ("--http", "2", "a server of its own, load_server.py, holds thousands of"))),
+        ("ietf78_load --iw default", "each client has a route with its initial window: write --iw"),
+        ("ietf78_load --burst-loss 5", "bursts of losses (loss_burst, --burst-loss) need random"),
+        ("ietf78_load --queue cake", 'is no length but a discipline: write qdisc = "cake"'),
+        ("ietf78_load --queue 1 --qdisc cake", "cake lets nothing through a queue of 1 packet"),
+        ("ietf78_load --mss 1460", "88 to 1448 bytes"),
         ("ietf78_load --repeat 0", "--repeat"),
         # Pages
         *((f"{page} --early-data 1", "--early-data: a page's client sends no early data: which")

@@ -24,6 +24,7 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless, from_cell, to_cell
 from firstflight.findings.quantities import QUANTITIES, of_column
+from firstflight.runs import typed_columns
 
 PASS = "pass"
 FAIL = "fail"
@@ -191,7 +192,18 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
 
 def rows_of(lines: bytes) -> Iterator[list[str]]:
     """The rows of a results file, one at a time: a million at once take gigabytes."""
-    return csv.reader(io.TextIOWrapper(io.BytesIO(lines), "utf-8", errors="replace", newline="\n"))
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(lines), "utf-8", errors="replace",
+                                         newline="\n"))
+    while True:
+        # Python's own limit, 128 kB, is the whole program's: other files keep it.
+        before = csv.field_size_limit(typed_columns.MOST_BYTES)
+        try:
+            row = next(reader, None)
+        finally:
+            csv.field_size_limit(before)
+        if row is None:
+            return
+        yield row
 
 
 def whole_lines(path: Path) -> bytes:
@@ -236,7 +248,7 @@ class RowReader(Generic[R]):
         return record
 
 
-Column = tuple[str, int, Callable[[str], Value], bool]
+Column = tuple[str, int, Callable[[str], object], bool]
 
 
 def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> list[Column]:
@@ -245,11 +257,28 @@ def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> li
     An empty field of a column with a default means that default. requested: the columns are the
     trial's, whose values have to be in the range of their quantity.
     """
-    return [(column.name, places[column.name],
-             _parser(column, QUANTITIES.get(column.name, ANY) if requested else ANY,
-                     getattr(owner, "PATTERNS", {}).get(column.name, "")),
-             column.default is not MISSING)
-            for column in fields(owner) if column.name in places and column.name != "trial"]
+    tables = table_columns(owner)
+    parsers: list[Column] = []
+    for column in fields(owner):
+        name = column.name
+        if name not in places or name == "trial":
+            continue
+        parse: Callable[[str], object]
+        if name in tables:
+            parse = cached(typed_columns.reader(tables[name], name))
+        else:
+            parse = _parser(column, QUANTITIES.get(name, ANY) if requested else ANY,
+                            getattr(owner, "PATTERNS", {}).get(name, ""))
+        parsers.append((name, places[name], parse, column.default is not MISSING))
+    return parsers
+
+
+def table_columns(owner: type[Any]) -> dict[str, type[object]]:
+    """The columns that hold tables (runs.typed_columns), each with the class of its items."""
+    hints = hints_of(owner)
+    classes = {column.name: typed_columns.item_class(hints[column.name])
+               for column in fields(owner)}
+    return {name: kind for name, kind in classes.items() if kind is not None}
 
 
 def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[str], Value]:
@@ -300,10 +329,18 @@ class RowWriter:
     """Formats records as rows of these columns; a column that no record has stays empty."""
 
     def __init__(self, kind: type[Record], columns: Sequence[str]) -> None:
-        requested = {column.name for column in fields(trial_class(kind))}
-        self.columns = [(column, column in requested) for column in columns]
+        trial = trial_class(kind)
+        requested = {column.name for column in fields(trial)}
+        tables = table_columns(trial)
+        self.columns = [(column, column in requested, column in tables) for column in columns]
 
     def row(self, record: Record) -> list[str]:
-        trial = record.trial
-        return [to_cell(getattr(trial, column), format_lossless) if requested else
-                to_cell(getattr(record, column, None)) for column, requested in self.columns]
+        cells = []
+        for column, requested, is_table in self.columns:
+            if not requested:
+                cells.append(to_cell(getattr(record, column, None)))
+                continue
+            value = getattr(record.trial, column)
+            cells.append(to_cell(typed_columns.to_json(value) if is_table else value,
+                                 format_lossless))
+        return cells

@@ -8,8 +8,9 @@ from firstflight.net.link import Path
 from firstflight.testbed.hosts.tls_records import KEY_SHARES, newer_openssl
 from firstflight.testbed.messages import Job
 from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, SERVER_IP, RouteOptions,
-                                               dumbbell_routes, star_routes)
-from firstflight.testbed.network.shaping import DumbbellLinks, server_interface, star_ports
+                                               client_route, dumbbell_routes, star_routes)
+from firstflight.testbed.network.shaping import (DumbbellLinks, server_interface, server_port,
+                                                 star_ports)
 
 RECEIVE_BUFFERS, SEND_BUFFERS = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 # Ports of servers other than server.py, which listen at the same time: HTTP, and with TLS.
@@ -61,7 +62,8 @@ def commands_of(job: Job, from_scenario: Container[str] = ()) -> list[str]:
 
     from_scenario: as in sysctls_of.
     """
-    return _load_commands(job) if job["kind"] == "load" else _star_commands(job, from_scenario)
+    of_kind = _load_commands if job["kind"] == "load" else _star_commands
+    return of_kind(job, from_scenario)
 
 
 def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
@@ -70,15 +72,20 @@ def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     path = Path.from_json(job["network"])
     return [*(command for port in (*star_ports(path), server_interface(path))
               for command in port.commands),
-            *dict.fromkeys(f"sysctl -w {key}='{value}'"
-                           for requested in sysctls_of(job, from_scenario).values()
-                           for key, value in requested.items()),
+            *_sysctl_commands(job, from_scenario),
             *(route.command for route in routes),
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",
                f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
             *_tls(job), *(_page(job) if "objects" in job else
                           (f"{_client(job)} {url}" for url in urls_of(job)))]
+
+
+def _sysctl_commands(job: Job, from_scenario: Container[str]) -> list[str]:
+    """The sysctls of a trial's hosts, without repetition."""
+    return list(dict.fromkeys(f"sysctl -w {key}='{value}'"
+                              for requested in sysctls_of(job, from_scenario).values()
+                              for key, value in requested.items()))
 
 
 def _page(job: Job) -> list[str]:
@@ -108,11 +115,16 @@ def _tls(job: Job) -> list[str]:
             + (", early data" if tls["early_data_bytes"] else "")]
 
 
-def _load_commands(job: Job) -> list[str]:
-    links = DumbbellLinks(**job["network"])
-    routes = dumbbell_routes("server1", job["client_initcwnd"], job["congestion_control"])
-    return [*(command for port in (*links.router_ports(), *links.client_ports())
+def _load_commands(job: Job, from_scenario: Container[str]) -> list[str]:
+    """The first server and the first client stand for all."""
+    links = DumbbellLinks.from_json(job["network"])
+    pacing = [server_port("server1-eth0", True)] if links.is_paced else []
+    mss = job.get("options", {}).get("advertised_mss", 0)
+    routes = [*dumbbell_routes("server1", job["client_initcwnd"], job["congestion_control"]),
+              client_route("client1", job["initrwnd"], mss)]
+    return [*(command for port in (*links.router_ports(), *links.client_ports(), *pacing)
               for command in port.commands),
+            *_sysctl_commands(job, from_scenario),
             *(route.command for route in routes),
             *(f"firstflight/testbed/hosts/load_client.py on client{number}:"
               f" {traffic['arrivals_per_s']:.2f} arrivals a second,"

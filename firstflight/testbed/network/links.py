@@ -221,6 +221,14 @@ def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
     return Route(CLIENT_IP, "server-eth0", server), Route(SERVER_IP, "client-eth0", client)
 
 
+def client_route(client: str, initrwnd: int, advertised_mss: int = 0) -> Route:
+    """The route of the dumbbell's host `client` to the servers. advertised_mss: 0 for the device's.
+    """
+    mss: Metrics = {"advmss": advertised_mss} if advertised_mss else {}
+    return Route("default", f"{client}-eth0", {"initrwnd": initrwnd, **mss},
+                 via=f"{CLIENT_SIDE}.254")
+
+
 def dumbbell_routes(server: str, initcwnd: list[int], congestion_control: str) -> list[Route]:
     """The routes of host `server` to each client. initcwnd: by client, segments."""
     return [Route(f"{CLIENT_SIDE}.{number}", f"{server}-eth0",

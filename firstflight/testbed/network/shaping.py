@@ -12,8 +12,9 @@ header.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from firstflight.net import qdiscs
 from firstflight.net.link import Link, Netem, Path
@@ -79,47 +80,72 @@ def remembers(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
+class ClientLink:
+    """What is on the way to one client of the dumbbell.
+
+    rtt_ms: propagation both ways together. The two ways may differ, since the way to the servers is
+    the same for all clients. kbps: the rate of its own port, 0 for no limit. loss_percent,
+    loss_burst, jitter_ms: as of a Link.
+    """
+
+    rtt_ms: float
+    kbps: float = 0.0
+    loss_percent: float = 0.0
+    loss_burst: float = 1.0
+    jitter_ms: float = 0.0
+
+
+@dataclass(frozen=True)
 class DumbbellLinks:
     """The links of the dumbbell.
 
     bandwidth_kbps, queue_packets: the bottleneck and its drop-tail limit.
-    queue: "droptail", or "fq_codel" or "cake" in its place, with their own
-        defaults for the target and queue_packets as the limit.
-    client_rtt_ms: by client, propagation both ways together. The two ways may
-        differ, since the way to the servers is the same for all clients.
-    client_kbps: by client, the rate of its own port, 0 for no limit.
-        access_queue_packets: the drop-tail limit of such a port.
-    client_loss_percent: by client, random loss on the way to it. seed: of these losses.
+    qdisc: "fifo"; "fq_codel" or "cake" in its place, with their own defaults for the target and
+        queue_packets as the limit; or "fq" for a fifo behind servers that pace.
+    clients: what is on the way to each. access_queue_packets: the drop-tail limit of their own
+        ports.
+    seed: of losses and jitter.
     """
 
     bandwidth_kbps: float
     queue_packets: int
-    queue: str
-    client_rtt_ms: tuple[float, ...]
-    client_kbps: tuple[float, ...]
+    qdisc: str
+    clients: tuple[ClientLink, ...]
     access_queue_packets: int
-    client_loss_percent: tuple[float, ...]
     seed: int
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> DumbbellLinks:
+        """The links of a job's network. Raises TypeError for an unknown field."""
+        others = {name: value for name, value in values.items() if name != "clients"}
+        clients = tuple(ClientLink(**client) for client in values["clients"])
+        return DumbbellLinks(clients=clients, **others)
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether the servers pace what they send."""
+        return self.qdisc == "fq"
 
     @property
     def back_ms(self) -> float:
         """Delay of packets to the servers: half of the smallest RTT."""
-        return min(self.client_rtt_ms) / 2
+        return min(client.rtt_ms for client in self.clients) / 2
 
     def router_ports(self) -> tuple[Port, Port]:
         """The router's ports to the clients and to the servers."""
-        return (Port(BOTTLENECK, bottleneck_queue(self.queue, self.bandwidth_kbps,
+        return (Port(BOTTLENECK, bottleneck_queue(self.qdisc, self.bandwidth_kbps,
                                                   self.queue_packets)),
                 Port(WAY_BACK, (Netem(delay_ms=self.back_ms),)))
 
     def client_ports(self) -> list[Port]:
         """The ports of the clients' switch to each client."""
         ports = []
-        for number, (rtt_ms, kbps, loss_percent) in enumerate(zip(
-                self.client_rtt_ms, self.client_kbps, self.client_loss_percent)):
-            delay = Netem(delay_ms=rtt_ms - self.back_ms, loss_percent=loss_percent,
-                          seed=self.seed + number)
-            access = (bottleneck(kbps, self.access_queue_packets),) if kbps else ()
+        for number, client in enumerate(self.clients):
+            delay = Netem.delaying(Link(
+                client.rtt_ms - self.back_ms, client.kbps, self.access_queue_packets,
+                loss_percent=client.loss_percent, loss_burst=client.loss_burst,
+                jitter_ms=client.jitter_ms, seed=self.seed + number))
+            access = (bottleneck(client.kbps, self.access_queue_packets),) if client.kbps else ()
             # The switch's port 1 goes to the router.
             ports.append(Port(f"s1-eth{number + 2}", (delay, *access)))
         return ports

@@ -37,7 +37,7 @@ from firstflight.testbed.network.kernel import (TOOL_DEADLINE_S, Cable, Host, In
                                                 read_sysctls, set_sysctls, switch_offloads_off)
 from firstflight.testbed.network.links import (ARP_RETRY, CLIENT_IP, CLIENT_SIDE, SERVER_IP,
                                                SERVER_SIDE, Neighbour, Route, RouteOptions,
-                                               dumbbell_routes, star_routes)
+                                               client_route, dumbbell_routes, star_routes)
 from firstflight.testbed.network.ports import Port
 from firstflight.testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER_PORT, WAY_BACK,
                                                  DumbbellLinks, dropped, remembers,
@@ -248,24 +248,36 @@ class Dumbbell:
                 *(Neighbour(host.IP(), host.MAC(), port) for host in hosts))
 
     def install(self, links: DumbbellLinks) -> None:
-        """Install bottleneck, queue and delays. Raises NetworkError, KernelLacks."""
+        """Install bottleneck, queue, delays and pacing. Raises NetworkError, KernelLacks."""
         self.router.kernel.install_ports(*links.router_ports())
         self.switch.kernel.install_ports(*links.client_ports())
+        if links.is_paced:
+            self._set_pacing()
 
-    def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str) -> None:
+    def set_windows(self, initcwnd: list[int], initrwnd: int, congestion_control: str,
+                    advertised_mss: int = 0) -> None:
         """Set initcwnd on every server's route to each client, and initrwnd on the clients' routes.
 
-        initcwnd: by client. Windows are in segments.
+        initcwnd: by client. Windows are in segments. advertised_mss: of the clients, in bytes; 0
+        for the device's.
         """
         for server in self.servers:
             server.kernel.install_routes(
                 *dumbbell_routes(server.name, initcwnd, congestion_control))
         for client in self.clients:
-            client.kernel.install_routes(
-                Route("default", f"{client.name}-eth0", {"initrwnd": initrwnd},
-                      via=f"{CLIENT_SIDE}.254"))
+            client.kernel.install_routes(client_route(client.name, initrwnd, advertised_mss))
 
-    def set_pacing(self) -> None:
+    def set_trial_sysctls(self, client: Mapping[str, str], server: Mapping[str, str]) -> None:
+        """Set sysctls of the trial at all clients, and at all servers.
+
+        Before anything opens a socket. Raises NetworkError, KernelLacks.
+        """
+        for hosts, requested in ((self.clients, client), (self.servers, server)):
+            for host in hosts:
+                if requested:
+                    pin_sysctls(host, {}, requested)
+
+    def _set_pacing(self) -> None:
         """Let every server pace what it sends."""
         for server in self.servers:
             server.kernel.install_ports(server_port(f"{server.name}-eth0", True))

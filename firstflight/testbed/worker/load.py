@@ -19,6 +19,7 @@ from pathlib import Path
 
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
 from firstflight.testbed.messages import Job, Observation
+from firstflight.testbed.network.commands import sysctls_of
 from firstflight.testbed.network.shaping import DumbbellLinks
 from firstflight.testbed.network.topology import Dumbbell
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
@@ -54,15 +55,13 @@ class LoadBench:
         self.runs += 1
         self.folder = self.job_folder / f"run{self.runs}"
         self.folder.mkdir()
-        links = DumbbellLinks(**{name: tuple(value) if isinstance(value, list) else value
-                                 for name, value in trial["network"].items()})
-        self.net = net = Dumbbell(len(links.client_rtt_ms), trial["servers"],
-                                  self.requested_sysctls)
+        links = DumbbellLinks.from_json(trial["network"])
+        self.net = net = Dumbbell(len(links.clients), trial["servers"], self.requested_sysctls)
         self.sysctls = net.sysctls
+        net.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
         net.install(links)
-        net.set_windows(trial["client_initcwnd"], trial["initrwnd"], trial["congestion_control"])
-        if trial["paced"]:
-            net.set_pacing()
+        net.set_windows(trial["client_initcwnd"], trial["initrwnd"], trial["congestion_control"],
+                        trial.get("options", {}).get("advertised_mss", 0))
         for number, host in enumerate(net.servers, start=1):
             self.servers.append(LineProcess.python(
                 host, self.project, "firstflight.testbed.hosts.load_server",

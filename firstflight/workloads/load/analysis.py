@@ -28,6 +28,7 @@ from firstflight.runs.results.records import value_of
 from firstflight.workloads.load.record import (FILE, OK, PERCENTILES, QUEUE_FILE, Connections,
                                                LoadRecord, parse_connections, read_bottleneck)
 from firstflight.workloads.load.scenario import LoadFigure
+from firstflight.workloads.load.traffic import Window, single
 
 Numbers = NDArray[numpy.float64]
 BySeed = dict[int, LoadRecord]  # the runs of one cell, by repeat
@@ -89,6 +90,11 @@ class Runs:
             raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say by which"
                               " axis they differ (by, down)")
         return by_seed
+
+    def window(self, name: str) -> Window:
+        """The window that a figure has by this name."""
+        return next(record.trial.requested_window for record in self.records
+                    if record.trial.window == name)
 
     def connections(self, record: LoadRecord) -> Connections:
         """The connections of a run that count. Raises FirstFlightError."""
@@ -199,14 +205,14 @@ def points(runs: Runs) -> list[GainPoint]:
 class Distribution:
     """Completion times of connections: of a window, or of a group within a mix.
 
-    window: as in Figure.windows; of a group, that of the unmixed runs with its window. curve_ms:
+    window: of a group of a mix, that of the unmixed runs with its window. curve_ms:
     completion times, sorted and pooled over the seeds. count: of all connections, completed or not.
     by_seed: for each of PLACES its value by seed, None where a connection that never completed has
     that rank. rate_kbps: the mean over connections of bits per time.
     """
 
     name: str
-    window: str
+    window: Window
     curve_ms: NDArray[numpy.float64]
     count: int
     retransmission: Estimate
@@ -226,7 +232,7 @@ class Distribution:
         return paired(base.by_seed[place], self.by_seed[place])
 
 
-def distribution(name: str, window: str, by_seed: dict[int, Connections]) -> Distribution:
+def distribution(name: str, window: Window, by_seed: dict[int, Connections]) -> Distribution:
     """The distribution of connections, given by seed. Raises MissingRuns where none completed."""
     done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
     if not by_seed or not all(len(connections) for connections in done.values()):
@@ -255,17 +261,19 @@ def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
         return connections if with_handshake else replace(
             connections, total_ms=connections.total_ms - connections.connect_ms)
 
-    return distribution(window_label(window), window, {
+    requested = runs.window(window)
+    return distribution(requested.label, requested, {
         repeat: times(runs.connections(record)) for repeat, record in runs.at(window).items()})
 
 
 def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
     """The distributions of a mix's groups, by initial window, ascending."""
     records = runs.at(window)
-    parts = sorted({host.initcwnd for record in records.values() for host in record.trial.hosts})
-    return [distribution(f"IW {initcwnd} in the mix", str(initcwnd), {
+    parts = sorted({host.initcwnd for record in records.values()
+                    for host in record.trial.clients})
+    return [distribution(f"IW {initcwnd} in the mix", single(initcwnd), {
         repeat: runs.connections(record).select_hosts(
-            {number for number, host in enumerate(record.trial.hosts)
+            {number for number, host in enumerate(record.trial.clients)
              if host.initcwnd == initcwnd})
         for repeat, record in records.items()}) for initcwnd in parts]
 
@@ -275,22 +283,21 @@ class Mixes:
     """The distributions of a figure of kind mix.
 
     alone: of runs where everybody has one window, by window. groups: of the groups of each mix, by
-    the mix's name.
+    the mix's name; labels: each mix in words.
     """
 
     alone: dict[str, Distribution]
     groups: dict[str, list[Distribution]]
+    labels: dict[str, str]
 
 
 def mixes(runs: Runs) -> Mixes:
     """The distributions of a figure of kind mix."""
     windows = runs.figure.windows
-    return Mixes({window: whole(runs, window) for window in windows if "+" not in window},
-                 {window: groups_of_mix(runs, window) for window in windows if "+" in window})
-
-
-def window_label(window: str) -> str:
-    return f"IW {window}" if "+" not in window else f"mix of IW {window.replace('+', ' and ')}"
+    are_mixes = {window: runs.window(window).is_mix for window in windows}
+    return Mixes({window: whole(runs, window) for window in windows if not are_mixes[window]},
+                 {window: groups_of_mix(runs, window) for window in windows if are_mixes[window]},
+                 {window: runs.window(window).label for window in windows})
 
 
 def jain(values: Sequence[float]) -> float:

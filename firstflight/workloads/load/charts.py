@@ -18,7 +18,6 @@ from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
-from firstflight.workloads.load import analysis
 from firstflight.workloads.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, GainPoint,
                                                  Hit, Mixes, Runs, describe, name_of, named)
 from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
@@ -48,11 +47,12 @@ def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) ->
 
 def _fixed(trials: Sequence[LoadTrial]) -> str:
     """The parameters that all runs share, with units; the range of the clients' RTTs."""
-    rtts = {host.rtt_ms for trial in trials for host in trial.hosts}
+    rtts = {host.rtt_ms for trial in trials for host in trial.clients}
     known = {"rtt_ms": f"RTT {' to '.join(map(plain, sorted({min(rtts), max(rtts)})))} ms"}
     values = shared_values(trials, FIXED)
-    known |= {name: shared.named(name, value) for name, value in values.items()}
-    if "queue_bdp" in values:
+    known |= {name: shared.named(name, value) for name, value in values.items()
+              if value is not None}
+    if values.get("queue_bdp") is not None:
         known["queue_bdp"] = named("queue_bdp", values["queue_bdp"])
     if "response_bytes" in values and trials[0].sizes != FIXED_SIZE:
         known["response_bytes"] = f"mean size {in_words(values['response_bytes'], 'bytes')}"
@@ -62,16 +62,11 @@ def _fixed(trials: Sequence[LoadTrial]) -> str:
 
 
 def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int,
-               window: str = "") -> Line:
+               initcwnd: int = 0) -> Line:
     """A line through estimates, with their intervals."""
     return Line(name, tuple(x for x, _ in points), tuple(estimate.value for _, estimate in points),
                 tuple(estimate.interval for _, estimate in points), look,
-                window=_initcwnd(window))
-
-
-def _initcwnd(window: str) -> int:
-    """The initial window of a name in Figure.windows, 0 for a mix."""
-    return int(window) if window.isdecimal() else 0
+                window=initcwnd)
 
 
 # Distributions --------------------------------------------------------------------
@@ -99,10 +94,10 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
     looks = {window: look for look, window in enumerate(mixes.alone)}
     groups = [group for parts in mixes.groups.values() for group in parts]
     # A window has one colour: solid lines for unmixed runs, dashed lines in the mix.
-    dashed = [_curve(group, looks[group.window], "dashed") for group in groups
-              if group.window in looks]
-    saved = [line for group in groups if group.window in looks
-             for line in _gain_lines(mixes.alone[group.window], group, looks[group.window])]
+    unmixed = [(group, group.window.name) for group in groups if group.window.name in looks]
+    dashed = [_curve(group, looks[window], "dashed") for group, window in unmixed]
+    saved = [line for group, window in unmixed
+             for line in _gain_lines(mixes.alone[window], group, looks[window])]
     alone = list(mixes.alone.values())
     compared = [line for place, (name, base, window) in enumerate(
         [*((f"{own.name} everywhere", alone[0], own) for own in alone[1:]),
@@ -147,7 +142,7 @@ def _curve(distribution: Distribution, look: int, style: Any) -> Line:
     return Line(f"{distribution.name} ({distribution.count})",
                 tuple(distribution.curve_ms[distribution.count - longer].tolist()),
                 tuple((longer / distribution.count * 100).tolist()), look=look, style=style,
-                window=_initcwnd(distribution.window))
+                window=distribution.window.initcwnd)
 
 
 def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
@@ -168,10 +163,11 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
     """The gains by percentile; the mean stands apart at the left."""
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
+    initcwnd = other.window.initcwnd
     known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
              if gain is not None]
-    mean = _estimates("", [point for point in known if point[0] < 1], look, other.window)
-    return (_estimates(other.name, [point for point in known if point[0] >= 1], look, other.window),
+    mean = _estimates("", [point for point in known if point[0] < 1], look, initcwnd)
+    return (_estimates(other.name, [point for point in known if point[0] >= 1], look, initcwnd),
             replace(mean, style="points"))
 
 
@@ -187,9 +183,10 @@ def _queue(runs: Runs) -> Plot:
     for look, window in enumerate(runs.figure.windows):
         records = runs.at(window)
         times_s, packets = runs.queue(records[min(records)])
-        lines.append(Line(analysis.window_label(window), tuple(times_s.tolist()),
+        requested = runs.window(window)
+        lines.append(Line(requested.label, tuple(times_s.tolist()),
                           tuple(packets.tolist()), look=look, style="curve",
-                          window=_initcwnd(window)))
+                          window=requested.initcwnd))
     trial = runs.records[0].trial
     return Plot("time (s)", "packets queued", tuple(lines),
                 f"The bottleneck's queue, means of {QUEUE_SMOOTHED_S:g} s, first seed",
@@ -201,7 +198,8 @@ def _queue(runs: Runs) -> Plot:
 
 def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     """What is saved of the mean, and what retransmissions it costs."""
-    figure, base = runs.figure, analysis.window_label(runs.figure.windows[0])
+    figure, first = runs.figure, runs.window(runs.figure.windows[0])
+    base = first.label
     places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
     lines = grouped(points, lambda point: (point.window, point.series))
     saved, retransmitted, faint = [], [], False
@@ -210,7 +208,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
         words = [named(figure.down, series)] if figure.down else []
         words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
         name, look = ", ".join(words) or f"IW {window}", number + 1
-        shown = window if is_a_window_each else ""
+        shown = runs.window(window).initcwnd if window and is_a_window_each else 0
         xs = [places[point.x] + (number - (len(lines) - 1) / 2) * ASIDE for point in of_line]
         saved.append(_estimates(name, list(zip(xs, (
             point.mean.percent for point in of_line))), look, shown))
@@ -221,7 +219,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
             retransmitted.append(Line(
                 "" if faint else f"{base} (open)", tuple(xs), tuple(
                     point.retransmission.base.value for point in of_line), look=look,
-                style="faint", window=_initcwnd(figure.windows[0]) if shown else 0))
+                style="faint", window=first.initcwnd if shown else 0))
             faint = True
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
     axis = name_of(figure.by)
@@ -262,7 +260,7 @@ def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Difference | None], t
         name_of(by), "mean completion time (ms)", tuple(
             Line(f"IW {window}", tuple(place for place, _ in known),
                  tuple(mean.value for mean in means), tuple(mean.interval for mean in means),
-                 look, "bars", _initcwnd(window))
+                 look, "bars", runs.window(window).initcwnd)
             for look, (window, means) in enumerate(zip(runs.figure.windows, (
                 [gain.base for _, gain in known], [gain.experiment for _, gain in known])))),
         title=title, ticks=tuple((float(place), describe(by, hit.x))

@@ -24,7 +24,8 @@ from firstflight.scenario.claims import ALIKE, LESS, MORE
 from firstflight.workloads.load import analysis, charts, tables
 from firstflight.workloads.load.analysis import Distribution, GainPoint, Hit, Runs, describe
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
-from firstflight.workloads.load.scenario import DECK_FILE, LoadClaim, LoadFigure, LoadScenario
+from firstflight.workloads.load.scenario import (DECK_FILE, Compared, LoadClaim, LoadFigure,
+                                                 LoadScenario)
 
 
 def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
@@ -92,10 +93,10 @@ def _mix(runs: Runs) -> Finding:
     """The groups of mixes, against unmixed runs and against each other."""
     mixes = analysis.mixes(runs)
     compared = [tables.percentiles([*mixes.alone.values(), *groups],
-                                   f"{analysis.window_label(window)} compared with unmixed runs")
+                                   f"{runs.window(window).label} compared with unmixed runs")
                 for window, groups in mixes.groups.items()]
     answers = [answer for groups in mixes.groups.values() for answer in (
-        *(_against_own(group, mixes.alone.get(group.window)) for group in groups),
+        *(_against_own(group, mixes.alone.get(group.window.name)) for group in groups),
         *(_within(groups[0], group, mixes.alone) for group in groups[1:])) if answer is not None]
     return _content(runs, (*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
                     charts.mix(runs, mixes), answers)
@@ -115,9 +116,9 @@ def _against_own(group: Distribution, own: Distribution | None) -> Statement | N
 def _within(first: Distribution, group: Distribution,
             alone: dict[str, Distribution]) -> Statement | None:
     """The saving by a comparison within the mix, and by one between unmixed runs."""
-    if first.window not in alone or group.window not in alone:
+    base, own = alone.get(first.window.name), alone.get(group.window.name)
+    if base is None or own is None:
         return None
-    base, own = alone[first.window], alone[group.window]
     within, apart = group.gain_over(first), own.gain_over(base)
     if within is None or apart is None:
         return None
@@ -184,7 +185,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
 
 def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     """The difference in each cell of the claim."""
-    if any(" in " in compared for compared in claim.compares):
+    if claim.is_of_groups:
         return _group_gains(runs, claim)
     only = dict(claim.where)
     shown = [axis for axis in (runs.figure.by, runs.figure.down) if axis not in ("", "window")]
@@ -192,7 +193,7 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     for values in itertools.product(*(runs.values(axis) for axis in shown)):
         place = dict(zip(shown, values))
         if all(value in only.get(axis, (value,)) for axis, value in place.items()):
-            first, second = (runs.at(window, **place) for window in claim.compares)
+            first, second = (runs.at(compared.window, **place) for compared in claim.compares)
             gains.append(analysis.gain(first, second, claim.metric))
     return [gain for gain in gains if gain is not None]
 
@@ -203,21 +204,20 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     percentile = None if claim.metric == "mean_ms" else next(
         percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.metric)
 
-    def named(window: str) -> Distribution:
-        part, _, mix = window.partition(" in ")
-        if not mix:
-            return analysis.whole(runs, window)
-        return next(group for group in analysis.groups_of_mix(runs, mix)
-                    if group.window == part)
+    def distribution_of(compared: Compared) -> Distribution:
+        if compared.part is None:
+            return analysis.whole(runs, compared.window)
+        return next(group for group in analysis.groups_of_mix(runs, compared.window)
+                    if group.window.largest == compared.part)
 
-    base, experiment = (named(window) for window in claim.compares)
+    base, experiment = map(distribution_of, claim.compares)
     gain = experiment.gain_over(base, percentile)
     return [gain] if gain is not None else []
 
 
 def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
-    base, experiment = (window.replace(" in ", " in the mix ") for window in claim.compares)
+    base, experiment = (compared.words for compared in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
     results = [judge(Expected(SIGNS[claim.expects]), gain).outcome for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)

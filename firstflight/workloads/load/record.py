@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,8 +20,9 @@ from firstflight.base.inflated import inflate
 from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.testbed.observations import FILE_BYTES
-from firstflight.wire.exchange import read_exchanges
-from firstflight.workloads.load.trial import LoadTrial, wire_bytes
+from firstflight.wire.exchange import Exchange, read_exchanges
+from firstflight.workloads.load.traffic import wire_bytes
+from firstflight.workloads.load.trial import LoadTrial
 
 if TYPE_CHECKING:
     import numpy
@@ -206,7 +207,9 @@ class LoadEvidence:
 
     everything: all connections. bottleneck: its samples during the counted time. flights: sizes in
     segments of the captured first flights, by client address. ended_servers: numbers of servers
-    that died.
+    that died. sampled: the captured connections. sysctls: of all hosts, those of the scenario and
+    the trial. has_scale: whether the scale of windows follows from the buffers alone
+    (judge.syns.compare_syns).
     """
 
     trial: LoadTrial
@@ -214,17 +217,22 @@ class LoadEvidence:
     bottleneck: Bottleneck
     flights: Mapping[str, list[int]]
     ended_servers: tuple[int, ...]
+    sampled: tuple[Exchange, ...] = ()
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    has_scale: bool = True
 
     @classmethod
-    def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes) -> LoadEvidence:
-        """The evidence of a run; connections: as join_rows wrote them.
+    def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes,
+               sysctls: Mapping[str, str], has_scale: bool) -> LoadEvidence:
+        """The evidence of a run; connections: as join_rows wrote them. sysctls: the scenario's.
 
         Raises ConnectionsError and CaptureError.
         """
+        exchanges = read_exchanges(observed.client_pcap, observed.server_pcap)
         return cls(trial, parse_connections(connections),
                    read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
-                   wire_flights(observed.client_pcap, observed.server_pcap),
-                   tuple(observed.content.get("ended_servers", ())))
+                   wire_flights(exchanges), tuple(observed.content.get("ended_servers", ())),
+                   tuple(exchanges.values()), trial.host_settings(sysctls), has_scale)
 
     @cached_property
     def counted(self) -> Connections:
@@ -283,14 +291,14 @@ class LoadEvidence:
         return [segments for host in self.flights.values() for segments in host]
 
 
-def wire_flights(client_pcap: bytes, server_pcap: bytes) -> dict[str, list[int]]:
+def wire_flights(exchanges: Mapping[tuple[str, int], Exchange]) -> dict[str, list[int]]:
     """Sizes in segments of the captured first flights, by client address.
 
     Only of connections that lost nothing, since a timer's retransmission before the first
     acknowledgement is not part of a flight.
     """
     flights: dict[str, list[int]] = {}
-    for (address, _), exchange in read_exchanges(client_pcap, server_pcap).items():
+    for (address, _), exchange in exchanges.items():
         lossless = not (exchange.lost_to_client or exchange.retransmissions or exchange.probes
                         or exchange.handshake_retransmissions)
         if lossless and exchange.first_flight:
@@ -373,7 +381,7 @@ class LoadRecord(Record):
 def record_of(run: LoadEvidence) -> LoadRecord:
     """What was measured of a run, without a verdict."""
     counted, done, hit = run.counted, run.done, run.hit
-    offered_bytes = sum(map(wire_bytes, counted.asked_bytes))
+    offered_bytes = sum(wire_bytes(size, run.trial.mss) for size in counted.asked_bytes)
     queue = run.queue_packets
     return LoadRecord(
         run.trial, True,

@@ -23,7 +23,8 @@ NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
 # Fields that the runs of a cell share: they differ in window and seed only.
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
-        "connections", "variant", *KERNEL)
+        "connections", "variant", *KERNEL,
+        "loss_percent", "loss_burst", "jitter_ms", "initrwnd", "mss", "sysctl")
 ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 
@@ -54,7 +55,7 @@ def runs_themselves(runs: Runs) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for window in runs.figure.windows:
         by_seed = runs.at(window)
-        rows.append((analysis.window_label(window), len(by_seed),
+        rows.append((runs.window(window).label, len(by_seed),
                      *(_over_seeds(by_seed, name, 100)
                        for name in ("offered_load", "utilisation")),
                      _over_seeds(by_seed, "queue_mean_packets"),
@@ -82,11 +83,11 @@ def fairness(mixes: Mixes) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for window, groups in mixes.groups.items():
         for group in groups:
-            own = mixes.alone.get(group.window)
+            own = mixes.alone.get(group.window.name)
             change = None if own is None else group.gain_over(own)
             rows.append((group.name, group.mean, change.percent if change else None,
                          group.rate_kbps, group.retransmission))
-        rows.append((f"Jain's index of {analysis.window_label(window)}", "", "",
+        rows.append((f"Jain's index of {mixes.labels[window]}", "", "",
                      Rounded(analysis.jain([group.rate_kbps for group in groups]), 4), ""))
     rows += [(f"{own.name}, unmixed", own.mean, "", own.rate_kbps, own.retransmission)
              for own in mixes.alone.values()]
@@ -121,10 +122,10 @@ def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
 def where(runs: Runs, point: GainPoint) -> list[str]:
     """The window of a point and its place on the axes, in words."""
     figure = runs.figure
-    window = int(point.window or point.x)
-    words = [f"IW {window}"]
+    window = runs.window(point.window or point.x)
+    words = [window.label]
     if figure.by == "connections":
-        words[0] += f" × {point.x} = {window * point.x} at once"
+        words[0] += f" × {point.x} = {window.largest * point.x} at once"
     return words + [named(axis, value) for axis, value in
                     ((figure.down, point.series), (figure.by, point.x))
                     if axis not in ("", "window", "connections")]
@@ -218,8 +219,7 @@ def changes(records: Sequence[LoadRecord]) -> Table:
             record.trial.repeat: record for record in of_window.records}
             for (window,), of_window in cell.by("window").items()}
         # By size, the mixes last.
-        base, *others = sorted(windows, key=lambda window: (
-            window.count("+"), int(window.partition("+")[0].partition("*")[0])))
+        base, *others = sorted(windows, key=lambda window: _by_size(windows[window]))
         for other in others:
             mean, *tail = (analysis.gain(windows[base], windows[other], name)
                            for name in ("mean_ms", "p50_ms", "p99_ms"))
@@ -229,6 +229,12 @@ def changes(records: Sequence[LoadRecord]) -> Table:
     return Table("What the windows change", (
         NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
         Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")), tuple(rows))
+
+
+def _by_size(of_window: BySeed) -> tuple[int, int]:
+    """The place of a window among others: single ones by their size, then the mixes."""
+    parts = next(iter(of_window.values())).trial.requested_window.parts
+    return len(parts), parts[0].initcwnd
 
 
 def kernel_changes(records: Sequence[LoadRecord]) -> list[KernelChange]:

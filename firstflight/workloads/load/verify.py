@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
-from firstflight.net.headers import MSS
+from firstflight.judge import syns
 from firstflight.net.segments import CaptureError
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
@@ -29,8 +30,13 @@ SIGMAS = 4.0
 FULL = 1.0001
 
 
-def judge_load(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, Mapping[str, bytes]]:
-    """Judge a run; return its record, and the files to keep."""
+def judge_load(trial: LoadTrial, observed: ObservedTrial,
+               sysctls: Mapping[str, str] = MappingProxyType({}), has_scale: bool = True
+               ) -> tuple[LoadRecord, Mapping[str, bytes]]:
+    """Judge a run; return its record, and the files to keep.
+
+    sysctls: those that the scenario sets. has_scale: as of LoadEvidence.
+    """
     fault = observed.content.get("error", "")
     if QUEUE_FILE not in observed.files:
         return _failed(trial, fault or "the run left no records"), observed.files
@@ -38,7 +44,7 @@ def judge_load(trial: LoadTrial, observed: ObservedTrial) -> tuple[LoadRecord, M
     if fault:
         return _failed(trial, fault), files
     try:
-        evidence = LoadEvidence.gather(trial, observed, files[FILE])
+        evidence = LoadEvidence.gather(trial, observed, files[FILE], sysctls, has_scale)
     except (ConnectionsError, CaptureError) as unreadable:
         return _failed(trial, str(unreadable)), files
     dead = evidence.ended_servers
@@ -75,6 +81,19 @@ def _compare_failures(run: LoadEvidence) -> Iterator[Comparison]:
     yield Comparison(not failed, f"{failed} of {len(run.counted)}", "none")
 
 
+def _compare_syns(run: LoadEvidence) -> Iterator[Comparison]:
+    for exchange in run.sampled:
+        yield from syns.compare_syns(run.trial, run.sysctls, run.sysctls, exchange, run.has_scale)
+
+
+def _compare_segments(run: LoadEvidence) -> Iterator[Comparison]:
+    """No segment is longer than the MSS lets it."""
+    mss = syns.mss_of(run.trial, run.sysctls)
+    longest = max((segment.payload_bytes for exchange in run.sampled
+                   for segment in exchange.at_server if segment.to_client), default=0)
+    yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
+
+
 def _compare_initial_window(run: LoadEvidence) -> Iterator[Comparison]:
     for client, initcwnd, observed in _by_client(run):
         if len(observed):
@@ -93,7 +112,7 @@ def _compare_flight_on_wire(run: LoadEvidence) -> Iterator[Comparison]:
 
 def _compare_first_flight(run: LoadEvidence) -> Iterator[Comparison]:
     for client, initcwnd, observed in _by_client(run):
-        whole = observed.select(observed.asked_bytes >= initcwnd * MSS)
+        whole = observed.select(observed.asked_bytes >= initcwnd * run.trial.mss)
         if len(whole) and has_flights(run.trial):
             values = whole_numbers(whole.first_flight)
             yield Comparison(values == str(initcwnd), f"{values} segments", str(initcwnd),
@@ -102,19 +121,19 @@ def _compare_first_flight(run: LoadEvidence) -> Iterator[Comparison]:
 
 def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:
     """Number (from 1), initial window, and its connections whose window was observed."""
-    for number, host in enumerate(run.trial.hosts):
+    for number, host in enumerate(run.trial.clients):
         mine = run.smooth.select_hosts({number})
         yield number + 1, host.initcwnd, mine.select(mine.initial_window == mine.initial_window)
 
 
 def has_flights(trial: LoadTrial) -> bool:
     """A paced flight leaves one by one: there is no first flight to count."""
-    return not trial.paced and trial.congestion_control != "bbr"
+    return not trial.paces
 
 
 def _fills_a_flight(trial: LoadTrial) -> bool:
-    return (trial.sizes != FIXED or trial.response_bytes >= MSS * min(
-        host.initcwnd for host in trial.hosts))
+    return (trial.sizes != FIXED or trial.response_bytes >= trial.mss * min(
+        host.initcwnd for host in trial.clients))
 
 
 CHECKS: tuple[Check[LoadEvidence, LoadRecord], ...] = (
@@ -128,6 +147,10 @@ CHECKS: tuple[Check[LoadEvidence, LoadRecord], ...] = (
     Check("failed connections", "connections that were refused, reset or cut short",
           _compare_failures,
           lambda record: record.failed is not None),
+    Check(syns.NAME, f"{syns.WHY}, of sampled connections", _compare_syns,
+          lambda record: bool(record.wire_connections)),
+    Check("segment size", "payloads of sampled connections, against the MSS", _compare_segments,
+          lambda record: bool(record.wire_connections)),
     Check("initial window", "tcp_info at accept, of all connections", _compare_initial_window,
           lambda record: bool(record.seen_initcwnd)),
     Check("first flight on the wire", "segments before the first acknowledgement of data, of"

@@ -24,7 +24,8 @@ from firstflight.testbed.network import links, shaping
 from firstflight.testbed.network.links import Route
 from firstflight.testbed.network.netlink import Netlink, RequestRefused
 from firstflight.testbed.network.ports import HtbShaper, Port, Queue
-from firstflight.testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, DumbbellLinks,
+from firstflight.testbed.network.shaping import (CLIENT_PORT, SERVER_PORT, ClientLink,
+                                                 DumbbellLinks,
                                                  bottleneck_queue, dropped, dropped_between,
                                                  server_interface, star_ports)
 from tests.conftest import PROJECT
@@ -51,8 +52,8 @@ PARAMETERS: dict[str, tuple[float, str, int, float]] = {
 STAR = Path(Link(delay_ms=50, rate_kbps=1000, queue_packets=20, loss_percent=2, seed=7),
             Link(delay_ms=50, rate_kbps=500, queue_packets=20))
 DUMBBELL = DumbbellLinks(
-    bandwidth_kbps=2000, queue_packets=50, queue="droptail", client_rtt_ms=(40.0, 300.0),
-    client_kbps=(0.0, 64.0), access_queue_packets=30, client_loss_percent=(0.0, 1.0), seed=3)
+    bandwidth_kbps=2000, queue_packets=50, qdisc="fifo", access_queue_packets=30, seed=3,
+    clients=(ClientLink(40.0), ClientLink(300.0, 64.0, 1.0)))
 
 
 def installed(port: Port, *others: Netem | Queue) -> list[InstalledQdisc]:
@@ -123,7 +124,7 @@ def test_the_dumbbell_queues_at_the_router_and_delays_at_each_client() -> None:
     ("cake", ["cake"], "cake bandwidth 2000000bit raw flows memlimit 75700"),
     ("fq_codel", ["tbf", "fq_codel"], "fq_codel limit 50 noecn")])
 def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str) -> None:
-    port, _ = replace(DUMBBELL, queue=queue).router_ports()
+    port, _ = replace(DUMBBELL, qdisc=queue).router_ports()
     assert [qdisc.kind for qdisc in port.qdiscs] == kinds
     assert port.commands[-1].endswith(said)
     assert port.differences(reported(port)) == []
@@ -173,7 +174,7 @@ OPTIONS = [(kind, name) for kind, attributes_of in REPORTED.items()
 
 @pytest.mark.parametrize(("kind", "name"), OPTIONS, ids=map("-".join, OPTIONS))
 def test_each_option_of_another_queue_is_compared(kind: str, name: str) -> None:
-    port = PACED if kind == "fq" else replace(DUMBBELL, queue=kind).router_ports()[0]
+    port = PACED if kind == "fq" else replace(DUMBBELL, qdisc=kind).router_ports()[0]
     assert port.differences(reported(port)) == []
     (wrong,) = port.differences(reported(port, name))
     assert wrong.startswith(f"{kind} {name} 7, requested ")
@@ -186,7 +187,7 @@ def test_each_option_of_another_queue_is_compared(kind: str, name: str) -> None:
     (8, 125_000, "rate"), (24, 1000, "limit_bytes"), (28, 94_623, "burst_ticks"), (32, 1600, "mtu"),
     (20, 1000, "peak_rate")])
 def test_each_option_of_a_token_bucket_is_compared(at: int, value: int, name: str) -> None:
-    port, _ = replace(DUMBBELL, queue="fq_codel").router_ports()
+    port, _ = replace(DUMBBELL, qdisc="fq_codel").router_ports()
     bucket, queue = reported(port)
     other = TBF[:at] + value.to_bytes(4, "little") + TBF[at + 4:]
     (wrong,) = port.differences([replace(bucket, options=attribute(1, other)), queue])
@@ -194,7 +195,7 @@ def test_each_option_of_a_token_bucket_is_compared(at: int, value: int, name: st
 
 
 def test_a_threshold_that_nobody_requested_is_a_difference() -> None:
-    port, _ = replace(DUMBBELL, queue="fq_codel").router_ports()
+    port, _ = replace(DUMBBELL, qdisc="fq_codel").router_ports()
     bucket, queue = reported(port)
     marked = replace(queue, options=queue.options + attribute(7, bytes([9, 0, 0, 0])))
     assert port.differences([bucket, marked]) == ["fq_codel ce_threshold_us 9, requested none"]

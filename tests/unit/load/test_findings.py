@@ -17,10 +17,11 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.runs.results.records import FAIL
 from firstflight.study.loads import KIND, START_S
+from firstflight.wire.exchange import read_exchanges
 from firstflight.workloads.load import analysis, charts, findings, tables
 from firstflight.workloads.load.analysis import MissingRuns, Runs
 from firstflight.workloads.load.record import LoadRecord, join_rows, parse_connections, wire_flights
-from firstflight.workloads.load.scenario import OF_GROUPS, OF_RUNS, LoadClaim, LoadFigure
+from firstflight.workloads.load.scenario import OF_GROUPS, OF_RUNS, Compared, LoadClaim, LoadFigure
 from firstflight.workloads.load.verify import judge_load
 from tests.golden import stored_load
 from tests.golden.answers import stated
@@ -74,7 +75,7 @@ def test_the_parts_of_a_mix_are_all_of_it(records: list[LoadRecord]) -> None:
     found = analysis.mixes(runs)
     assert list(found.alone) == ["3", "10"] and list(found.groups) == ["3+10"]
     parts = found.groups["3+10"]
-    assert [part.window for part in parts] == ["3", "10"]
+    assert [part.window.name for part in parts] == ["3", "10"]
     assert sum(part.count for part in parts) == analysis.whole(runs, "3+10").count
 
 
@@ -159,7 +160,8 @@ def test_without_connections_there_is_no_distribution() -> None:
 def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     records = [replace(record, p99_ms=None) for record in stored_load.run().records]
     figure = next(one for one in STUDY.scenario.figures if one.kind == "gain")
-    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), metric="p99_ms",
+    claim = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
+                      metric="p99_ms",
                       expects="less")
     statement = findings.statement(Runs.of_figure(figure, records, RUN), claim)
     assert statement.measured == "no run measured it."
@@ -180,7 +182,7 @@ def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
 def test_only_a_flight_of_which_nothing_was_lost_or_sent_again_counts(happens: Any,
                                                                       counted: bool) -> None:
     talk = happens(Conversation().handshake().flight(0, 1, 2).acknowledge(700, 3))
-    flights = wire_flights(capture(talk.client), capture(talk.server))
+    flights = wire_flights(read_exchanges(capture(talk.client), capture(talk.server)))
     assert list(flights.values()) == ([[3]] if counted else [])
 
 
@@ -192,9 +194,9 @@ def test_the_share_that_was_hit_is_of_those_that_completed() -> None:
 
 def test_a_queue_holds_one_packet_at_least() -> None:
     (sweep, *_) = STUDY.scenario.sweeps
-    bdp = sweep.bandwidth_kbps * sweep.rtt_ms / 8
-    assert sweep.nearest_packets(1e-6) == 1
-    assert sweep.nearest_packets(4 * 1514 / bdp) == 4
+    values = {"bandwidth_kbps": 5000, "rtt_ms": 60, "queue_bdp": 1e-6}
+    assert sweep.nearest_packets(values) == 1
+    assert sweep.nearest_packets({**values, "queue_bdp": 4 * 1514 / (5000 * 60 / 8)}) == 4
 
 
 def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> None:
@@ -213,7 +215,7 @@ def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> No
 # Tables, charts and claims ------------------------------------------------------------
 
 SCENARIO = stored_load.study().scenario
-CLAIM = LoadClaim(figure="gain", says="x", compares=("3", "10"),
+CLAIM = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
                   metric="retransmission_percent", expects="more")
 
 
@@ -253,7 +255,7 @@ def test_a_claim_may_be_on_every_number_of_a_run() -> None:
 
 def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["mix"], records, RUN)
-    claim = replace(CLAIM, figure="mix", compares=("3 in 3+10", "10 in 3+10"),
+    claim = replace(CLAIM, figure="mix", compares=(Compared("3+10", 3), Compared("3+10", 10)),
                     metric="mean_ms", expects="alike")
     sentence = findings.statement(runs, claim).measured
     assert sentence.startswith("the mean completion time ")
@@ -268,8 +270,11 @@ def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) ->
     for field, other, ending in (("rtt_ms", 80.0, "RTT 80 ms"), ("connections", 2, "at once 2"),
                                  ("bandwidth_kbps", 9e3, "bandwidth 9000 kbit/s"),
                                  ("congestion_control", "reno", ", reno"),
-                                 ("paced", True, "cubic paced by fq"),
-                                 ("queue", "cake", "cubic through cake"),
+                                 ("qdisc", "fq", "cubic paced by fq"),
+                                 ("qdisc", "cake", "cubic through cake"),
+                                 ("mss", 536, "segment 536 bytes"),
+                                 ("loss_percent", 1.5, "random loss towards the client 1.5 %"),
+                                 ("sysctl", "net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack=0"),
                                  ("part", "two", ": two, load 0.9, 15000 B, queue 25"),
                                  ("load", 0.7, ": one, load 0.7, 15000 B, queue 25"),
                                  ("response_bytes", 99, ": one, load 0.9, 99 B, queue 25"),
@@ -356,7 +361,8 @@ def test_of_a_rate_the_published_number_is_in_points() -> None:
                                                 else 5.0)  # type: ignore[union-attr]
                 + record.trial.repeat / 1000) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
-    claim = LoadClaim(figure="gain", says="x", compares=("3", "10"), published=2.93, within=0.88,
+    claim = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
+                      published=2.93, within=0.88,
                       metric="retransmission_percent", expects="more")
     near, far = (findings.statement(runs, replace(claim, published=points))
                  for points in (2.93, 1.28))
@@ -377,7 +383,8 @@ def test_of_nothing_no_part_is_small() -> None:
             9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
     words = [findings.statement(runs, LoadClaim(
-        figure="gain", says="x", compares=("3", "10"), metric="retransmission_percent",
+        figure="gain", says="x", compares=(Compared("3"), Compared("10")),
+        metric="retransmission_percent",
         expects=expects)).outcome for expects
              in ("less", "more", "alike")]  # type: ignore[arg-type]
     assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,31 +12,48 @@ from hypothesis import given, settings, strategies as any_
 from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS, QUANTITIES
-from firstflight.runs import scenario_file, schema
+from firstflight.runs import batches, scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
+from firstflight.runs.results.records import RowReader, RowWriter, columns_of
 from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.scenario import requested
 from firstflight.study.loads import KIND
+from firstflight.testbed.network.commands import commands_of
 from firstflight.workloads.load.analysis import describe, name_of, named
-from firstflight.workloads.load.scenario import (LoadClaim, LoadFigure, LoadPopulation,
-                                                 LoadScenario, LoadSweep, apply, expand,
-                                                 read_scenario, window_name)
-from firstflight.workloads.load.trial import (Clients, LoadTrial, distribution, mean_bytes,
-                                              mean_wire_bytes, points_of, wire_bytes)
+from firstflight.workloads.load.record import LoadRecord
+from firstflight.workloads.load.scenario import (TAKEN, Compared, LoadClaim, LoadFigure,
+                                                 LoadPopulation, LoadScenario, LoadSweep,
+                                                 PopulationHost, read_scenario)
+from firstflight.workloads.load.traffic import (ClientHost, MixPart, SizePoint, Window, mean_bytes,
+                                                mean_wire_bytes, named_curve, single, wire_bytes)
+from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
 
 FILES = [file for file in map(scenario_file.find, scenario_file.names())
          if file.raw.get("kind") == "load"]
 DEFAULTS: dict[str, Any] = {
-    "bandwidth_kbps": 20000, "rtt_ms": 300, "queue_bdp": [1.0], "queue": ["droptail"],
+    "bandwidth_kbps": 20000, "rtt_ms": 300, "queue_bdp": [1.0],
     "load": [0.95], "response_bytes": [50000], "connections": [1], "initcwnd": [3, 10],
-    "initrwnd": 100, "congestion_control": ["cubic"], "paced": [False], "clients": 2,
+    "initrwnd": 100, "congestion_control": ["cubic"], "clients": 2,
     "servers": 2, "duration_s": 300, "warmup_s": 30, "cooldown_s": 20, "repeat": 2}
-MIX = [[3, 0.5], [10, 0.5]]
+MIX = [{"initcwnd": 3, "share": 0.5}, {"initcwnd": 10, "share": 0.5}]
+FAR = {"population": [{"name": "far", "clients": [
+    {"share": 0.25, "rtt_ms": 300, "bandwidth_kbps": 512, "loss_percent": 1},
+    {"share": 0.75, "rtt_ms": 100}]}]}
 
 
 def made(tables: dict[str, Any] | None = None, **defaults: Any) -> LoadScenario:
     return read_scenario(ScenarioFile("made", "# c\n", {
-        "kind": "load", "title": "t", "source": "s", "defaults": {**DEFAULTS, **defaults},
+        "kind": "load", "title": "t", "source": "s", "defaults": {
+            key: value for key, value in {**DEFAULTS, **defaults}.items() if value is not None},
         "sweep": [{"name": "only"}], **(tables or {})}))
+
+
+def apply(scenario: LoadScenario, overrides: Overrides) -> LoadScenario:
+    return requested.apply(scenario, overrides, TAKEN)
+
+
+def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
+    return KIND.expand(scenario, overrides, seed)
 
 
 def over(repeat: int | None = None, client: str | None = None, **lists: Any) -> Overrides:
@@ -64,7 +82,7 @@ def test_every_load_scenario_expands_and_offers_what_it_says(file: ScenarioFile)
     trials = made_ready.trials
     assert made_ready.whole and len({trial.id for trial in trials}) == len(trials)
     for trial in trials[:6]:
-        assert sum(host.share for host in trial.hosts) == pytest.approx(1, abs=1e-4)
+        assert sum(host.share for host in trial.clients) == pytest.approx(1, abs=1e-4)
         per_s = sum(traffic["arrivals_per_s"] * traffic["connections"]
                     for traffic in trial.job()["traffic"])
         assert per_s == pytest.approx(trial.responses_per_s, rel=1e-4)
@@ -82,36 +100,44 @@ def test_the_default_buffer_is_one_bdp_of_500_packets() -> None:
 
 
 def test_sizes_of_a_service_have_the_papers_mean() -> None:
-    assert mean_bytes(distribution("web_search")) == pytest.approx(10_300, rel=0.02)
+    assert mean_bytes(named_curve("web_search")) == pytest.approx(10_300, rel=0.02)
 
 
 def test_a_mix_is_named_by_its_windows() -> None:
-    assert window_name(((10, 1.0),)) == "10"
-    assert window_name(((3, 0.5), (10, 0.5))) == "3+10"
-    assert window_name(((3, 0.9), (10, 0.1))) == "3*0.9+10*0.1"
+    assert (single(10).name, single(10).label, single(10).initcwnd) == ("10", "IW 10", 10)
+    even, uneven = (Window((MixPart(3, share), MixPart(10, 1 - share))) for share in (0.5, 0.9))
+    assert (even.name, even.label, even.initcwnd) == ("3+10", "mix of IW 3 and 10", 0)
+    assert replace(uneven, parts=(MixPart(3, 0.9), MixPart(10, 0.1))).name == "3*0.9+10*0.1"
 
 
 def test_a_mix_gives_every_window_its_share_of_every_client() -> None:
-    far = made({"population": [{"name": "far", "clients": [[0.25, 300, 512, 1],
-                                                          [0.75, 100, 0, 0]]}]},
-               population="far", initcwnd=[], mixes=[MIX])
-    assert expand(far, NOTHING, 1)[0].hosts == (
-        Clients(3, 0.125, 300, 512, 1), Clients(10, 0.125, 300, 512, 1),
-        Clients(3, 0.375, 100), Clients(10, 0.375, 100))
+    (trial, *_) = expand(made(FAR, population="far", initcwnd=[], mixes=[MIX]), NOTHING, 1)
+    assert trial.clients == (
+        ClientHost(0.125, 300, 3, 512, 1), ClientHost(0.125, 300, 10, 512, 1),
+        ClientHost(0.375, 100, 3), ClientHost(0.375, 100, 10))
+    assert (trial.window, trial.mix, trial.initcwnd) == (
+        "3+10", (MixPart(3, 0.5), MixPart(10, 0.5)), 10)
 
 
 @pytest.mark.parametrize(("wrong", "words"), [
     ({"load": [1.2]}, "offered load of 1.2 is out of range"),
     ({"load": [0]}, "offered load of 0 is out of range"),
     ({"queue_bdp": [0]}, "a bottleneck without a buffer passes nothing on"),
-    ({"mixes": [[[3, 0.5], [10, 0.4]]]}, "0.5 + 0.4 sum to 0.9, not to 1"),
-    ({"mixes": [[3, 10]]}, "list of [initial window, share]"),
+    ({"mixes": [[MIX[0], {"initcwnd": 10, "share": 0.4}]]}, "0.5 + 0.4 sum to 0.9, not to 1"),
+    ({"mixes": [[3, 10]]}, "a list of tables, such as [{ initcwnd = 3, share = 0.5 }]"),
+    ({"mixes": [[[3, 0.5], [10, 0.5]]]}, "such as [{ initcwnd = 3, share = 0.5 }]"),
     ({"initcwnd": []}, "has no initcwnd and no mixes"),
     ({"initcwnd": [0]}, "initial window of 0"),
-    ({"queue": ["red"]}, "unknown 'red'"),
+    ({"qdisc": ["red"]}, "unknown 'red'"),
+    ({"queue": ["droptail"]}, """'droptail' is no length but a discipline: write qdisc = "fifo\""""),
+    ({"queue": ["cake"]}, """write qdisc = "cake" (--qdisc cake)"""),
+    ({"paced": [False]}, """'paced' is called 'qdisc' now: paced = true is qdisc = "fq\""""),
+    ({"queue": "1bdp"}, "has queue_bdp, so it cannot have queue"),
+    ({"qdisc": "cake", "queue": 1, "queue_bdp": None}, "cake lets nothing through a queue of 1"),
+    ({"loss_burst": 4}, "bursts of losses (loss_burst, --burst-loss) need random loss"),
+    ({"mss": 2000}, "88 to 1448 bytes"),
     ({"sizes": "web_serch"}, "'web_serch' (did you mean 'web_search'?)"),
-    ({"paced": [1]}, "true or false"),
-    ({"load": 0.5}, "has to be a list"),
+    ({"load": "half"}, "'half' is not a number"),
     ({"connections": [0]}, "connections at once of 0"),
     ({"lod": [1]}, "[defaults]: unknown key 'lod' (did you mean 'load'?)"),
     ({"population": "near"}, "population: unknown 'near'"),
@@ -159,9 +185,10 @@ def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
 
 
 def test_a_flag_of_other_kinds_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FLAGS, "mss", replace(QUANTITIES["mss"], flag="--mss"))
-    with pytest.raises(UsageError, match="^made: --mss: a load scenario has none$"):
-        expand(made(), over(mss=[1000]), 1)
+    monkeypatch.setitem(FLAGS, "chirp", replace(QUANTITIES["mss"], flag="--chirp"))
+    with pytest.raises(UsageError, match="^made: --chirp does not go with a scenario of kind"
+                                         ' "load": the dumbbell has none$'):
+        expand(made(), over(chirp=[1000]), 1)
 
 
 def test_flags_replace_what_the_scenario_says() -> None:
@@ -169,22 +196,19 @@ def test_flags_replace_what_the_scenario_says() -> None:
                                             rtt_ms=[100], bandwidth_kbps=[5000]))
     (trial,) = expand(changed, NOTHING, 1)
     assert (trial.load, trial.window, trial.response_bytes) == (0.5, "16", 9000)
-    assert {host.rtt_ms for host in trial.hosts} == {100} and trial.bandwidth_kbps == 5000
+    assert {host.rtt_ms for host in trial.clients} == {100} and trial.bandwidth_kbps == 5000
 
 
 def test_disciplines_controls_and_receive_windows_are_replaced_by_flags() -> None:
     trials = expand(made(), over(qdisc=["fifo", "cake"], congestion_control=["reno", "bbr"],
                                  initrwnd=[40]), 1)
-    assert {(trial.queue, trial.congestion_control, trial.initrwnd) for trial in trials} == {
-        (queue, control, 40) for queue in ("droptail", "cake") for control in ("reno", "bbr")}
-    with pytest.raises(UsageError, match="^--qdisc: a load's bottleneck has fifo, fq_codel, cake"):
-        expand(made(), over(qdisc=["fq"]), 1)
-    with pytest.raises(UsageError, match="^--rwnd: a load scenario takes one value at a time$"):
-        expand(made(), over(initrwnd=[40, 50]), 1)
+    assert {(trial.qdisc, trial.congestion_control, trial.initrwnd) for trial in trials} == {
+        (qdisc, control, 40) for qdisc in ("fifo", "cake") for control in ("reno", "bbr")}
 
 
 @pytest.mark.parametrize(("overrides", "whole"), [
     (NOTHING, True), (over(initcwnd=[3, 10, 42]), True), (over(initcwnd=[10]), False),
+    (over(load=[0.95, 0.5]), True), (over(rtt_ms=[300, 100]), False), (over(qdisc=["fq"]), False),
     (over(1), False)])
 def test_a_study_knows_whether_its_figures_will_have_all_they_need(overrides: Overrides,
                                                                   whole: bool) -> None:
@@ -228,7 +252,7 @@ def test_a_place_on_an_axis_is_said_with_its_unit(axis: str, value: Any, place: 
 
 # What may be said, beside what may not ---------------------------------------------------
 
-UNEVEN = [[3, 0.9], [10, 0.1]]
+UNEVEN = [{"initcwnd": 3, "share": 0.9}, {"initcwnd": 10, "share": 0.1}]
 
 
 @pytest.mark.parametrize("changes, taken", [
@@ -285,25 +309,30 @@ def test_a_place_that_two_values_make_is_measured_once() -> None:
 
 
 def test_a_network_that_is_asked_for_is_that_of_every_client() -> None:
-    far = {"population": [{"name": "far", "clients": [[0.25, 300, 512, 1], [0.75, 100, 0, 0]]}]}
-    scenario = made(far, population="far", mixes=[UNEVEN])
-    changed = apply(scenario, Overrides({"rtt_ms": [50], "bandwidth_kbps": [777]}, 3))
+    scenario = made(FAR, population="far", mixes=[UNEVEN])
+    changed = apply(scenario, Overrides({"rtt_ms": [50], "bandwidth_kbps": [777],
+                                         "loss_percent": [2]}, 3))
     (sweep,) = changed.sweeps
-    assert (sweep.rtt_ms, sweep.bandwidth_kbps, sweep.repeat) == (50, 777, 3)
-    assert [link.rtt_ms for link in sweep.links] == [50, 50]
-    assert [link.kbps for link in sweep.links] == [512, 0] and sweep.mixes
+    (trial, *_) = expand(changed, NOTHING, 1)
+    assert (trial.rtt_ms, trial.bandwidth_kbps, sweep.repeat) == (50, 777, 3)
+    assert [(host.rtt_ms, host.bandwidth_kbps, host.loss_percent) for host in trial.clients] == [
+        (50, 512, 2), (50, None, 2)]
+    assert sweep.mixes
     narrower = apply(scenario, Overrides({"initcwnd": [7]}))
-    assert narrower.sweeps[0].windows == (((7, 1.0),),)
-    assert [link.rtt_ms for link in narrower.sweeps[0].links] == [300, 100]
+    assert narrower.sweeps[0].windows == (single(7),)
+    assert [host.rtt_ms for host in narrower.sweeps[0].hosts] == [300, 100]
     assert apply(scenario, NOTHING) == scenario
 
 
 # What a sweep expands into, and the limits of its clients, windows and sizes ----------
 
 LISTS: dict[str, list[Any]] = {
-    "queue_bdp": [0.5, 2.0], "queue": ["droptail", "cake"], "load": [0.5, 0.25],
-    "response_bytes": [50_000, 9000], "connections": [1, 6],
-    "congestion_control": ["reno", "bbr"], "paced": [False, True]}
+    "queue_bdp": [0.5, 2.0], "qdisc": ["fifo", "cake"], "load": [0.5, 0.25],
+    "response_bytes": [50_000, 9000], "connections": [1, 6], "rtt_ms": [40, 80],
+    "bandwidth_kbps": [5000, 9000], "loss_percent": [0, 1], "jitter_ms": [0, 2],
+    "congestion_control": ["reno", "bbr"], "initrwnd": [40, 100], "mss": [536, 1448],
+    "module_parameter": ["none", "tcp_cubic.hystart=0"], "kernel": ["default", "mine"],
+    "sysctl": ["none", "net.ipv4.tcp_sack=0"]}
 
 
 def trials(**defaults: Any) -> list[LoadTrial]:
@@ -336,7 +365,7 @@ def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: in
 @pytest.mark.parametrize(("share", "good"), [(0.5 + 9e-7, True), (0.5 - 9e-7, True),
                                              (0.5 + 2e-6, False), (0.5 - 2e-6, False)])
 def test_shares_sum_to_one_but_for_rounding(share: float, good: bool) -> None:
-    wanted: dict[str, Any] = {"mixes": [[[3, 0.5], [10, share]]]}
+    wanted: dict[str, Any] = {"mixes": [[MIX[0], {"initcwnd": 10, "share": share}]]}
     if good:
         assert trials(**wanted)[-1].window == "3+10"
     else:
@@ -348,11 +377,9 @@ def test_mixes_may_be_none() -> None:
     assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
 
 
-@pytest.mark.parametrize(("name", "what"), [("mixes", "mixes"), ("initcwnd", "numbers"),
-                                            ("congestion_control", "names")])
-def test_what_has_to_be_a_list_is_told_of_what(name: str, what: str) -> None:
-    with pytest.raises(UsageError, match=f"{name}: has to be a list of {what}, it is 5"):
-        made(**{name: 5})
+def test_what_has_to_be_a_list_is_told_of_what() -> None:
+    with pytest.raises(UsageError, match="mixes: has to be a list of mixes, it is 5"):
+        made(mixes=5)
 
 
 def test_something_is_left_between_warmup_and_cooldown() -> None:
@@ -363,45 +390,126 @@ def test_something_is_left_between_warmup_and_cooldown() -> None:
 
 def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
     points = ((0.0, 100.0), (0.5, 200.0), (0.5, 400.0), (1.0, 800.0))
-    assert points_of([list(point) for point in points], "sizes") == points
     assert mean_bytes(points) == pytest.approx((150 + 600) / 2, abs=0.01)
-    assert points_of([[0, 500], [1, 700]], "sizes") == ((0, 500), (1, 700))
     assert mean_bytes(((1.0, 77.0),)) == 77 and mean_bytes(((0.0, 0.2), (1.0, 0.2))) == 1
     # Of one segment each, all with the same headers but for the digit of a length.
     assert mean_wire_bytes(points) == pytest.approx(mean_bytes(points) + wire_bytes(500) - 500)
-    (trial, *_) = trials(sizes=[list(point) for point in points])
-    assert trial.response_bytes == 375 and trial.size_points == points == distribution(trial.sizes)
+    (trial, *_) = trials(sizes=[{"share": share, "bytes": size} for share, size in points])
+    assert trial.response_bytes == 375 and trial.size_curve == points
+    assert trial.size_points == tuple(SizePoint(*point) for point in points)
 
 
 @pytest.mark.parametrize(("clients", "words"), [
-    ([], "list of .share, rtt_ms, kbit/s, loss %."), ([[1, 300, 512]], "list of"),
-    ("far", "list of"), ([5], "list of"),
-    ([[0.5, 300, 512, 1], [0.4, 300, 512, 1]], "the clients 0.5 \\+ 0.4 sum to 0.9, not to 1"),
-    ([[1, 300, -1, 1]], "bandwidth"), ([[1, -1, 0, 1]], "RTT"), ([[1, 300, 0, 101]], "loss")])
+    ([], "list of tables, such as .{ share = 0.25, rtt_ms = 300, bandwidth_kbps = 512, loss_per"),
+    ([[1, 300, 512, 1]], "list of tables"), ("far", "list of"), ([5], "list of"),
+    ([{"share": 0.5}, {"share": 0.4}], "the clients 0.5 \\+ 0.4 sum to 0.9, not to 1"),
+    ([{"share": 1, "bandwidth_kbps": -1}], "bandwidth"), ([{"share": 1, "rtt_ms": -1}], "RTT"),
+    ([{"share": 1, "loss_percent": 101}], "loss"), ([{"rtt_ms": 1}], "share is missing"),
+    ([{"share": 1, "kbps": 5}], "unknown key 'kbps'")])
 def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
     with pytest.raises(UsageError, match=f'"far": clients.*{words}'):
         made({"population": [{"name": "far", "clients": clients}]}, population="far")
 
 
-# Clients as a column of trials.csv has them -------------------------------------------
+# What of a trial a column of JSON has -------------------------------------------------
 
-@pytest.mark.parametrize("clients, text", [
-    (Clients(3, 0.5, 60.0), "iw3*0.5@60ms"),
-    (Clients(10, 0.25, 0.5, 512.0), "iw10*0.25@0.5ms/512k"),
-    (Clients(10, 1.0, 300.0, 0.0, 1.5), "iw10*1@300ms~1.5%"),
-    (Clients(1, 0.0001, 20.0, 1000.5, 2.0), "iw1*0.0001@20ms/1000.5k~2%"),
-    (Clients(3, 0.5, 1e5, 1e7, 1.0), "iw3*0.5@100000ms/10000000k~1%")])
-def test_clients_are_told_in_one_word(clients: Clients, text: str) -> None:
-    assert str(clients) == text and Clients.parse(text) == clients
-
-
-positive = any_.floats(0.001, 1e6)
+COLUMN = columns_of(LoadRecord)
+positive = any_.floats(0.001, 1e5)
+percents = any_.floats(0.001, 99) | any_.just(0.0)
+hosts = any_.builds(
+    ClientHost, any_.floats(1e-8, 1), any_.floats(0.1, 1e5), any_.integers(1, 65_535),
+    any_.none() | any_.floats(1, 1e7), percents, any_.floats(1, 1000), any_.floats(0.001, 2147))
+points = any_.lists(any_.tuples(any_.floats(0, 1), any_.integers(1, 50_000_000)), min_size=2,
+                    max_size=9)
+parts = any_.builds(MixPart, any_.integers(1, 65_535), any_.floats(0.0001, 1))
 
 
 @settings(max_examples=50, deadline=None)
-@given(any_.integers(1, 65_535), positive, positive, positive | any_.just(0.0),
-       any_.floats(0.001, 99) | any_.just(0.0))
-def test_no_number_is_lost(initcwnd: int, share: float, rtt_ms: float, kbps: float,
-                           loss_percent: float) -> None:
-    made = Clients(initcwnd, share, rtt_ms, kbps, loss_percent)
-    assert Clients.parse(str(made)) == made
+@given(any_.lists(hosts, min_size=1, max_size=30), any_.lists(parts, max_size=4), points)
+def test_no_number_is_lost(clients: list[ClientHost], mix: list[MixPart],
+                           sizes: list[tuple[float, int]]) -> None:
+    (trial, *_) = expand(made(), NOTHING, 1)
+    asked = replace(trial, clients=tuple(clients), mix=tuple(mix),
+                    size_points=tuple(SizePoint(*point) for point in sizes))
+    row = RowWriter(LoadRecord, COLUMN).row(LoadRecord(asked, True))
+    assert RowReader(LoadRecord, COLUMN).record(row).trial == asked
+    sent = json.loads(json.dumps(batches.named_values(asked)))
+    assert batches.trial_of(LoadTrial, sent) == asked
+
+
+HOST = '{"share": 1, "rtt_ms": 50, "initcwnd": 10}'
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("x", "Expecting value"), ("{}", "clients: is not a list"), ("[5]", "clients 1 is not a table"),
+    ("[{}]", "clients 1: share is missing"), (f"[{HOST}, 5]", "clients 2 is not a table"),
+    (f"[{HOST[:-1]}, \"kbps\": 5}}]", "unknown key 'kbps'"),
+    (f"[{HOST.replace('50', '1e6')}]", "an RTT of"),
+    (f"[{HOST.replace('50', '1e300')}]", "not a number in range"), (f"[{HOST.replace('50', 'NaN')}]", "NaN"),
+    (f"[{HOST.replace('10', '0')}]", "an initial window of 0"),
+    (f"[{HOST.replace('10', 'true')}]", "True is not a number"),
+    (f"[{HOST.replace('50', '9' * 5000)}]", "5000 digits"),
+    ("[" * 100_000, "nested too deep"), ("[" * 7 + "]" * 7, "nested too deep"),
+    (f"[{', '.join([HOST] * 50_001)}]", "not a list of at most 50000"),
+    (f'["{"x" * (4 << 20)}"]', "bytes, and may have")])
+def test_hosts_that_no_scenario_has_are_refused(text: str, words: str) -> None:
+    (trial, *_) = expand(made(), NOTHING, 1)
+    row = RowWriter(LoadRecord, COLUMN).row(LoadRecord(trial, True))
+    row[COLUMN.index("clients")] = text
+    with pytest.raises(ValueError, match="^clients") as raised:
+        RowReader(LoadRecord, COLUMN).record(row)
+    assert words in str(raised.value) and "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400
+
+
+# What the dumbbell has and lacks -------------------------------------------------------
+
+def test_a_flag_of_the_setting_reaches_every_host_and_the_job() -> None:
+    scenario = made(FAR, population="far")
+    wanted = over(qdisc=["fq"], loss_percent=[2], loss_burst=[3], jitter_ms=[4], mss=[1000],
+                  queue=["50ms"], initrwnd=[40], sysctl=["net.ipv4.tcp_sack=0"])
+    (trial, *_) = expand(scenario, wanted, 1)
+    assert (trial.queue_packets, trial.queue_from, trial.queue_bdp) == (83, "50ms", None)
+    assert all((host.loss_percent, host.loss_burst, host.jitter_ms) == (2, 3, 4)
+               for host in trial.clients)
+    job = trial.job()
+    assert job["network"]["qdisc"] == "fq" and job["options"] == {"advertised_mss": 1012}
+    assert job["host_sysctls"] == {"net.ipv4.tcp_sack": "0"} and "buffers" not in job
+    assert job["network"]["clients"][0] == {
+        "rtt_ms": 300, "kbps": 512, "loss_percent": 2, "loss_burst": 3, "jitter_ms": 4}
+    commands = "\n".join(commands_of(job))
+    for words in ("sysctl -w net.ipv4.tcp_sack='0'", "dev server1-eth0 root handle 1: fq",
+                  "dev client1-eth0 initrwnd 40 advmss 1012", "4000us distribution normal",
+                  "loss gemodel"):
+        assert words in commands
+
+
+@pytest.mark.parametrize("name", OF_SETTING)
+def test_runs_of_one_scenario_differ_in_their_ids(name: str) -> None:
+    values = {"rtt_ms": 41, "bandwidth_kbps": 5001, "queue": "7ms", "qdisc": "cake",
+              "loss_percent": 1, "jitter_ms": 2, "initrwnd": 41, "congestion_control": "reno",
+              "mss": 600, "kernel": "mine", "module_parameter": "tcp_cubic.hystart=0",
+              "sysctl": "net.ipv4.tcp_sack=0", "loss_burst": 3}
+    base = over(loss_percent=[1]) if name == "loss_burst" else NOTHING
+    given = over(**{name: [values[name]], **base.lists})
+    plain, other = (expand(made(), wanted, 1)[0] for wanted in (base, given))
+    assert plain.id != other.id
+
+
+def test_what_is_said_of_all_hosts_holds_where_one_says_nothing() -> None:
+    (trial, *_) = trials(rtt_ms=80, loss_percent=1, jitter_ms=2)
+    assert {(host.rtt_ms, host.loss_percent, host.jitter_ms) for host in trial.clients} == {
+        (80, 1, 2)}
+    own = {"population": [{"name": "far", "clients": [
+        {"share": 0.5}, {"share": 0.5, "rtt_ms": 200, "jitter_ms": 9}]}]}
+    (trial, *_) = expand(made(own, population="far", rtt_ms=80, loss_percent=1), NOTHING, 1)
+    assert [(host.rtt_ms, host.loss_percent, host.jitter_ms) for host in trial.clients] == [
+        (80, 1, 0), (200, 1, 9)]
+    assert LoadPopulation("far", (PopulationHost(1.0),)).clients[0].rtt_ms is None
+
+
+def test_a_part_of_a_mix_is_compared_as_it_is_named() -> None:
+    tables = claim(compares=["3", "10 in 3*0.9+10*0.1"])
+    tables["figure"][0].update(kind="mix", windows=["3", "10", "3*0.9+10*0.1"])
+    assert made(tables, mixes=[UNEVEN]).claims[0].compares == (
+        Compared("3"), Compared("3*0.9+10*0.1", 10))

@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from firstflight.base.comparison import Comparison
-from firstflight.net.headers import MSS
+from firstflight.net.headers import ACK, MSS
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
 from firstflight.workloads.load import record, verify
@@ -19,7 +19,8 @@ from firstflight.workloads.load.record import (COLUMNS, ENDS, FILE, QUEUE_COLUMN
                                                Bottleneck, Connections, ConnectionsError,
                                                LoadEvidence, LoadRecord, join_rows,
                                                parse_connections, read_bottleneck, record_of)
-from firstflight.workloads.load.trial import LoadTrial, wire_bytes
+from firstflight.workloads.load.traffic import wire_bytes
+from firstflight.workloads.load.trial import LoadTrial
 from firstflight.workloads.load.verify import CHECKS
 from tests.golden import stored_load
 from tests.golden.stored_load import Seen
@@ -47,9 +48,23 @@ def edited(seen: Seen, file: str, lines: slice, **cells: str) -> Seen:
     return replace(seen, files={**seen.files, file: content.encode()})
 
 
-def on_wire(segments: int) -> Seen:
+# As Linux offers them: MSS 1460, SACK, time stamps, a scale of 7.
+OFFERED = bytes.fromhex("020405b4" "0402" "080a0000000100000000" "01" "030307")
+
+
+def on_wire(segments: int, options: bytes = OFFERED) -> Seen:
     """As if a connection had been sampled, the first flight to it this long."""
-    sampled = Conversation().handshake().flight(*range(segments)).acknowledge(400, segments)
+    sampled = Conversation().handshake(options, window=64_240).flight(
+        *range(segments)).acknowledge(400, segments)
+    client, server = (capture(side).replace(CLIENT, b"\x0a\x00\x01\x01")
+                      for side in (sampled.client, sampled.server))
+    return replace(RAW, client_pcap=client, server_pcap=server)
+
+
+def long_segment() -> Seen:
+    """As if a sampled segment had the room of its time stamps for data."""
+    sampled = Conversation().handshake(OFFERED, window=64_240).send(
+        150, True, ACK, seq=1, ack=96, payload=1460).send(400, False, ACK, seq=96, ack=1461)
     client, server = (capture(side).replace(CLIENT, b"\x0a\x00\x01\x01")
                       for side in (sampled.client, sampled.server))
     return replace(RAW, client_pcap=client, server_pcap=server)
@@ -139,13 +154,17 @@ TAMPERED: dict[str, tuple[LoadTrial, Callable[[], Seen], str]] = {
                        "initial window of client 1: observed 3 4, expected 3"),
     "first flight": (TRIAL, lambda: edited(RAW, "server1.csv", slice(5, 6), first_flight="2"),
                      "first flight to client 1: observed 2 3 segments, expected 3"),
+    "TCP options": (TRIAL, lambda: on_wire(3, OFFERED.replace(b"\x05\xb4", b"\x02\x18")),
+                    "observed client's mss 536, expected 1460"),
+    "segment size": (TRIAL, long_segment,
+                     "observed a segment of 1460 bytes, expected at most 1448"),
     "first flight on the wire": (TRIAL, lambda: on_wire(4), "first flight on the wire to client"
                                  " 1: observed 4 segments, expected 3"),
 }
 
 
 def test_no_check_is_left_out() -> None:
-    assert len(CHECKS) == 7
+    assert len(CHECKS) == 9
     assert {check.name for check in CHECKS} == set(TAMPERED)
 
 
@@ -157,13 +176,14 @@ def test_every_check_sees_what_was_not_asked_and_no_other_does(name: str) -> Non
     assert checks.failed_checks(record) == [name]
 
 
-@pytest.mark.parametrize("changes", [{"paced": True}, {"congestion_control": "bbr"}])
+@pytest.mark.parametrize("changes", [{"qdisc": "fq"}, {"congestion_control": "bbr"}])
 def test_a_paced_run_has_no_first_flight_to_judge(changes: dict[str, Any]) -> None:
     trial = replace(TRIAL, **changes)
     record = judge(trial, TAMPERED["first flight"][1]())
     assert record.verdict == PASS
     judges = {check.name for check in CHECKS if check.applies_to(record)}
-    assert judges == set(TAMPERED) - {"first flight", "first flight on the wire"}
+    assert judges == set(TAMPERED) - {
+        "first flight", "first flight on the wire", "TCP options", "segment size"}
 
 
 def test_a_record_says_which_checks_it_was_for() -> None:
@@ -330,7 +350,7 @@ def test_a_response_that_fills_the_first_window_leaves_with_it(asked_bytes: int,
                                                               found: list[bool]) -> None:
     run = evidence({"asked_bytes": asked_bytes, "first_flight": flight})
     assert held(verify._compare_first_flight(run)) == found
-    for given in ({"paced": True}, {"congestion_control": "bbr"}):
+    for given in ({"qdisc": "fq"}, {"congestion_control": "bbr"}):
         assert not held(
             verify._compare_first_flight(replace(run, trial=replace(run.trial, **given))))
 

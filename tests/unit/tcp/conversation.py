@@ -30,7 +30,7 @@ class Conversation:
 
     def send(self, at_ms: float, to_client: bool, flags: int, seq: int = 0, ack: int = 0,
              payload: int = 0, takes_ms: float | None = None, lost: bool = False,
-             options: bytes = b"") -> Conversation:
+             options: bytes = b"", window: int = 500) -> Conversation:
         """A packet that leaves at at_ms; seq and ack relative, as Wireshark shows them."""
         self.identification += 1
         own, other = ((self.server_start, self.client_start) if to_client
@@ -38,7 +38,7 @@ class Conversation:
         tcp = dpkt.tcp.TCP(sport=80 if to_client else self.port,
                            dport=self.port if to_client else 80, seq=(own + seq) % 2**32,
                            ack=(other + ack) % 2**32 if flags & ACK else 0, flags=flags,
-                           win=500, opts=options)
+                           win=window, opts=options)
         tcp.off = 5 + len(options) // 4
         ip = dpkt.ip.IP(src=SERVER if to_client else CLIENT, p=6, id=self.identification,
                         dst=CLIENT if to_client else SERVER, data=bytes(tcp) + bytes(payload))
@@ -53,9 +53,10 @@ class Conversation:
             receiver.append((arrived, frame[:96], len(frame)))
         return self
 
-    def handshake(self) -> Conversation:
-        self.send(0, False, SYN)
-        self.send(50, True, SYN | ACK, ack=1)
+    def handshake(self, options: bytes = b"", window: int = 500) -> Conversation:
+        """options: of both SYNs. window: of the client's."""
+        self.send(0, False, SYN, options=options, window=window)
+        self.send(50, True, SYN | ACK, ack=1, options=options)
         self.send(100, False, ACK, seq=1, ack=1)
         return self.send(100, False, ACK | PUSH, seq=1, ack=1, payload=95)
 

@@ -1,0 +1,166 @@
+"""Who requests what in a load: client hosts, mixes of initial windows, and sizes of responses.
+
+Scenario files have a table for each, and trials.csv a column of JSON (runs.typed_columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from firstflight.base.errors import UsageError
+from firstflight.base.quantity import Quantity
+from firstflight.base.words import format_lossless
+from firstflight.net.headers import HEADER_BYTES, MSS, SYN_BYTES
+from firstflight.parameters import default
+from firstflight.runs.schema import key
+
+SHARE_TOLERANCE = 1e-6
+SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
+_BELOW = Quantity("share", "a share of a distribution", lowest=0, highest=1)
+
+Curve = tuple[tuple[float, float], ...]  # of a distribution of sizes: (share, bytes)
+
+
+@dataclass(frozen=True)
+class ClientHost:
+    """One client host and its share of the arrivals.
+
+    rtt_ms: of the empty path to it. initcwnd: of the servers' routes to it, in segments.
+    bandwidth_kbps: rate of its own link, None for as fast as can be. loss_percent, loss_burst,
+    jitter_ms: on the way to it, whatever the load, as of a trial's path.
+    """
+
+    share: float = key(quantity="host_share")
+    rtt_ms: float = key()
+    initcwnd: int = key()
+    bandwidth_kbps: float | None = None
+    loss_percent: float = default("loss_percent")
+    loss_burst: float = default("loss_burst")
+    jitter_ms: float = default("jitter_ms")
+
+
+@dataclass(frozen=True)
+class MixPart:
+    """One initial window of a mix, and the share of all clients that have it."""
+
+    initcwnd: int
+    share: float
+
+
+@dataclass(frozen=True)
+class SizePoint:
+    """One point of a distribution of sizes: the share of responses of at most so many bytes."""
+
+    share: float = key(reader=_BELOW.check)
+    size_bytes: float = key(quantity="response_bytes", name="bytes")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Who has which initial window: all one, or each part of a mix its own."""
+
+    parts: tuple[MixPart, ...]
+
+    @property
+    def is_mix(self) -> bool:
+        return len(self.parts) > 1
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """"3" and "10" for equal shares, "3*0.9" and "10*0.1" for others."""
+        first = self.parts[0]
+        even = all(abs(part.share - first.share) < SHARE_TOLERANCE for part in self.parts)
+        return tuple(f"{part.initcwnd}" if even
+                     else f"{part.initcwnd}*{format_lossless(part.share)}" for part in self.parts)
+
+    @property
+    def name(self) -> str:
+        """As figures and claims name it: "10", "3+10", "3*0.9+10*0.1"."""
+        return "+".join(self.part_names)
+
+    @property
+    def label(self) -> str:
+        """In words: "IW 10", "mix of IW 3 and 10"."""
+        return f"{'mix of ' if self.is_mix else ''}IW {' and '.join(self.part_names)}"
+
+    @property
+    def initcwnd(self) -> int:
+        """The initial window that all have, 0 for a mix."""
+        return 0 if self.is_mix else self.parts[0].initcwnd
+
+    @property
+    def largest(self) -> int:
+        return max(part.initcwnd for part in self.parts)
+
+
+def single(initcwnd: int) -> Window:
+    return Window((MixPart(initcwnd, 1.0),))
+
+
+def check_sum(shares: Sequence[float], what: str, where: str) -> None:
+    """Raises UsageError where shares do not sum to 1. what: whose they are."""
+    if abs(sum(shares) - 1) > SHARE_TOLERANCE:
+        summed = " + ".join(f"{share:g}" for share in shares)
+        raise UsageError(f"{where}: the shares of {what} {summed}"
+                         f" sum to {sum(shares):g}, not to 1")
+
+
+# Sizes -------------------------------------------------------------------------------
+
+def wire_bytes(response_bytes: float, mss: int = MSS) -> float:
+    """What one response takes of the bottleneck where nothing is lost, in bytes.
+
+    Headers are counted, as the qdisc counts them: the response's own (HTTP), and those of Ethernet,
+    IPv4 and TCP for every segment: the SYN-ACK, the data, the acknowledgement of the request, and
+    that of the client's FIN together with the server's.
+    """
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {response_bytes:.0f}\r\n\r\n"
+    payload = response_bytes + len(head)
+    segments = math.ceil(payload / mss)
+    return SYN_BYTES + payload + (segments + 2) * HEADER_BYTES
+
+
+@cache
+def named_curve(name: str) -> Curve:
+    """A service's response sizes (the paper's Figure 1). Raises UsageError for an unknown one."""
+    from firstflight.scenario.curves import size_curve
+    curve = size_curve(name)
+    return tuple(zip(curve.cdf, curve.values))
+
+
+def check_points(points: Sequence[SizePoint], where: str) -> None:
+    """Raises UsageError where points are no distribution function from share 0 to 1."""
+    if len(points) < 2:
+        raise UsageError(f"{where} has to be a list of two points or more, such as"
+                         " [{ share = 0, bytes = 500 }, { share = 1, bytes = 60000 }]")
+    rising = all(first.share <= second.share and first.size_bytes <= second.size_bytes
+                 for first, second in zip(points, points[1:]))
+    if (points[0].share, points[-1].share) != (0, 1) or not rising:
+        raise UsageError(f"{where}: its shares have to rise from 0 to 1, and the sizes with them")
+
+
+@cache
+def mean_bytes(curve: Curve) -> float:
+    """The mean response of a distribution of sizes."""
+    return sum(_even_sizes(curve)) / len(_even_sizes(curve))
+
+
+@cache
+def mean_wire_bytes(curve: Curve, mss: int = MSS) -> float:
+    """The mean of wire_bytes over a distribution of sizes."""
+    sizes = _even_sizes(curve)
+    return sum(wire_bytes(size, mss) for size in sizes) / len(sizes)
+
+
+@cache
+def _even_sizes(curve: Curve) -> tuple[float, ...]:
+    """Sizes at even steps of their distribution, as load_client.py draws them."""
+    if len(curve) == 1:
+        return (curve[0][1],)
+    import numpy
+    shares, sizes = zip(*curve)
+    even = (numpy.arange(SIZE_STEPS) + 0.5) / SIZE_STEPS
+    return tuple(map(float, numpy.maximum(numpy.rint(numpy.interp(even, shares, sizes)), 1)))
