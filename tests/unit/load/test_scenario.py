@@ -411,6 +411,17 @@ def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
         made({"population": [{"name": "far", "clients": clients}]}, population="far")
 
 
+@pytest.mark.parametrize(("host", "lists", "words"), [
+    ({"jitter_ms": 30}, {"rtt_ms": 50}, "a jitter of 30 ms"),
+    ({"rtt_ms": 50}, {"jitter_ms": 30}, "a jitter of 30 ms"),
+    ({"loss_burst": 3}, {}, "loss_burst needs loss_percent")])
+def test_what_a_host_has_goes_with_what_all_have(host: dict[str, Any], lists: dict[str, Any],
+                                                 words: str) -> None:
+    one = {"population": [{"name": "far", "clients": [{"share": 1, **host}]}]}
+    with pytest.raises(UsageError, match=f"population 'far': clients 1: {words}"):
+        made(one, population="far", **lists)
+
+
 # What of a trial a column of JSON has -------------------------------------------------
 
 COLUMN = columns_of(LoadRecord)
