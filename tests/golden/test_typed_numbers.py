@@ -43,7 +43,8 @@ RULES = {
     "vtime/README.md": "10 µs; 1.2 µs; 0.5 ms; 1 µs; 5 ms; 100 µs",
 }
 # The same for what templates type next to their quotes.
-IN_TEMPLATES = {"README": "100 ms; 22 bars; 95 %; four connections; 20 packets", "REPRODUCE": "5 %"}
+IN_TEMPLATES = {"README": "100 ms; 22 bars; 95 %; four connections; 20 packets; 100 packets",
+                "REPRODUCE": "5 %"}
 _NUMBER = (r"(?<![\w.])(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
            r"fifteen|twenty)")
 _OUTCOME = re.compile(

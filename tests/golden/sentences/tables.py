@@ -191,10 +191,18 @@ class Rows:
 
 @dataclass
 class Run:
-    """The kept run of a scenario, what its file and documents state, and what was tested of it."""
+    """The kept run of a scenario, what its file and documents state, and what was tested of it.
+
+    page: whose tables are read, if not the scenario's own page.
+    """
 
     name: str
     tested: list[str] = field(default_factory=list)
+    page: str = ""
+
+    def on(self, page: str) -> Run:
+        """The same sentences, and the tables of another page: of a larger sample."""
+        return replace(self, page=page)
 
     def says(self, words: str, document: str = "") -> None:
         """Note that the assertions below test these words.
@@ -218,7 +226,7 @@ class Run:
 
     def tables(self, figure: str, title: str) -> list[Rows]:
         """The tables of a figure whose titles begin so. Raises LookupError if there is none."""
-        tables = [Rows(table) for finding in reports()[self.name].findings
+        tables = [Rows(table) for finding in reports()[self.page or self.name].findings
                   if finding.name == figure
                   for table in finding.tables if table.title.startswith(title)]
         if not tables:
@@ -227,7 +235,7 @@ class Run:
 
     def claim(self, figure: str, beginning: str) -> Statement:
         """The only statement on a figure that begins so. Raises LookupError."""
-        statements = [statement for finding in reports()[self.name].findings
+        statements = [statement for finding in reports()[self.page or self.name].findings
                       if finding.name == figure
                       for statement in finding.statements if statement.text.startswith(beginning)]
         if len(statements) != 1:

@@ -30,12 +30,11 @@ def test_kernels2026(run: Run) -> None:
     run.says("The kernels that Debian ships send the same first flight")
     assert equal(run.table("cells", "Every cell")["observed: first flight"], 10)
 
-    run.says("without loss a response takes equally long on each")
+    run.says("without random loss a response takes equally long on each, to 0.1 ms")
     no_loss = changed.where("requested: loss, %", 0)
-    # Of 5 MB by BBR 0.04 ms of 4634.7, over 20 networks; its interval holds zero.
-    assert equal(no_loss["improved, ms"].without_intervals, 0, within=0.05)
+    assert equal(no_loss["improved, ms"].without_intervals, 0, within=0.1)
 
-    run.says("with loss it takes as long on 7.3 as on 7.2")
+    run.says("with random loss it takes as long on 7.3 as on 7.2")
     lossy = changed.where("requested: loss, %", 1)
     from_7_2 = lossy.where("requested: kernel", "default → debian-7.3")
     assert equal(from_7_2["improved, ms"].without_intervals, 0, within=1e-6)
@@ -114,7 +113,8 @@ def test_suss2024_log(run: Run) -> None:
     rtt = 49.5  # from the departure of the first segment to its acknowledgement
     published = {"1000000": 342.2, "2000000": 509.5, "5000000": 1011.7, "16000000": 2851.6}
 
-    run.says("Each megabyte of a published log is acknowledged within 2 ms of when it is here")
+    run.says("1, 2, 5 and 16 MB are acknowledged within 2 ms of when they are in a published log")
+    assert set(latency.rows) == set(published)
     for size, after_first_acknowledgement in published.items():
         (here,) = [number.value for row, number in zip(latency.rows, latency.numbers)
                    if row == size]
