@@ -24,7 +24,7 @@ from firstflight.workloads.load import (record as load_record, scenario as load_
 from firstflight.workloads.page import objects, scenario as page_scenario
 from firstflight.workloads.trace import (record as trace_record, scenario as trace_scenario,
                                          trial as trace_trial)
-from firstflight.workloads.trace.scenario import Request, Schedule, Write
+from firstflight.workloads.trace.schedule import Request, Schedule, Write
 
 
 def text() -> str:

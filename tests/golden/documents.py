@@ -31,7 +31,7 @@ from firstflight.workloads.page import scenario as page
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.trace import scenario as trace
 from firstflight.workloads.trace.record import TraceRecord
-from firstflight.workloads.trace.scenario import Request, Schedule, Write
+from firstflight.workloads.trace.schedule import Request, Schedule, Write
 from tests.golden import one_trial
 
 # Files of docs/examples, which describe keys in comments.

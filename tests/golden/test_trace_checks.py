@@ -282,7 +282,7 @@ def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
     ("lost packets", {}, True), ("retransmissions", {}, True),
     ("retransmissions", {"may_lose": True}, True), ("retransmissions", {"jitter_ms": 1.0}, False),
     ("lost packets", {"loss_percent": 1.0}, False), ("lost packets", {"qdisc": "cake"}, False),
-    ("schedule", {"paths": "/5?"}, False), ("schedule", {"qdisc": "fq"}, False),
+    ("schedule", {"writes": ()}, False), ("schedule", {"qdisc": "fq"}, False),
     ("schedule", {"congestion_control": "bbr"}, False)])
 def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str, Any],
                                                   judged: bool) -> None:

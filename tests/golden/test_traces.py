@@ -17,6 +17,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
 from firstflight.study.traces import KIND
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.replay import Replay
+from firstflight.workloads.trace.schedule import Write
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
 from firstflight.workloads.trace.view import stored, view_of
@@ -53,7 +54,7 @@ def test_the_window_after_nine_of_ten_packets(name: str, window: int) -> None:
     ({"initcwnd": 9}, "window"), ({"validation": False}, "window"), ({"rtt_ms": 101.0}, "path"),
     ({"mss": 1000}, "segment size"), ({"congestion_control": "cwv"}, "window"),
     ({"receive_window": 20}, "receive window"),
-    ({"paths": "/66500?at=0:37500;2100:29000"}, "schedule"),
+    ({"writes": (Write(0.0, 37500), Write(2.1, 29000))}, "schedule"),
 ])
 def test_a_trial_that_was_not_the_asked_one_fails(wrong: dict[str, Any], named: str) -> None:
     record = judged(replace(trial("idle-linux-iw10"), **wrong), "idle-linux-iw10")
@@ -238,7 +239,7 @@ def test_the_schedule_is_kept_to_the_microsecond() -> None:
     write_ns = next(group.time_ns for group in idle.groups if idle.seconds(group.time_ns) > 1)
     quiet_ms = (write_ns - acknowledged_ns) / 1e6
     assert idle.lateness_ms(quiet_ms) == late_ms and idle.lateness_ms(quiet_ms + 0.001) == 0.0
-    assert replace(idle, trial=replace(idle.trial, paths="/5?")).lateness_ms(0.0) is None
+    assert replace(idle, trial=replace(idle.trial, writes=())).lateness_ms(0.0) is None
 
 
 def test_without_a_request_or_an_end_there_is_no_view_or_time() -> None:

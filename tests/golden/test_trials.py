@@ -21,6 +21,7 @@ from firstflight.workloads.load.trial import LoadTrial
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.schedule import Request
 from firstflight.workloads.trace.trial import TraceTrial
 from tests.golden import stored
 from tests.transfers import transfer
@@ -87,7 +88,8 @@ TRACE = TraceTrial(
     scenario="names", trace="idle", tcp="validated", congestion_control="reno", validation=True,
     rtt_ms=100.0, bandwidth_kbps=10_000.0, uplink_kbps=10_000.0, queue_packets=100, initcwnd=4,
     loss_percent=0.0, initrwnd=125, mss=512, receive_window=0, rto_min_ms=0, quickack=False, nagle=False, sample_ms=1.0,
-    outage_from_ms=0.0, outage_to_ms=0.0, paths="/100?", think_times="0 2.5", think_s=2.5,
+    outage_from_ms=0.0, outage_to_ms=0.0, think_s=2.5,
+    requests=(Request(100), Request(100, 2.5)),
     may_lose=False)
 PAGE = PageTrial(
     scenario="names", part="lossy", page="made", rtt_ms=40.0, bandwidth_kbps=5000.0,
@@ -152,7 +154,7 @@ COLUMNS: dict[type[Record], str] = {
     TraceRecord: """
         scenario trace tcp congestion_control validation rtt_ms bandwidth_kbps uplink_kbps
         queue_packets initcwnd mss receive_window rto_min_ms quickack nagle sample_ms
-        outage_from_ms outage_to_ms paths think_times think_s may_lose sysctls
+        outage_from_ms outage_to_ms requests writes think_s may_lose sysctls
         ok error judged_by connect_ms latency_ms finish_ms seen_initcwnd seen_rtt_ms data_segments
         retransmissions lost_segments timeouts longest_rtt_ms largest_window restarts
         restart_windows last_window last_retransmissions samples rule_checked rule_unjudged

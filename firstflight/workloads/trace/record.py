@@ -13,6 +13,7 @@ from firstflight.testbed.messages import Observation
 from firstflight.wire import exchange as packets
 from firstflight.wire.delivery.packet_path import PATH, Delivery
 from firstflight.workloads.trace.replay import FOLLOWED, Replay
+from firstflight.workloads.trace.schedule import fault_of
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import View
 
@@ -116,6 +117,17 @@ class TraceRecord(Record):
     rule_checked: int | None = None
     rule_unjudged: int | None = None
     rule_wrong: int | None = None
+
+    def validate(self) -> None:
+        """Check what goes together in requests and writes. Raises ValueError."""
+        requests, writes = self.trial.requests, self.trial.writes
+        if not requests or any(request.think_s is None for request in requests):
+            raise ValueError("requests: has none, or one without its time to think")
+        if any(write.size_bytes is None for write in writes):
+            raise ValueError("writes: the size of a trial's writes is in bytes")
+        if fault := fault_of(writes):
+            raise ValueError(f"writes: {fault}")
+
 
 
 def record_of(evidence: TraceEvidence) -> TraceRecord:

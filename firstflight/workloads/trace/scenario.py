@@ -6,20 +6,19 @@ into one trial for each TCP on each of its traces.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import format_lossless, nearest, plain
+from firstflight.base.words import nearest
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.parameters import NETWORK, PARAMETERS, TCP
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
-from firstflight.runs.schema import Reader, key
+from firstflight.runs.schema import key
 from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
 from firstflight.scenario.claims import ALIKE, IS, LESS, MORE, Claim
@@ -27,125 +26,9 @@ from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
                                                 lists_of, refuse_empty_cake)
 from firstflight.setting.seeds import netem_seed
-from firstflight.workloads.trace.trial import MOST_WRITES, TraceTrial, first_receive_window
+from firstflight.workloads.trace.schedule import EACH_THINK, Schedule
+from firstflight.workloads.trace.trial import TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import METRICS
-
-EACH_THINK = "each"  # in a request: the think time that the trial is about
-
-
-def _listed(kind: type[object]) -> Reader:
-    """Tables in a list, as instances of a dataclass."""
-    def read_list(value: object, where: str) -> tuple[object, ...]:
-        if not isinstance(value, list) or not value \
-                or not all(isinstance(item, dict) for item in value):
-            raise UsageError(f"{where} has to be a list of tables, such as"
-                             " [{ at_s = 0.5, segments = 10 }]")
-        return tuple(schema.read(kind, item, f"{where} {number}")
-                     for number, item in enumerate(value, start=1))
-    return read_list
-
-
-@dataclass(frozen=True)
-class Write:
-    """What the application writes: bytes at one time, or repeatedly until another time.
-
-    Times in seconds after the request arrived. `until_s` itself is not one of
-    the times. The size is in bytes or in segments.
-    """
-
-    at_s: float = key(quantity="time_s")
-    size_bytes: int | None = key(None, quantity="write_bytes", name="bytes")
-    segments: int | None = key(None, quantity="write_segments")
-    until_s: float | None = key(None, quantity="time_s")
-    every_s: float | None = None
-
-    def check(self, where: str) -> None:
-        if (self.size_bytes is None) == (self.segments is None):
-            raise UsageError(f"{where}: has to have either bytes or segments")
-        if (self.until_s is None) != (self.every_s is None):
-            raise UsageError(f"{where}: until_s and every_s go together")
-        if self.until_s is not None and self.until_s <= self.at_s:
-            raise UsageError(f"{where}: until_s: {plain(self.until_s)} s is not after at_s,"
-                             f" {plain(self.at_s)} s: time goes backwards")
-
-    def bytes_each(self, mss: int) -> int:
-        return self.size_bytes or (self.segments or 0) * mss
-
-    @property
-    def count(self) -> int:
-        if self.until_s is None or self.every_s is None:
-            return 1
-        return max(math.ceil((self.until_s - self.at_s) / self.every_s - 1e-9), 1)
-
-    @property
-    def last_s(self) -> float:
-        return self.at_s + (self.count - 1) * (self.every_s or 0.0)
-
-    def text(self, mss: int) -> str:
-        """The write as server.py reads it."""
-        when = _ms(self.at_s)
-        if self.until_s is not None and self.every_s is not None:
-            when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
-        return f"{when}:{self.bytes_each(mss)}"
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request on a persistent connection.
-
-    think_s: from the end of the response before it; None for the think time
-    that the trial is about.
-    """
-
-    size_bytes: int = key(quantity="write_bytes", name="bytes")
-    think_s: float | None = key(0.0, reader=schema.none_for(
-        EACH_THINK, schema.number("time_s")))
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What the application does: writes into one response, or requests one after another."""
-
-    name: str = key(reader=schema.file_name)
-    writes: tuple[Write, ...] = key((), reader=_listed(Write))
-    requests: tuple[Request, ...] = key((), reader=_listed(Request))
-
-    def check(self, where: str) -> None:
-        if bool(self.writes) == bool(self.requests):
-            raise UsageError(f"{where}: has to have either writes or requests")
-        for number, (before, write) in enumerate(zip(self.writes, self.writes[1:]), start=2):
-            if write.at_s < before.last_s:
-                raise UsageError(f"{where}: writes {number}: at_s: {plain(write.at_s)} s is before"
-                                 f" {plain(before.last_s)} s, where the write before it ends:"
-                                 " time goes backwards")
-        if sum(write.count for write in self.writes) > MOST_WRITES:
-            raise UsageError(f"{where}: has more than {MOST_WRITES} writes")
-
-    @property
-    def is_about_thinking(self) -> bool:
-        return any(request.think_s is None for request in self.requests)
-
-    def thinks_s(self, think_s: float | None) -> list[float]:
-        """Seconds before each of its requests; think_s: what the trial is about."""
-        return [think_s or 0.0 if request.think_s is None else request.think_s
-                for request in self.requests] or [0.0]
-
-    def size_bytes(self, mss: int) -> int:
-        """All that it sends."""
-        return (sum(write.bytes_each(mss) * write.count for write in self.writes)
-                + sum(request.size_bytes for request in self.requests))
-
-    def paths(self, mss: int) -> tuple[str, ...]:
-        """What is fetched, without the trace's own parameters."""
-        if self.writes:
-            times = ";".join(write.text(mss) for write in self.writes)
-            return (f"/{self.size_bytes(mss)}?at={times}",)
-        return tuple(f"/{request.size_bytes}?" for request in self.requests)
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".")
-
 
 TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
 OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
@@ -265,9 +148,8 @@ class TraceSweep(SettingSweep[TraceTrial]):
     def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
         """The repeats of each TCP in turn. They share long values: a schedule has many writes."""
         mss = self.network["mss"]
-        paths = " ".join(self.writing.paths(mss))
-        think_times = {think_s: " ".join(map(format_lossless, self.writing.thinks_s(think_s)))
-                       for think_s in self.think_s}
+        writes = self.writing.writes_in_bytes(mss)
+        requests = {think_s: self.writing.requests_of(think_s, mss) for think_s in self.think_s}
         initrwnd = self.initrwnd or first_receive_window(mss, self.receive_window)
         outage_from_ms, outage_to_ms = self.outage_ms
         for initcwnd, values, repeat in self._cells():
@@ -279,7 +161,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
                 initcwnd=initcwnd, initrwnd=initrwnd, receive_window=self.receive_window,
                 rto_min_ms=self.rto_min_ms, quickack=self.quickack, nagle=self.nagle,
                 sample_ms=self.sample_ms, outage_from_ms=outage_from_ms,
-                outage_to_ms=outage_to_ms, paths=paths, think_times=think_times[think_s],
+                outage_to_ms=outage_to_ms, requests=requests[think_s], writes=writes,
                 think_s=think_s, may_lose=self.may_lose, repeat=repeat,
                 seed=netem_seed(seed, repeat) if draws_at_random(values) else 0, **values)
 

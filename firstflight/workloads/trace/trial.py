@@ -13,25 +13,21 @@ from firstflight.net.timeouts import longest_s
 from firstflight.parameters import NETWORK, TCP
 from firstflight.setting.setting import NetworkSetting
 from firstflight.setting.tags import tagged
-from firstflight.testbed.hosts.server.http import parse_writes
 from firstflight.testbed.messages import Job
+from firstflight.workloads.trace.schedule import Request, Write
 
 # Validation by the kernel's own rules (RFC 2861), on or off.
-MOST_WRITES = 50_000
 VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 
 # The first columns of trials.csv; the other parameters of network and TCP follow.
 _FIRST = (
     "scenario", "trace", "tcp", "congestion_control", "validation", "rtt_ms", "bandwidth_kbps",
     "uplink_kbps", "queue_packets", "initcwnd", "mss", "receive_window", "rto_min_ms", "quickack",
-    "nagle", "sample_ms", "outage_from_ms", "outage_to_ms", "paths", "think_times", "think_s",
+    "nagle", "sample_ms", "outage_from_ms", "outage_to_ms", "requests", "writes", "think_s",
     "may_lose", "sysctls", "repeat")
 
 
-# Of text that is parsed further: a number, a write of a schedule, a path of server.py, a sysctl.
-_NUMBER = r"\d{1,12}(\.\d{1,9})?(e-\d{1,2})?"
-_WRITE = rf"{_NUMBER}(\.\.{_NUMBER}/{_NUMBER})?:\d{{1,9}}"
-_PATH = rf"/\d{{1,9}}\?(at={_WRITE}(;{_WRITE})*)?"
+# Of text that is parsed further: a sysctl.
 _SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"
 
 
@@ -47,8 +43,8 @@ class TraceTrial(NetworkSetting):
     nagle: whether Nagle's algorithm is on. sample_ms: between looks at the window.
     outage_from_ms, outage_to_ms: when everything to the client is lost; both
         0 for never.
-    paths: what is fetched on the connection, in order, separated by spaces;
-        think_times: seconds before each of them, likewise.
+    requests: on the connection, in order. writes: of the response to a single request, when the
+        server writes its parts; () for all at once.
     think_s: the think time that the trial is about, None without one.
     may_lose: whether the queue may overflow.
     sysctls: set at the server besides validation, "name=value" separated by spaces.
@@ -57,7 +53,6 @@ class TraceTrial(NetworkSetting):
 
     COLUMNS: ClassVar[tuple[str, ...]] = _FIRST
     PATTERNS: ClassVar[dict[str, str]] = {
-        "paths": rf"{_PATH}( {_PATH})*", "think_times": rf"{_NUMBER}( {_NUMBER})*",
         "sysctls": rf"({_SETTING}( {_SETTING})*)?"}
     scenario: str
     trace: str
@@ -70,8 +65,8 @@ class TraceTrial(NetworkSetting):
     sample_ms: float
     outage_from_ms: float
     outage_to_ms: float
-    paths: str
-    think_times: str
+    requests: tuple[Request, ...]
+    writes: tuple[Write, ...] = ()
     think_s: float | None
     may_lose: bool
     sysctls: str = ""
@@ -100,7 +95,7 @@ class TraceTrial(NetworkSetting):
     @property
     def response_sizes(self) -> list[int]:
         """The bytes of each response that is fetched."""
-        return [int(path[1:].partition("?")[0]) for path in self.paths.split()]
+        return [request.size_bytes for request in self.requests]
 
     @property
     def size_bytes(self) -> int:
@@ -108,20 +103,20 @@ class TraceTrial(NetworkSetting):
 
     @property
     def thinks_s(self) -> tuple[float, ...]:
-        return tuple(map(float, self.think_times.split()))
+        return tuple(request.think_s or 0.0 for request in self.requests)
 
     @property
-    def schedule(self) -> str:
-        """What the server writes and when, as workloads.trace.scenario.Write.text; "" for none."""
-        return self.paths.partition("at=")[2].partition("&")[0]
+    def paths(self) -> list[str]:
+        """What is fetched on the connection, in order, without the trace's own parameters."""
+        if self.writes:
+            times = ";".join(write.text for write in self.writes)
+            return [f"/{self.size_bytes}?at={times}"]
+        return [f"/{size}?" for size in self.response_sizes]
 
     @property
     def due_s(self) -> list[float]:
-        """The times of the schedule's writes in order, s after the request; [] without one.
-
-        As server.py reads them. Raises ValueError where it refuses them.
-        """
-        return [due_ms / 1000 for due_ms, _ in parse_writes(self.schedule)]
+        """The times of the schedule's writes in order, s after the request; [] without one."""
+        return [due_s for write in self.writes for due_s in write.due_s]
 
     @property
     def schedule_s(self) -> float:
@@ -147,7 +142,7 @@ class TraceTrial(NetworkSetting):
         ending = f"&trace_ms={format_lossless(self.sample_ms)}" + ("&nagle=1" if self.nagle else "")
         job = self.job_over("trace", self.id, self.deadline_s)
         job["client"] = "libcurl"
-        job["paths"] = [path + ending for path in self.paths.split()]
+        job["paths"] = [path + ending for path in self.paths]
         job["think_s"] = list(self.thinks_s)
         job["sysctls"] = self.settings
         job["window_bytes"] = self.most_window_bytes

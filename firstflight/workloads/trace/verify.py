@@ -246,7 +246,7 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
     Check("outage", "data was lost in it", _compare_outage,
           lambda record: _is_whole(record) and _wants_losses(record.trial)),
     Check("schedule", "writes are on the wire when they were due", _compare_schedule,
-          lambda record: (_is_whole(record) and bool(record.trial.schedule)
+          lambda record: (_is_whole(record) and bool(record.trial.writes)
                           and not record.trial.paces)),
     Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
           _compare_window, lambda record: bool(record.rule_checked) and not record.rule_wrong),

@@ -131,7 +131,7 @@ class View:
         quiet_ms: and no packet for so long. In real time a server can be too
         slow for its own burst, and pause within it.
         """
-        if not self.trial.schedule:
+        if not self.trial.writes:
             return None
         due = [self.start_ns + round(time_s * 1e9) for time_s in self.trial.due_s]
         acknowledged, sent, worst_ns = 1, 1, 0

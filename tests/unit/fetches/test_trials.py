@@ -305,9 +305,9 @@ def test_trials_of_one_schedule_share_its_words() -> None:
     """100,000 trials of a schedule of thousands of writes are no 100,000 copies of it."""
     study = registry.study_of(scenario_file.find("handley1999_warm"))
     trials = [trial for trial in study.trials if trial.trace == study.trials[0].trace]
-    assert len(trials) > 2 and len({id(trial.paths) for trial in trials}) == 1
-    assert len({id(trial.think_times) for trial in trials}) == len({
-        trial.think_times for trial in trials})
+    assert len(trials) > 2 and len({id(trial.writes) for trial in trials}) == 1
+    assert len({id(trial.requests) for trial in trials}) == len({
+        trial.requests for trial in trials})
 
 
 # Receive window and buffers are the trial's own, whatever else is asked for -----------

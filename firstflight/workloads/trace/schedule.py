@@ -1,0 +1,138 @@
+"""What the application of a trace does: writes into one response, or requests one after another.
+
+Scenario files have these tables, and trials.csv two columns of JSON (runs.typed_columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain
+from firstflight.runs import schema
+from firstflight.runs.schema import key
+
+MOST_WRITES = 50_000
+EACH_THINK = "each"  # in a request: the think time that the trial is about
+
+
+@dataclass(frozen=True)
+class Write:
+    """What the application writes: bytes at one time, or repeatedly until another time.
+
+    Times in seconds after the request arrived. `until_s` itself is not one of
+    the times. The size is in bytes or in segments; in trials it is in bytes.
+    """
+
+    at_s: float = key(quantity="time_s")
+    size_bytes: int | None = key(None, quantity="write_bytes", name="bytes")
+    segments: int | None = key(None, quantity="write_segments")
+    until_s: float | None = key(None, quantity="time_s")
+    every_s: float | None = None
+
+    def check(self, where: str) -> None:
+        if (self.size_bytes is None) == (self.segments is None):
+            raise UsageError(f"{where}: has to have either bytes or segments")
+        if (self.until_s is None) != (self.every_s is None):
+            raise UsageError(f"{where}: until_s and every_s go together")
+        if self.until_s is not None and self.until_s <= self.at_s:
+            raise UsageError(f"{where}: until_s: {plain(self.until_s)} s is not after at_s,"
+                             f" {plain(self.at_s)} s: time goes backwards")
+
+    def bytes_each(self, mss: int = 0) -> int:
+        """The bytes of one write. mss: of a write in segments."""
+        return self.size_bytes or (self.segments or 0) * mss
+
+    def in_bytes(self, mss: int) -> Write:
+        """The write with its size in bytes."""
+        return replace(self, size_bytes=self.bytes_each(mss), segments=None)
+
+    @property
+    def count(self) -> int:
+        if self.until_s is None or self.every_s is None:
+            return 1
+        return max(math.ceil((self.until_s - self.at_s) / self.every_s - 1e-9), 1)
+
+    @property
+    def last_s(self) -> float:
+        return self.at_s + (self.count - 1) * (self.every_s or 0.0)
+
+    @property
+    def due_s(self) -> list[float]:
+        """Its times, as the server has them: from milliseconds of six digits."""
+        first_ms, step_ms = float(_ms(self.at_s)), float(_ms(self.every_s or 0.0))
+        return [(first_ms + number * step_ms) / 1000 for number in range(self.count)]
+
+    @property
+    def text(self) -> str:
+        """The write in the path of a request (testbed/hosts/server/http.py). In bytes."""
+        when = _ms(self.at_s)
+        if self.until_s is not None and self.every_s is not None:
+            when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
+        return f"{when}:{self.bytes_each()}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request on a persistent connection.
+
+    think_s: from the end of the response before it; None for the think time
+    that the trial is about, which trials have in its place.
+    """
+
+    size_bytes: int = key(quantity="write_bytes", name="bytes")
+    think_s: float | None = key(0.0, reader=schema.none_for(
+        EACH_THINK, schema.number("time_s")))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the application does: writes into one response, or requests one after another."""
+
+    name: str = key(reader=schema.file_name)
+    writes: tuple[Write, ...] = key((), reader=schema.listed(
+        Write, "{ at_s = 0.5, segments = 10 }"))
+    requests: tuple[Request, ...] = key((), reader=schema.listed(Request, "{ bytes = 5000 }"))
+
+    def check(self, where: str) -> None:
+        if bool(self.writes) == bool(self.requests):
+            raise UsageError(f"{where}: has to have either writes or requests")
+        if fault := fault_of(self.writes):
+            raise UsageError(f"{where}: {fault}")
+
+    @property
+    def is_about_thinking(self) -> bool:
+        return any(request.think_s is None for request in self.requests)
+
+    def size_bytes(self, mss: int) -> int:
+        """All that it sends."""
+        return (sum(write.bytes_each(mss) * write.count for write in self.writes)
+                + sum(request.size_bytes for request in self.requests))
+
+    def writes_in_bytes(self, mss: int) -> tuple[Write, ...]:
+        return tuple(write.in_bytes(mss) for write in self.writes)
+
+    def requests_of(self, think_s: float | None, mss: int) -> tuple[Request, ...]:
+        """Its requests: one for all writes. think_s: what the trial is about."""
+        if self.writes:
+            return (Request(self.size_bytes(mss)),)
+        return tuple(replace(request, think_s=think_s or 0.0) if request.think_s is None
+                     else request for request in self.requests)
+
+
+def fault_of(writes: Sequence[Write]) -> str:
+    """What is wrong with the order of writes, or their number; "" for nothing."""
+    for number, (before, write) in enumerate(zip(writes, writes[1:]), start=2):
+        if write.at_s < before.last_s:
+            return (f"writes {number}: at_s: {plain(write.at_s)} s is before"
+                    f" {plain(before.last_s)} s, where the write before it ends: time goes"
+                    " backwards")
+    if sum(write.count for write in writes) > MOST_WRITES:
+        return f"has more than {MOST_WRITES} writes"
+    return ""
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".")
