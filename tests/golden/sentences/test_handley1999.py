@@ -6,6 +6,7 @@ from tests.golden.sentences.relations import (above, at_most, below, equal, fall
                                               highest_at, rises)
 from tests.golden.sentences.tables import Run, states
 
+STUDIES = "docs/STUDIES.md"
 CWV, LINUX = "the report's CWV", "Linux"
 RESTART = "restart after idle (ns's TCP)"
 UNMODIFIED = "unmodified TCP"
@@ -130,6 +131,25 @@ def test_handley1999_nagle(run: Run) -> None:
 
     run.says("if it counts as full with less than a segment free, it grows")
     assert above(transfers.without("TCP", *exact)["largest window"], 30)
+
+
+def test_the_window_of_linux_in_application_limited_periods() -> None:
+    """With validation it is what it is without, in each scenario that has both and such a period."""
+    for name, figure in (("handley1999_growth", "fig4"), ("handley1999_growth", "fig4_ns"),
+                         ("handley1999_modem5", "fig5_today"), ("handley1999_modem_deep", "fig6")):
+        run = Run(name)
+        run.says("mean with what is used, if no acknowledgement comes for an RTO: hardly ever",
+                 STUDIES)
+        transfers = run.table(figure)
+        for column in ("lost", "largest window", "finished, s"):
+            validated, not_validated = (transfers.where("TCP", tcp)[column].numbers
+                                        for tcp in (LINUX, f"{LINUX}, validation off"))
+            assert validated == not_validated
+
+    run = Run("handley1999_growth")
+    run.says("No growth alone is what Linux with validation off has", STUDIES)
+    assert below(run.table("fig4").where("TCP", f"{LINUX}, validation off")["lost"],
+                 run.table("fig4").where("TCP", UNMODIFIED)["lost"].numbers[0].value)
 
 
 @states("handley1999_warm")
