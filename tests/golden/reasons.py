@@ -33,7 +33,8 @@ def asked(network: Network, trials: int = reasons.MOST_TRIALS, **values: object
           ) -> tuple[WindowChange, WhatIfs, int]:
     """A comparison on a network, all that it asks there, and how many trials that took."""
     base = replace(ONE.trial, rtt_ms=100.0, bandwidth_kbps=1000.0, uplink_kbps=1000.0,
-                   queue_packets=20, initrwnd=10, **values)  # type: ignore[arg-type]
+                   queue_packets=20, initrwnd=10)
+    base = replace(base, **values)  # type: ignore[arg-type]
     records = [measured(network, replace(base, initcwnd=window, repeat=repeat))
                for window in (3, 10) for repeat in ((1, 2, 3) if base.is_random else (1,))]
     (change,) = changes(settings(records))
@@ -94,7 +95,13 @@ def paragraphs() -> Iterator[tuple[str, list[str]]]:
             "a limit protects": told(of_larger(lambda without: saves(
                 -22.8 if without == {"receive-window"} else 0.0))),
             "both are the same": told(lambda trial: saves(0.0)),
-            "both are the same, used before": told(lambda trial: saves(0.0), kept=1),
+            "the connection was used before": told(of_larger(
+                lambda without: saves(66.0 if "used" in without else 0.0)), kept=1),
+            "most of it is the uplink": told(of_larger(
+                lambda without: saves(20.0 if "uplink" in without else 100.0)), uplink_kbps=56.0),
+            "a limit that changes next to nothing": told(of_larger(lambda without: saves(
+                5.2 if {"bandwidth", "queue"} <= without else
+                4.9 if "bandwidth" in without else 0.0))),
             "harm that the queue does": told(of_larger(
                 lambda without: saves(0.0 if "queue" in without else -50.0))),
             "harm, of which the queue does 84 %": told(of_larger(

@@ -32,7 +32,7 @@ from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim
 from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.scenario.what_if import LIMITS, limits_of, without
+from firstflight.workloads.fetch.scenario.what_if import BY_TAG, LIMITS, limits_of, without
 from tests.golden import stored, stored_questions
 from tests.golden.reasons import ONE, asked, of_larger, saves
 from tests.unit.core.example import whole
@@ -368,18 +368,22 @@ def test_what_was_not_asked_has_no_reason() -> None:
 
 def test_each_limit_is_lifted_and_named() -> None:
     trial = replace(ONE.trial, initrwnd=10, queue_packets=20, loss_percent=1.0, loss_burst=2.0,
-                    jitter_ms=5.0, qdisc="fq", send_buffer_bytes=9000, chain_bytes=9000, seed=7)
+                    jitter_ms=5.0, qdisc="fq", send_buffer_bytes=9000, chain_bytes=9000, seed=7,
+                    uplink_kbps=28.0, nagle="on", kept=2, idle_ms=900.0)
     limits = limits_of(trial)
     assert limits == LIMITS
     for limit in limits:
         free = without(trial, (limit,))
-        assert limit not in limits_of(replace(free, what_if="")) or limit.tag == "bandwidth"
+        assert limit not in limits_of(replace(free, what_if=""))
         assert free.what_if == limit.tag and free.seed == trial.seed
         assert free.id.endswith(f"-without-{limit.tag}")
     every = without(trial, limits)
     assert re.fullmatch(Trial.PATTERNS["what_if"], every.what_if)
     assert (every.initrwnd, every.bandwidth_kbps, every.qdisc) == (
-        1000, 10 * trial.bandwidth_kbps, "fifo")
+        1000, 10_000_000, "fifo")
+    assert (every.uplink_kbps, every.kept, every.idle_ms) == (10_000_000, 0, 0)
+    assert without(trial, (BY_TAG["bandwidth"],)).uplink_kbps == 28
+    assert without(ONE.trial, (BY_TAG["bandwidth"],)).uplink_kbps == 10_000_000
     assert (every.loss_percent, every.loss_burst, every.jitter_ms) == (0, 1, 0)
     assert every.queue_packets == 1_000_000 and every.chain_bytes < 1000
     assert without(replace(trial, qdisc="cake"), limits).qdisc == "fifo"

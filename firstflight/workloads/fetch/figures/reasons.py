@@ -4,6 +4,8 @@ A saving is accounted for where the link was idle for that much less: it is roun
 reason is measured: the same trials run again, with the same seed, without some of their limits
 (workloads.fetch.scenario.what_if). Which limits are lifted depends on what the larger window does:
 
+- It saves round trips: each limit but the bandwidth is lifted alone. The answer says what the
+  larger window saves without it, where that differs.
 - It saves time that idle time does not account for: the queue, random loss, jitter and pacing are
   lifted, one by one. The reason is what takes the saving away.
 - It changes nothing: all limits are lifted together. If the larger window saves time then, the
@@ -21,6 +23,7 @@ from functools import cached_property
 from itertools import combinations
 
 from firstflight.base.words import join_words, format_number
+from firstflight.net.link import MANAGED
 from firstflight.workloads.fetch.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
                                                        change_between, mean, settings, where,
                                                        without_repeat)
@@ -31,8 +34,9 @@ from firstflight.workloads.fetch.scenario.what_if import BY_TAG, Limit, limits_o
 EXPLAINED_SHARE = 0.8  # of a harm, at least, is gone without the limit that causes it
 HARMFUL = tuple(BY_TAG[tag] for tag in ("queue", "loss", "jitter", "pacing"))
 QUEUE = BY_TAG["queue"]
-# Limits that a user can raise, to save more than the larger window saves already.
-RAISABLE = tuple(BY_TAG[tag] for tag in ("receive-window", "send-buffer"))
+BANDWIDTH = BY_TAG["bandwidth"]
+# A limit without which a saving differs by this share of the larger one is named beside the reason.
+MOST_OF = 0.5
 MOST_TRIALS = 40  # measured for the reasons of one answer
 MOST_SECONDS = 2.0
 # What a trial costs in a guest: to start its programs, and for each packet with its ACK.
@@ -148,7 +152,7 @@ def _limits_to_lift(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
     if sign(change) == 0:
         return [limits, *_all_but_one(limits), *alone]
     if sign(change) > 0 and is_round_trips(change):
-        return [(limit,) for limit in limits if limit in RAISABLE]
+        return [(limit,) for limit in _raisable(change)]
     harmful = tuple(limit for limit in limits if limit in HARMFUL)
     slower = change if sign(change) < 0 else _swapped(change)
     singles: list[Limits] = [(limit,) for limit in harmful]
@@ -156,6 +160,19 @@ def _limits_to_lift(change: WindowChange, what_ifs: WhatIfs) -> list[Limits]:
     if is_known and not _causes(slower, singles, what_ifs):
         return [*singles, *combinations(harmful, 2)]
     return singles
+
+
+def _raisable(change: WindowChange) -> Limits:
+    """The limits besides the bandwidth that may decide how much a larger window saves.
+
+    A fifo that dropped nothing decides nothing.
+    """
+    requested = change.experiment.requested
+    has_dropped = any(record.queue_drops for cell in (change.base, change.experiment)
+                      for record in cell.counting)
+    may_drop = has_dropped or requested.qdisc in MANAGED
+    return tuple(limit for limit in limits_of(requested)
+                 if limit is not BANDWIDTH and (may_drop or limit is not QUEUE))
 
 
 def _all_but_one(limits: Limits) -> list[Limits]:
@@ -231,12 +248,18 @@ def is_round_trips(change: WindowChange) -> bool:
 def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
     text = (f"{_flights(change)}, and the link is idle"
             f" {format_number(idle_saved_ms(change), 1)} ms less")
-    for limit in RAISABLE:
-        lifted, more_ms = what_ifs.change(change, (limit,)), tolerance_ms(change)
-        if (lifted is not None and lifted.saved_ms > change.saved_ms + more_ms and
-                lifted.saved.experiment.value < change.saved.experiment.value - more_ms):
-            text += f"; with {limit.without} it would save {format_number(lifted.saved_ms, 1)} ms"
-    return Reason("round trips", text, "round trips")
+    names = ["round trips"]
+    for limit in _raisable(change):
+        lifted, other_ms = what_ifs.change(change, (limit,)), tolerance_ms(change)
+        if lifted is None or abs(lifted.saved_ms - change.saved_ms) <= other_ms:
+            continue
+        larger_ms = max(lifted.saved_ms, change.saved_ms)
+        if abs(lifted.saved_ms - change.saved_ms) > MOST_OF * larger_ms:
+            names.append(limit.name)
+        window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
+        text += f"; with {limit.without} {_effect(window, base, lifted)}"
+    label = ", ".join(names)
+    return Reason(label, text, label)
 
 
 def _flights(change: WindowChange) -> str:
@@ -300,9 +323,11 @@ def _why_unchanged(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
                        f"protects: {names}")]
     if sign(all_lifted) <= 0:
         return [_same_flights(change)]
-    gain = f"without any limit {window} segments save {format_number(all_lifted.saved_ms, 1)} ms"
+    saved = format_number(all_lifted.saved_ms, 1)
+    gain = f"with {_without(limits)} {window} segments save {saved} ms"
     hiding = [limit for limit, others in zip(limits, _all_but_one(limits) or [()])
-              if (back := what_ifs.change(change, others)) is not None and sign(back) <= 0]
+              if (back := what_ifs.change(change, others)) is not None and sign(back) <= 0
+              and all_lifted.saved_ms - back.saved_ms > tolerance_ms(all_lifted)]
     if hiding:
         names = _names(hiding)
         takes = "each alone takes that away" if len(hiding) > 1 else "it alone takes that away"
@@ -329,13 +354,10 @@ def why_equal(change: WindowChange) -> str:
 
 
 def _same_flights(change: WindowChange) -> Reason:
-    """The reason where no limit hides a saving: both windows sent the same flights."""
-    requested = change.experiment.requested
-    flights = _flights(change)
-    if requested.before or requested.resumed:
-        return Reason("connection used before", f"the connection was used before: {flights}",
-                      "used before")
-    return Reason("same flights", flights, "same flights")
+    """The reason where no limit hides a saving: what both windows sent."""
+    counts = {_range(cell, "response_round_trips") for cell in (change.base, change.experiment)}
+    label = "same flights" if len(counts) == 1 else "no round trip less"
+    return Reason(label, _flights(change), label)
 
 
 # Harm, and savings that idle time does not account for ---------------------------------

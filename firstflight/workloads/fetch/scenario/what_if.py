@@ -14,13 +14,14 @@ from functools import partial
 
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.net.link import MANAGED
+from firstflight.net.sysctls import settings_of, words_of
 from firstflight.net.sysctls import without as without_sysctl
 from firstflight.parameters import default
 from firstflight.setting.tcp import AMPLE_WINDOW, RECEIVE
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 from firstflight.workloads.fetch.scenario.trial import Trial
 
-FASTER = 10  # times the bandwidth: then only round trips limit a transfer
+RESTART = "net.ipv4.tcp_slow_start_after_idle"
 _PACED_BY_QDISC, _PACING_CONTROLS = "fq", ("bbr",)
 
 
@@ -56,10 +57,30 @@ def _ample_receive_window(trial: Trial) -> Trial:
                    sysctl=without_sysctl(trial.sysctl, RECEIVE))
 
 
-def _faster(trial: Trial) -> Trial:
+def _fastest(trial: Trial) -> Trial:
+    """The trial at the highest bandwidth, where only round trips are left.
+
+    An uplink as fast as the downlink stays so; another one is a limit of its own.
+    """
     most = QUANTITIES["bandwidth_kbps"].highest
-    return replace(trial, bandwidth_kbps=min(FASTER * trial.bandwidth_kbps, most),
-                   uplink_kbps=min(FASTER * trial.uplink_kbps, most))
+    uplink_kbps = most if trial.uplink_kbps == trial.bandwidth_kbps else trial.uplink_kbps
+    return replace(trial, bandwidth_kbps=most, uplink_kbps=uplink_kbps)
+
+
+def _fast_uplink(trial: Trial) -> Trial:
+    return replace(trial, uplink_kbps=max(trial.uplink_kbps, trial.bandwidth_kbps))
+
+
+def _fresh_connection(trial: Trial) -> Trial:
+    return replace(trial, kept=0, earlier_bytes=0, idle_ms=0.0)
+
+
+def _no_restart(trial: Trial) -> Trial:
+    """The trial whose window stays through a pause (tcp_slow_start_after_idle_check)."""
+    settings = dict(settings_of(trial.sysctl))
+    if not trial.idle_ms or settings.get(RESTART) == "0":
+        return trial
+    return replace(trial, sysctl=words_of({**settings, RESTART: "0"}))
 
 
 def _endless_queue(trial: Trial) -> Trial:
@@ -87,7 +108,8 @@ def _short_chain(trial: Trial) -> Trial:
 
 LIMITS = (
     Limit("receive-window", "receive window", "an ample receive window", _ample_receive_window),
-    Limit("bandwidth", "bandwidth", f"{FASTER} times the bandwidth", _faster),
+    Limit("bandwidth", "bandwidth", "10 Gbit/s", _fastest),
+    Limit("uplink", "uplink", "an uplink as fast as the downlink", _fast_uplink),
     Limit("queue", "queue", "an endless queue", _endless_queue),
     Limit("loss", "random loss", "no random loss",
           lambda trial: replace(trial, loss_percent=0.0, loss_burst=default("loss_burst"))),
@@ -95,6 +117,10 @@ LIMITS = (
     Limit("pacing", "pacing", "no pacing", _no_pacing),
     Limit("send-buffer", "send buffer", "an ample send buffer",
           partial(_set_default, ("send_buffer_bytes",))),
+    Limit("nagle", "Nagle's algorithm", "TCP_NODELAY", partial(_set_default, ("nagle",))),
+    Limit("restart", "slow start after the pause", "a window that stays through the pause",
+          _no_restart),
+    Limit("used", "used connection", "a fresh connection", _fresh_connection),
     Limit("chain", "certificate chain", "a short certificate chain", _short_chain),
 )
 BY_TAG = {limit.tag: limit for limit in LIMITS}
