@@ -137,6 +137,17 @@ def test_each_of_the_table_has_a_commit_and_what_shows_that_it_ran() -> None:
         assert bool(each.lines) != bool(each.cannot), each.name
 
 
+def test_a_row_says_differs_where_a_number_is_more_than_10_percent_away() -> None:
+    rows = [line.strip("| ").split(" | ")
+            for line in experiments.DOCUMENT.read_text(encoding="utf-8").splitlines()
+            if line.startswith("| [") and " → " in line]
+    assert len(rows) > 30
+    for experiment, _, state, *_, numbers in rows:
+        deviations = [abs(float(ours) / float(published) - 1)
+                      for published, ours in re.findall(r"([\d.]+) → ([\d.]+)", numbers)]
+        assert state.startswith("differs") == (max(deviations, default=0) > 0.1), experiment
+
+
 @pytest.mark.parametrize(("status", "printed", "written", "sound"), [
     (0, "3 received", "time=1.5 ms time=2.5 ms", True), (1, "3 received", "time=1 ms", False),
     (0, "0 received", "time=1 ms", False), (0, "3 received", "", False)])
