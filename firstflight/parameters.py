@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from firstflight.base.quantity import (FIXED, GROWS, InitialWindow, KernelName, ModuleParameters,
-                                       Quantity, ReceiveWindow, Sizes, Windows, Word)
+from firstflight.base.quantity import (FIXED, GROWS, ClientWindow, InitialWindow, KernelName,
+                                       ModuleParameters, Quantity, ReceiveWindow, Sizes, Windows,
+                                       Word)
 from firstflight.net import sysctls
 from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS, PACKETS, Length
 
@@ -119,6 +120,21 @@ _ROWS = (
         why=" (body and packets of more do not fit in a guest's memory, 512 MB; measured: 70 MB do,"
             " 100 do not)"),
         required=True),
+    Parameter(RESPONSE, Quantity(
+        "request_bytes", "a request's body", "bytes", 0, 50_000_000, whole=True, head="request",
+        label="request", flag="--request", default="0",
+        flag_help="requests' bodies, which the client uploads (POST) and the server reads whole"
+                  " before it answers; --size is then 1 kB, and the client's windows are compared,"
+                  " unless you give --size and --iw",
+        why=" (body and packets of more do not fit in a guest's memory, 512 MB)"),
+        tag="request", builtin="a request with a body (request_bytes, --request)"),
+    Parameter(RESPONSE, ClientWindow(
+        "client_initcwnd", "a client's initial window", "segments", 0, 1000, whole=True,
+        head="client's IW", label="client's initial window", flag="--client-iw",
+        default=ClientWindow.DEFAULT, zero=ClientWindow.DEFAULT,
+        flag_help="the client's initial windows, with which it begins to upload --request; default:"
+                  " the kernel's own, which no route sets"),
+        tag="clientiw"),
     Parameter(TCP, InitialWindow(
         "initcwnd", "an initial window", "segments", 1, 65_535, whole=True, head="IW",
         label="initial window", flag="--iw", default="10,30",

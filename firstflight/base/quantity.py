@@ -210,6 +210,30 @@ class InitialWindow(Quantity):
         return known if self.DEFAULT in known else super().listed(words)
 
 
+@dataclass(frozen=True)
+class ClientWindow(Quantity):
+    """Initial windows of a client in segments; as typed and in files also DEFAULT, which is 0."""
+
+    DEFAULT: ClassVar[str] = "default"
+
+    def check(self, value: object, where: str) -> Any:
+        return super().check(0 if value == self.DEFAULT else value, where)
+
+    @property
+    def help(self) -> str:
+        """It says of DEFAULT what that is, and needs no "default default"."""
+        return super().help.removesuffix(f" (default {self.DEFAULT})")
+
+    def listed(self, words: str) -> list[Any]:
+        windows: list[Any] = []
+        for word in words.split(","):
+            windows += [0] if word.strip().lower() == self.DEFAULT else super().listed(word)
+        return windows
+
+    def parsed(self, word: str) -> Any:
+        return 0 if word == self.DEFAULT else super().parsed(word)
+
+
 # What becomes of the client's receive window (the parameter rwnd_growth).
 GROWS, FIXED = "grows", "fixed"
 

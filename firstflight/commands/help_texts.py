@@ -63,6 +63,8 @@ SYNONYMS: dict[str, str | tuple[str, str]] = {
                     ("--bw", "10M")),
     **dict.fromkeys(("--sizes", "--bytes", "--response", "--filesize", "--length"),
                     ("--size", "30kB")),
+    **dict.fromkeys(("--upload", "--post", "--body", "--request-size"), ("--request", "30kB")),
+    **dict.fromkeys(("--client-initcwnd", "--client-window"), ("--client-iw", "10,32")),
     **dict.fromkeys(("--buffer", "--buffers", "--queues"), ("--queue", "1bdp")),
     **dict.fromkeys(("--packet-loss", "--losses", "--drop"), ("--loss", "1%")),
     **dict.fromkeys(("--congestion", "--congestion-control", "--tcp", "--algorithm"),
@@ -100,6 +102,8 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --loss 0.5%,2%
 ./run.sh --burst-loss 3 --loss 1%
 ./run.sh --jitter 5ms
+./run.sh --request 30kB --rtt 220ms
+./run.sh --client-iw 10,32 --request 30kB
 ./run.sh --iw 10,20..40:10
 ./run.sh --rwnd 10,100
 ./run.sh --rwnd-growth grows,fixed --size 300kB

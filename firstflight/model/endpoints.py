@@ -43,7 +43,6 @@ class Handshake:
         self.challenged: int | None = None  # the jiffy of the last challenge acknowledgement
         self.server_due: int | None = None
         self._send_syn(0)
-        events.run()
 
     @property
     def client_us(self) -> int:
@@ -91,12 +90,16 @@ class Handshake:
         if not self.connected:
             self.connected = now
             self.up.send(now, HEADER_BYTES, self._accept)
-            self.up.send(now, HEADER_BYTES + self.request_bytes, self._ask)
+            self._begin(now)
             return
         jiffies = self.clock.jiffies(now)
         if self.challenged is None or jiffies - self.challenged >= LEAST_BETWEEN:
             self.challenged = jiffies
             self.up.send(now, HEADER_BYTES, partial(self._hear_challenge, now))
+
+    def _begin(self, now: int) -> None:
+        """Send the first request."""
+        self.up.send(now, HEADER_BYTES + self.request_bytes, self._ask)
 
     def _hear_challenge(self, left: int, now: int) -> None:
         self.challenges.append((left, now))
@@ -129,6 +132,7 @@ class Ends(Events):
         self.up = SimulatedLink(self, transfer.path.up)
         self.shaken_hands = shaken = Handshake(self, clock, self.up, self.down,
                                                transfer.first_request_bytes)
+        self.run()
         self.sender = Sender(
             mss=transfer.mss, window=transfer.initcwnd,
             window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from firstflight.model.simulate import Simulation
 from firstflight.model.transfer import Transfer
+from firstflight.model.upload import Upload
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Prediction:
     window_after_handshake: the server's window when it has the client's Finished, segments.
     handshake_round_trips: flights of the server's messages up to its Finished.
     response_round_trips: flights of the response.
+    upload_flight: segments of a request with a body before the first acknowledgement of its data.
+    client_retransmissions: segments that the client's timers retransmit, of such requests.
     """
 
     started_ms: float
@@ -58,12 +61,15 @@ class Prediction:
     window_after_handshake: int = 0
     handshake_round_trips: int = 0
     response_round_trips: int = 0
+    upload_flight: int = 0
+    client_retransmissions: int = 0
 
 
 @lru_cache(maxsize=4096)
 def predict(transfer: Transfer) -> Prediction:
     """Follow one lossless fetch segment by segment; see the module's docstring."""
-    simulation = Simulation(transfer)
+    simulation: Simulation | Upload = (Upload(transfer) if transfer.request_writes
+                                       else Simulation(transfer))
     simulation.run()
     started = simulation.started
     return Prediction(
@@ -77,7 +83,10 @@ def predict(transfer: Transfer) -> Prediction:
         retransmissions=simulation.sender.retransmitted, appconnect_ms=simulation.shaken / 1e6,
         window_after_handshake=simulation.window_shaken,
         handshake_round_trips=simulation.flights.of_handshake.count,
-        response_round_trips=simulation.flights.of_response.count)
+        response_round_trips=simulation.flights.of_response.count,
+        upload_flight=simulation.upload_flight if isinstance(simulation, Upload) else 0,
+        client_retransmissions=(simulation.client.sender.retransmitted
+                                if isinstance(simulation, Upload) else 0))
 
 
 def first_flight(transfer: Transfer) -> int:

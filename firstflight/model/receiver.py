@@ -31,11 +31,13 @@ class Receiver:
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int], unit: int, probes: bool = True,
-                 most_window: int = 0) -> None:
+                 most_window: int = 0, window_mss: int = 0) -> None:
         """connected: when it received the SYN-ACK; handshake_us: the RTT that it measured then.
 
         buffers: bytes, at first and at most (tcp_rmem); unit: bytes in a unit of the header's
         window; probes: as in LossTimer. most_window: bytes, as most_window_bytes of Transfer.
+        window_mss: of whose multiples the first window is one, bytes; 0 for a client's, whose SYN
+        does not know of time stamps yet (tcp_openreq_init_rwin).
         """
         self.mss = mss
         self.clock = clock
@@ -46,7 +48,8 @@ class Receiver:
         self.stamp = 0  # the time stamp that it echoes (ts_recent)
         self.scheduled = False  # whether an acknowledgement of repeated data is due
         self.unit = unit
-        self.window = receive_window(initrwnd, buffers, mss + TIMESTAMP_BYTES, unit)
+        window_mss = window_mss or mss + TIMESTAMP_BYTES
+        self.window = receive_window(initrwnd, buffers, window_mss, unit)
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
@@ -54,7 +57,7 @@ class Receiver:
         self.most_window = most_window
         if most_window:
             self.clamp = min(self.clamp, most_window)
-        self.threshold = min(first_window(initrwnd, buffers, mss + TIMESTAMP_BYTES),
+        self.threshold = min(first_window(initrwnd, buffers, window_mss),
                              self.clamp)  # rcv_ssthresh
         # From so many bytes on a segment counts as full (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firstflight.base.quantity import OWN_WINDOW
 from firstflight.model.receiver import window_unit
 from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.headers import MSS
@@ -45,6 +46,9 @@ class Transfer:
         client's pause after them.
     writes: sizes of the response's writes in bytes, () for one write. secure: the handshake
         of TLS, None for plain HTTP.
+    request_writes, earlier_writes: sizes of the writes of a request that has a body, HTTP
+        headers included; () for a request of one segment. client_initcwnd: of the client that
+        uploads. server_receive_buffers, client_send_buffers: bytes, at first and at most.
     clock_phase_ns: time from the beginning of a millisecond of the kernel's clock to the first
         SYN (exchange.clock_phase_ns).
     receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
@@ -71,6 +75,11 @@ class Transfer:
     idle_ms: float = 0.0
     writes: tuple[int, ...] = ()
     secure: Secure | None = None
+    request_writes: tuple[int, ...] = ()
+    earlier_writes: tuple[int, ...] = ()
+    client_initcwnd: int = OWN_WINDOW
+    server_receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
+    client_send_buffers: tuple[int, int] = SEND_BUFFERS
     mss: int = MSS
     congestion_control: str = "cubic"
     clock_phase_ns: int = 2_002

@@ -217,10 +217,12 @@ class Windowed(Writer):
         self._pace()
 
     def _pace(self) -> None:
-        """Compute the pacing rate (tcp_update_pacing_rate)."""
+        self.pace(max(self.window, self.in_flight))
+
+    def pace(self, segments: int) -> None:
+        """Compute the pacing rate of so many segments in a round trip (tcp_update_pacing_rate)."""
         percent = 200 if self.window < self.cubic.threshold // 2 else 120
-        self.pacing = (self.mss * percent * max(self.window, self.in_flight) * 80_000
-                       // self.round_trip.smoothed_8)
+        self.pacing = self.mss * percent * segments * 80_000 // self.round_trip.smoothed_8
 
     def batch_segments(self) -> int:
         """Segments that may leave as one skb (tcp_tso_autosize)."""

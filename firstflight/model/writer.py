@@ -51,14 +51,16 @@ class Writer:
 
     mss: of a full segment, smaller if the largest offered window is small. window: the congestion
     window, initcwnd at first, segments. window_end: sequence number at the end of the receiver's
-    window. buffers: size of the send buffer at first and at most (tcp_wmem). Counts are bytes
-    unless another unit is named.
+    window. buffers: size of the send buffer at first and at most (tcp_wmem). polls: whether the
+    program waits before each write until the socket is writable, as curl does, not only when the
+    buffer is full. Counts are bytes unless another unit is named.
     """
 
     mss: int
     window: int
     window_end: int
     buffers: tuple[int, int] = SEND_BUFFERS
+    polls: bool = False
     written: int = 0
     sent: int = 0
     acknowledged: int = 0
@@ -104,6 +106,8 @@ class Writer:
         """Copy the server's writes into the buffer while it has room; return what leaves."""
         out: list[Sent] = []
         while self.calls:
+            if self.polls and not self._is_writable():
+                return out
             sent, done = self._copy_call(now)
             out += sent
             if not done:

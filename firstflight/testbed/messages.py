@@ -56,6 +56,8 @@ class Options(TypedDict, total=False):
     rto_min_ms: int
     quickack: bool
     advertised_mss: int
+    client_initcwnd: int
+    client_congestion_control: str
 
 
 class NeededOfJob(TypedDict):
@@ -78,7 +80,8 @@ class Job(NeededOfJob, total=False):
     host_sysctls: of both hosts, in place of the run's; sysctls: of the server alone.
     alone: it has a kernel of its own. seed: of what its guest draws at random, by default 0.
     client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
-    fetches, what it fetches in order, and its pauses. connections, objects: of a page
+    fetches, what it fetches in order, and its pauses. request_bytes: of the body of each of its
+    requests. connections, objects: of a page
     (testbed/hosts/page_client.py). kernel: of its guest, by its
     name; module_parameters: of that kernel, NAME=VALUE each.
     """
@@ -96,6 +99,7 @@ class Job(NeededOfJob, total=False):
     client: str
     paths: Sequence[str]
     think_s: Sequence[float]
+    request_bytes: int
     tls: Tls
     own: OwnServer
     server: str
@@ -115,8 +119,25 @@ class Job(NeededOfJob, total=False):
 Drops = Mapping[str, Mapping[str, int]]
 
 
+class ClientSocket(TypedDict):
+    """The socket of a client that uploads.
+
+    initial_window: segments, before the first request. request_sha256: of the last request's body.
+    """
+
+    initial_window: int
+    congestion_control: str
+    mss: int
+    retransmissions: int
+    request_bytes: int
+    request_sha256: str
+
+
 class Fetch(TypedDict, total=False):
-    """What the client reports of one transfer (client.py). Times in ms."""
+    """What the client reports of one transfer (client.py). Times in ms.
+
+    socket: of a request with a body, what the client's kernel reports of its socket.
+    """
 
     ok: bool
     error: str
@@ -131,6 +152,7 @@ class Fetch(TypedDict, total=False):
     http_status: int | None
     http_version: str
     early_data_bytes: int
+    socket: ClientSocket
 
 
 class Download(TypedDict):
@@ -169,6 +191,8 @@ class TlsReport(TypedDict):
 class Response(TypedDict, total=False):
     """What a server reports of one response (server.py); windows in segments, times in ms.
 
+    request_bytes: of the request's head; request_body_bytes, request_sha256: of its body, if any.
+
     Of another server (testbed/servers/external.py) it has server, client_port, sha256,
     initial_window, mss, congestion_control, first_buffer_bytes, pacing: of its socket before
     anything was acknowledged; fields and samples: (acknowledged bytes, received bytes, window).
@@ -184,6 +208,8 @@ class Response(TypedDict, total=False):
     sha256: str
     error: str
     request_bytes: int
+    request_body_bytes: int
+    request_sha256: str
     header_bytes: int
     body_bytes: int
     latency_ms: float

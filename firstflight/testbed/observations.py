@@ -50,7 +50,9 @@ _any_fetch = table(
      "port": _port, "exit_status": optional(whole(-255, 255)),
      "http_status": optional(whole(0, 999))},
     {"appconnect_ms": optional(_span_ms), "early_data_bytes": whole(-(1 << 40), 1 << 40),
-     "http_version": _word})
+     "http_version": _word, "socket": table(
+         {"initial_window": _size, "congestion_control": _word, "mss": _size,
+          "retransmissions": _size, "request_bytes": _size, "request_sha256": _digest})})
 
 
 def fetch(value: object, where: str) -> dict[str, object]:
@@ -79,7 +81,8 @@ _response = table(
      "request_bytes": _size, "header_bytes": _size, "body_bytes": _size, "sha256": _digest,
      "latency_ms": number, "min_rtt_ms": number, "retransmissions": _size,
      "final_window": _size},
-    {"tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
+    {"request_body_bytes": _size, "request_sha256": _digest,
+     "tls": _tls, "error": _reason, "congestion_control": _word, "reordering": _size,
      "fixed_send_buffer": yes_or_no, "send_buffer_bytes": _size, "has_nagle": yes_or_no,
      **_SOCKET})
 # The report on another server than server.py (testbed/servers/external.py).

@@ -197,6 +197,20 @@ def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None
     return None if sent is None or answered is None else answered - sent
 
 
+def mirrored(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """The segments as if the client were the server: what it sends goes to the client."""
+    return tuple(segment._replace(to_client=not segment.to_client) for segment in segments)
+
+
+def upload_flight(exchange: Exchange) -> tuple[Segment, ...]:
+    """Data that the client sent before the first acknowledgement of any of it, mirrored."""
+    has_sack = all(OPTION_SACK_PERMITTED in dict(tcp_options(s.options))
+                   for s in (*exchange.syns[:1], *exchange.syn_acks[:1]) if s.options)
+    sent = mirrored(exchange.at_client)
+    flight, _ = _first_flight(sent, _probes(sent), has_sack)
+    return flight
+
+
 def _summarise(connection: Connection, response_bytes: int) -> Exchange:
     at_client, at_server = connection.at_client, connection.at_server
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)

@@ -16,7 +16,7 @@ from tests.golden.stored import Stored
 
 # Without loss and with it, both ways, over TLS and with early data: each column has a value in one.
 EACH_COLUMN = ("iw10", "random_loss", "queue_timer", "receive_window", "uplink_full",
-               "https_resumed", "nginx_early")
+               "https_resumed", "nginx_early", "upload")
 
 
 @cache

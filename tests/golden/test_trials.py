@@ -126,7 +126,7 @@ COLUMNS: dict[type[Record], str] = {
         acts_as send_buffer_bytes chain_bytes signature intermediates tickets resumed
         early_data_bytes record_bytes buffer_bytes key_share server http system own_server what_if
         ok error connect_ms first_byte_ms total_ms latency_ms wire_latency_ms header_bytes
-        request_bytes seen_initcwnd seen_first_flight limited_by seen_rtt_ms seen_bandwidth_kbps
+        request_header_bytes seen_initcwnd seen_first_flight limited_by seen_rtt_ms seen_bandwidth_kbps
         retransmissions handshake_retransmissions lost_segments queue_drops random_drops
         uplink_queue_drops lost_packets judged_by retransmission_cause model_ms model_latency_ms
         model_retransmissions goodput_kbps appconnect_ms handshake_round_trips flight_bytes

@@ -36,7 +36,7 @@ RULES = {
     "vtime/PERFORMANCE.md": "0.01 %; 22 ms; 3.5 ms; 7 ms; 2.4 ms; 80 %; 1.7 ms; 0.4 s; 4 µs;"
                             " 9 µs; 15 ms",
     "docs/QUESTIONS.md":
-        "30 instead of 10; 100 packets; 50 packets; 20 packets; 1 %; 2 %;"
+        "30 instead of 10; 1 s; 100 packets; 50 packets; 20 packets; 1 %; 2 %;"
         " six connections",
     "docs/STUDIES.md": "95 %; three parameters; 514 ms; 27 packets; 40 %;"
                        " 95 of 100",

@@ -25,6 +25,7 @@ from firstflight.testbed.guests import UmlEngine
 from firstflight.workloads.fetch import reading
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.live.conftest import Driver, command, measured, rows, watched
 from tests.running import run_program, wait_until
 from tests.unit.core.example import whole
@@ -283,3 +284,42 @@ def test_a_fixed_receive_window_stays(shared: UmlEngine, tmp_path: Path) -> None
         assert record.model_ms is not None and record.most_offered_segments is not None
         stays = record.most_offered_segments < trial.initrwnd * 1460 / 1448 + 2.1
         assert stays == (trial.rwnd_growth == "fixed")
+
+
+UPLOAD = replace(TRIAL, bandwidth_kbps=20_000, uplink_kbps=20_000, initrwnd=64,
+                 request_bytes=30_000, response_bytes=1000)
+
+
+def test_an_upload_begins_with_the_clients_window(shared: UmlEngine, tmp_path: Path) -> None:
+    """Its own, one by route, and the one that a pause brings back; each congestion control."""
+    windows = {window: replace(UPLOAD, client_initcwnd=window) for window in (0, 5, 21)}
+    idle = {sysctl: replace(UPLOAD, kept=1, idle_ms=2000, sysctl=sysctl) for sysctl in (
+        "none", "net.ipv4.tcp_slow_start_after_idle=0")}
+    others = [replace(UPLOAD, request_bytes=300_000, congestion_control=control)
+              for control in ("reno", "bbr")]
+    records = measured(shared, tmp_path, [*windows.values(), *idle.values(), *others])
+    failed = [record.verdict_reason for record in records.values() if record.verdict != PASS]
+    assert not failed, failed
+    assert [records[trial].seen_client_initcwnd for trial in windows.values()] == [10, 5, 21]
+    assert [records[trial].upload_flights for trial in windows.values()] == [
+        "10+11", "5+10+6", "21"]
+    assert [records[trial].upload_round_trips for trial in idle.values()] == [2, 1]
+    assert all("TCP" in record.judged_by.split() for trial, record in records.items()
+               if trial.congestion_control != "bbr")
+
+
+@pytest.mark.parametrize("changed, check", [
+    ({"options": {"client_initcwnd": 7, "client_congestion_control": "cubic"}},
+     "client's socket;client's first flight"),
+    ({"options": {"client_initcwnd": 5, "client_congestion_control": "reno"}}, "client's socket"),
+    ({"request_bytes": 29_999}, "request"), ({"request_bytes": 31_000}, "request")])
+def test_an_upload_as_nobody_requested_it_is_refused(shared: UmlEngine, tmp_path: Path,
+                                                     changed: Any, check: str) -> None:
+    trial = replace(UPLOAD, client_initcwnd=5)
+    job = trial.job()
+    job.update(changed)
+    (observed,) = shared.run([job], {}, tmp_path)
+    record = judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                         exact=True, sysctls={})
+    failed = record.failed_checks or record.error.partition(":")[0]
+    assert {*check.split(";")} <= {*failed.split("; ")}, (record.verdict_reason, record.error)

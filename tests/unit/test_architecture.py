@@ -63,7 +63,7 @@ WORLDS = (
 # Libraries that stay in one place: who may import them.
 ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("testbed.bench", "testbed.network"),
         "distributed": ("runs.cluster",), "jinja2": ("findings.render",),
-        "pycurl": ("testbed.hosts.http_client",),
+        "pycurl": ("testbed.hosts.http_client", "testbed.hosts.transfers"),
         # What argparse has read, mypy does not know: flags.parse makes a typed Request of it.
         "argparse": ("base.parser", "base.argument_types", "commands.flags", "commands.from_flags",
                      "commands.together", "testbed.hosts", "plot", "topo",

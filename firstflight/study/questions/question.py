@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from firstflight.base.errors import UsageError
+from firstflight.base.quantity import OWN_WINDOW
 from firstflight.base.words import plain
 from firstflight.findings.quantities import FLAGS, quantity
 from firstflight.net import sysctls
@@ -36,6 +37,9 @@ REPEAT_BY_CHANCE = 100  # fetches of each setting where chance decides
 _FOLLOWS: dict[str, tuple[Any, ...]] = {"uplink_kbps": (None,), "system": ()}
 # The parameters with flags. Those of published set-ups have none: only files set them.
 WITH_FLAGS = tuple(name for name in SWEPT if name in FLAGS)
+# What is usual with a request that has a body: the client's windows are compared, not the server's.
+_UPLOADED: dict[str, tuple[Any, ...]] = {"response_bytes": (1000,)}
+CLIENT_WINDOWS = (10, 30)
 _WHERE = "the question"  # in messages, in place of a file's name
 MOST_BARS = 6  # in a group; more windows become a map
 
@@ -49,6 +53,10 @@ def scenario(name: str, requested: Overrides) -> Scenario:
                          " scenario of kind load (--list), such as ietf78_completion")
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
+    if any(given.get("request_bytes", ())):
+        given = _UPLOADED | given
+        given.setdefault("client_initcwnd", CLIENT_WINDOWS if "initcwnd" not in given else (0,))
+        given.setdefault("initcwnd", (OWN_WINDOW,))
     own = None
     if requested.own_server:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
@@ -69,12 +77,12 @@ def scenario(name: str, requested: Overrides) -> Scenario:
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check(_WHERE)
     check_count(sweep.count, f"trials of {_WHERE}", many=True)
-    named = () if requested.own_window else windows
-    head = Head(_title(named, varied), "a question by flags", name,
-                _claim({**values, "initcwnd": named}, varied), "",
-                shared)
-    made = Scenario(head, (sweep,), tuple(_figures(windows, varied, _title(named, varied))),
-                    cells=True)
+    what, others = _compared(values, requested.own_window), varied
+    if any(values["request_bytes"]) and len(windows) == 1:
+        others = [known for known in varied if known != "client_initcwnd"]
+    title = what + (f", by {' and '.join(map(_named, others))}" if others else "")
+    head = Head(title, "a question by flags", name, _claim(what, values, varied), "", shared)
+    made = Scenario(head, (sweep,), tuple(_figures(windows, varied, title)), cells=True)
     figures.check(made, _WHERE)
     return replace(made, head=replace(head, text=writing.text(made)))
 
@@ -106,23 +114,32 @@ def _figures(windows: tuple[int, ...], varied: list[str], title: str) -> Iterato
     yield made(name="packets", title="The packets of one transfer", kind="packets")
 
 
-def _title(windows: tuple[int, ...], varied: list[str]) -> str:
-    """The windows in words, () for the kernel's own one, and the parameters that vary."""
-    first, *others = map(str, windows) if windows else ("",)
-    what = (f"{', '.join(others)} instead of {first} segments" if others else
-            f"an initial window of {first} segments" if first else
-            "the kernel's own initial window")
-    return what + (f", by {' and '.join(map(_named, varied))}" if varied else "")
+def _compared(values: Mapping[str, tuple[Any, ...]], own_window: bool) -> str:
+    """The windows that are compared, in words: the client's, if it uploads and they vary alone."""
+    windows = values["initcwnd"]
+    of_client = any(values["request_bytes"]) and len(windows) == 1
+    if of_client:
+        windows = tuple(window or OWN_WINDOW for window in values["client_initcwnd"])
+    elif own_window:
+        return "the kernel's own initial window"
+    first, *others = map(str, windows)
+    if not others:
+        whose = "a client's" if of_client else "an"
+        return f"{whose} initial window of {first} segments"
+    return f"{', '.join(others)} instead of {first} segments{' of the client' * of_client}"
 
 
-def _claim(values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
-    """The question in one sentence: the windows, and the parameters of network and response."""
+def _claim(what: str, values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
+    """The question in one sentence: the windows, and the parameters of network and response.
+
+    what: which windows are compared.
+    """
     named = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
              for name in WITH_FLAGS
              if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
              or name in varied or values[name] != _usual(name)]
-    verb = "do" if len(values["initcwnd"]) > 1 else "does"
-    return f"What {verb} {_title(values['initcwnd'], [])} change? {', '.join(named)}"
+    verb = "do" if " instead of " in what else "does"
+    return f"What {verb} {what} change? {', '.join(named)}"
 
 
 def _named(name: str) -> str:

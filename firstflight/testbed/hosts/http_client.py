@@ -23,9 +23,14 @@ response, total_ms to its last. Other keys of a request:
     named         NAME:PORT:ADDRESS, the address of a host's name
 
 The program "libcurl" is curl's library in this process (pycurl): the same transfers without a
-process each, for many thousands of them. It also has "think_s", the seconds to wait before each
-URL, and "window_bytes", the largest receive window. wget reports no times: its total_ms is how long
-the process ran for all URLs together.
+process each, for many thousands of them. Its own keys:
+
+    think_s       seconds to wait before each URL
+    window_bytes  the largest receive window
+    request_bytes the body of each request, which makes it a POST; then "socket" of its answers has
+                  what the kernel reports of the client's socket
+
+wget reports no times: its total_ms is how long the process ran for all URLs together.
 """
 
 from __future__ import annotations
@@ -34,11 +39,9 @@ import contextlib
 import ctypes
 import hashlib
 import importlib
-import io
 import json
 import os
 import select
-import socket
 import subprocess
 import sys
 import tempfile
@@ -49,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 
 from firstflight.testbed.hosts import tls_records
 from firstflight.testbed.hosts.control import report, requests
+from firstflight.testbed.hosts.transfers import Body, NarrowBody, Upload
 
 if TYPE_CHECKING:
     import pycurl
@@ -196,12 +200,13 @@ WGET_ERRORS = {1: "generic error", 2: "parse error", 3: "file I/O error", 4: "ne
 # curl's library, in this process (pycurl): many thousands of fetches -------------------
 
 def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
-                       think_s: Sequence[float] = (), window_bytes: int = 0
-                       ) -> list[Fetch]:
+                       think_s: Sequence[float] = (), window_bytes: int = 0,
+                       request_bytes: int = 0) -> list[Fetch]:
     """Fetch with libcurl in this process; one answer per URL, in order.
 
     think_s: seconds to wait before each of them. deadline_s: for each of them. window_bytes: the
-    largest window that the connection advertises, 0 for no limit.
+    largest window that the connection advertises, 0 for no limit. request_bytes: of the body of
+    each request.
     """
     import pycurl
     handle = pycurl.Curl()
@@ -211,64 +216,24 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
     handle.setopt(pycurl.PROXY, "")
     handle.setopt(pycurl.MAXAGE_CONN, MOST_IDLE_S)
     body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
-    if len(urls) == 1:
-        handle.setopt(pycurl.HTTPHEADER, ["Connection: close"])
+    upload = Upload(handle, body, request_bytes) if request_bytes else None
+    headers = ["Connection: close"] if len(urls) == 1 else []
+    if headers or upload:
+        handle.setopt(pycurl.HTTPHEADER, [*headers, *(Upload.HEADERS if upload else ())])
     try:
         answers = []
         for number, url in enumerate(urls):
             if number < len(think_s):
                 time.sleep(think_s[number])
-            answers.append(libcurl_answer(handle, url, body))
+            answers.append(libcurl_answer(handle, url, body, upload))
+            if upload is not None:
+                upload.add_to(answers[-1])
         return answers
     finally:
         handle.close()
 
 
-class Body:
-    """The body of a transfer."""
-
-    def __init__(self, handle: pycurl.Curl) -> None:
-        import pycurl
-        self.file = io.BytesIO()
-        handle.setopt(pycurl.WRITEFUNCTION, self.write)
-
-    def write(self, data: bytes) -> int:
-        return self.file.write(data)
-
-    def take(self) -> bytes:
-        data, self.file = self.file.getvalue(), io.BytesIO()
-        return data
-
-
-class NarrowBody(Body):
-    """A body on a connection that never advertises a window of more than so many bytes.
-
-    The window is clamped (TCP_WINDOW_CLAMP) before the connection opens, and again whenever data
-    arrives: the kernel resets the clamp when it learns the size of segments (tcp_measure_rcv_mss).
-    """
-
-    def __init__(self, handle: pycurl.Curl, window_bytes: int) -> None:
-        import pycurl
-        super().__init__(handle)
-        self.window_bytes = window_bytes
-        self.socket: socket.socket | None = None
-        handle.setopt(pycurl.OPENSOCKETFUNCTION, self.open)
-
-    def open(self, _purpose: int, address: Any) -> socket.socket:
-        self.socket = socket.socket(address.family, address.socktype, address.protocol)
-        self._clamp()
-        return self.socket
-
-    def write(self, data: bytes) -> int:
-        self._clamp()
-        return super().write(data)
-
-    def _clamp(self) -> None:
-        if self.socket is not None:
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.window_bytes)
-
-
-def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
+def libcurl_answer(handle: pycurl.Curl, url: str, body: Body, upload: Upload | None) -> Fetch:
     """Perform one transfer; the answer is as from curl's --write-out '%{json}'."""
     import pycurl
     handle.setopt(pycurl.URL, url)
@@ -277,10 +242,12 @@ def libcurl_answer(handle: pycurl.Curl, url: str, body: Body) -> Fetch:
         handle.perform()
     except pycurl.error as error:
         status, reason = error.args
+    total_ms = milliseconds(handle.getinfo(pycurl.TOTAL_TIME))
     return judged({
         "connect_ms": milliseconds(handle.getinfo(pycurl.CONNECT_TIME)),
-        "first_byte_ms": milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME)),
-        "total_ms": milliseconds(handle.getinfo(pycurl.TOTAL_TIME)),
+        "first_byte_ms": (milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME))
+                          if upload is None else upload.first_byte_ms(total_ms)),
+        "total_ms": total_ms,
         "port": own_port(handle.getinfo(pycurl.LOCAL_PORT)), "exit_status": status,
         "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}, body.take(), reason)
 
@@ -344,9 +311,10 @@ def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_prog
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
-        if "think_s" in request or "window_bytes" in request:
+        if not {"think_s", "window_bytes", "request_bytes"}.isdisjoint(request):
             fetches = fetch_with_libcurl(urls, deadline_s, folder, request.get("think_s", ()),
-                                         request.get("window_bytes", 0))
+                                         request.get("window_bytes", 0),
+                                         request.get("request_bytes", 0))
         elif "trusted" in request:
             fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
                                       request["apart_s"], request.get("http", "1.1"),

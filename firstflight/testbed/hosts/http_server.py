@@ -19,6 +19,7 @@ standard output for every response, with what TCP knew about it:
     … &sndbuf=<bytes>                    with SO_SNDBUF set to that
     … &think_ms=<ms>                     nothing leaves before that time
 
+POST has the same paths; the response leaves once the request's body has come whole.
 Without such a parameter headers and body leave in one write, with TCP_NODELAY: two
 small writes would meet Nagle's algorithm. With a gap there are two writes, as in the
 paper's Web search (section 4.1). The response latency is the paper's (section 2): from the
@@ -60,14 +61,16 @@ from firstflight.testbed.hosts import kernel
 from firstflight.testbed.hosts.control import report
 from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
 from firstflight.testbed.hosts.server.connections import Listener, ServedConnection
-from firstflight.testbed.hosts.server.http import (BadRequest, Response, Sending, message,
-                                                   parse_path, parse_request, respond)
+from firstflight.testbed.hosts.server.http import (BadRequest, RequestBody, Response, Sending,
+                                                   body_length, message, parse_path,
+                                                   parse_request, respond)
 from firstflight.testbed.hosts.serving import add_flags, run_server, tcp_port
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
     from firstflight.testbed.hosts.tls import Tls
 
-MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0
+MAX_REQUEST_BYTES, DEADLINE_S = 16384, 120.0  # of a head; in which it has to come
+READ_BYTES = 65536
 
 
 class Server(Listener):
@@ -126,7 +129,7 @@ class Server(Listener):
 
     def _receive(self, connection: ServedConnection) -> None:
         try:
-            data = connection.socket.recv(65536)
+            data = connection.socket.recv(READ_BYTES)
         except BlockingIOError:
             return
         if not data:
@@ -138,14 +141,27 @@ class Server(Listener):
             return
         if connection.tls is not None:
             data = self._through(connection, connection.tls, data)
-        began = not connection.received
+        began = not (connection.received or connection.body)
+        if connection.body is not None:
+            data = self._take_body(connection, connection.body, data)
         connection.received += data
+        self._answer_next(connection)
         if len(connection.received) > MAX_REQUEST_BYTES:
             raise BadRequest("request too long")
-        self._answer_next(connection)
-        if began and connection.received:
+        if began and (connection.received or connection.body):
             self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
                      partial(self._expect, connection.responses))
+
+    def _take_body(self, connection: ServedConnection, body: RequestBody, data: bytes) -> bytes:
+        """Take data of a body, and what else has come of it; return what follows it."""
+        rest = body.take(data)
+        while len(data) == READ_BYTES and body.left:
+            with contextlib.suppress(BlockingIOError):
+                data = connection.socket.recv(READ_BYTES)
+                rest = body.take(data)
+                continue
+            break
+        return rest
 
     def _through(self, connection: ServedConnection, tls: Tls, data: bytes) -> bytes:
         """The plain text of received bytes; answers of the handshake are sent."""
@@ -174,30 +190,45 @@ class Server(Listener):
         self._send(connection)
 
     def _expect(self, responses: int, connection: ServedConnection) -> None:
-        """Close a connection whose next request has begun but is not complete."""
-        if connection.responses == responses and connection.received and not connection.sending:
+        """Close a connection whose next request has begun but is not complete.
+
+        A body has as long from each part of it to the next.
+        """
+        if connection.responses != responses or connection.sending:
+            return
+        left_s = connection.heard + self.deadline_s - time.monotonic()
+        if connection.body is not None and left_s > 0:
+            self.at(time.monotonic_ns() + round(left_s * 1e9), connection,
+                    partial(self._expect, responses))
+        elif connection.received or connection.body is not None:
             self.close(connection, error=f"no whole request in {self.deadline_s:g} s")
 
     def _answer_next(self, connection: ServedConnection) -> None:
         """Start the next response if a request is complete and no response is being sent."""
-        if connection.sending is not None or not connection.received:
+        if connection.sending is not None:
             return
-        head, end, rest = connection.received.partition(b"\r\n\r\n")
-        if not end:
+        if connection.body is None:
+            head, end, rest = connection.received.partition(b"\r\n\r\n")
+            if not end:
+                return
+            connection.body = RequestBody(head, body_length(head))
+            connection.received = connection.body.take(rest)
+        if connection.body.left:
             return
-        connection.received = rest
         started_ns = time.monotonic_ns()
-        response = connection.sending = self._respond(connection, head)
+        body, connection.body = connection.body, None
+        response = connection.sending = self._respond(connection, body)
         connection.unacknowledged.append(response)
         response.started_ns = started_ns
         self._schedule(connection, response)
         self._send(connection)
 
-    def _respond(self, connection: ServedConnection, head: bytes) -> Response:
-        request = parse_request(head)
+    def _respond(self, connection: ServedConnection, body: RequestBody) -> Response:
+        request = parse_request(body.head)
         spec = parse_path(request[1])
-        response = respond(request, spec, len(head) + 4, connection.sent_bytes,
+        response = respond(request, spec, len(body.head) + 4, connection.sent_bytes,
                            connection.tls.sealed if connection.tls is not None else None)
+        response.body = body if body.received_bytes else None
         if spec:
             connection.set_up(spec)
         connection.responses += 1

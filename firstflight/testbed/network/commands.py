@@ -96,6 +96,9 @@ def _page(job: Job) -> list[str]:
 
 
 def _client(job: Job) -> str:
+    if "request_bytes" in job:
+        return (f"head -c {job['request_bytes']} /dev/zero | {job['client']} --data-binary @-"
+                " --header Expect:")
     if job.get("tls", {}).get("early_data_bytes"):
         return f"{job['client']} --tls-earlydata"
     return f"{job['client']} --http{job['http']}" if "http" in job else str(job["client"])

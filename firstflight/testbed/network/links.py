@@ -196,11 +196,15 @@ class RouteOptions:
     rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
     quickack: the client acknowledges every segment at once.
     advertised_mss: the MSS that the client announces, bytes; 0 for the device's.
+    client_initcwnd: the client's initial window, segments; 0 for the kernel's own.
+    client_congestion_control: "" for the kernel's own.
     """
 
     rto_min_ms: int = 0
     quickack: bool = False
     advertised_mss: int = 0
+    client_initcwnd: int = 0
+    client_congestion_control: str = ""
 
 
 def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
@@ -218,6 +222,10 @@ def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
         client["quickack"] = 1
     if options.advertised_mss:
         client["advmss"] = options.advertised_mss
+    if options.client_initcwnd:
+        client["initcwnd"] = options.client_initcwnd
+    if options.client_congestion_control:
+        client["congctl"] = options.client_congestion_control
     return Route(CLIENT_IP, "server-eth0", server), Route(SERVER_IP, "client-eth0", client)
 
 

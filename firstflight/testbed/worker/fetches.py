@@ -169,6 +169,8 @@ class FetchBench:
             request["think_s"] = trial["think_s"]
         if "window_bytes" in trial:
             request["window_bytes"] = trial["window_bytes"]
+        if "request_bytes" in trial:
+            request["request_bytes"] = trial["request_bytes"]
         if self.trusted is not None:
             request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
                            http=trial.get("http", "1.1"), curves=curves_of(trial),

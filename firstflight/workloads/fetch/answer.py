@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
+from firstflight.base.quantity import in_words
 from firstflight.base.stats import Estimate, estimate
 from firstflight.base.words import (format_brief, format_interval, format_number, format_range,
                                     join_words)
@@ -119,16 +121,22 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
 def _single(cells: Sequence[CellSetting]) -> str:
     """The answer of a run with a single window, where nothing is compared."""
     times = [cell.total_ms for cell in cells if cell.total_ms is not None]
-    windows = sorted({cell.requested.initcwnd for cell in cells if cell.total_ms is not None})
-    failed = sorted({cell.requested.initcwnd for cell in cells} - {*windows})
+    is_uploaded = all(cell.requested.request_bytes for cell in cells)
+    window_of = (attrgetter("requested.uploading_window") if is_uploaded
+                 else attrgetter("requested.initcwnd"))
+    windows = sorted({window_of(cell) for cell in cells if cell.total_ms is not None})
+    failed = sorted({window_of(cell) for cell in cells} - {*windows})
     median = cells[0].median if len(cells) == 1 else None
-    count = median.response_round_trips if median is not None else 0
-    sent = (f", in {count} flight{'s' if count != 1 else ''} ({median.response_flights} segments)"
-            if median is not None and median.response_flights else "")
+    count, flights = ((0, "") if median is None
+                      else (median.upload_round_trips, median.upload_flights) if is_uploaded
+                      else (median.response_round_trips, median.response_flights))
+    sent = f", in {count} flight{'s' if count != 1 else ''} ({flights} segments)" * bool(flights)
     drawn_ms = [record.total_ms for record in cells[0].counting if record.total_ms is not None]
     taken = format_range(times, "ms")
     if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:
         taken = f"{format_brief(times[0])}{_half(estimate(drawn_ms))} ms"
+    if is_uploaded:
+        return _single_upload(cells, windows, taken, sent)
     if cells[0].requested.window_by == BY_KERNEL:
         return f"With the kernel's own initial window a transfer takes {taken}{sent}."
     text = (f"With an initial window of {', '.join(map(str, windows))} segments a transfer takes"
@@ -138,6 +146,16 @@ def _single(cells: Sequence[CellSetting]) -> str:
                 " compared.")
     return (f"{text} Only one window was measured: compare with others by"
             f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
+
+
+def _single_upload(cells: Sequence[CellSetting], windows: Sequence[int], taken: str,
+                   sent: str) -> str:
+    """The answer of a run of requests with a body under a single window of the client."""
+    sizes = sorted({cell.requested.request_bytes for cell in cells})
+    listed = join_words([in_words(size, "bytes") for size in sizes])
+    return (f"With a client's initial window of {', '.join(map(str, windows))} segments a request"
+            f" of {listed} and its response take {taken}{sent}. Only one window was measured:"
+            f" compare with others by --client-iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
 
 
 def _times(cells: Sequence[CellSetting]) -> Table | None:
@@ -153,20 +171,24 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
     """Such as "IW 10 → 20 saves 34.6 ms (20 %), from 168 to 133 ms; → 40 saves 46.7 ms (28 %)."."""
     shown = (list(changes) if len(changes) <= MOST_WINDOWS else
              sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS])
-    first, *others = sorted(shown, key=lambda change: change.experiment.requested.initcwnd)
-    base = first.base.requested.initcwnd
-    text = (f"IW {base} → {first.experiment.requested.initcwnd} {_effect(first)}, from"
+    first, *others = sorted(shown, key=lambda change: change.windows[1])
+    base, window = first.windows
+    text = (f"{_iw(first)} {base} → {window} {_effect(first)}, from"
             f" {format_brief(first.saved.base.value)} to"
             f" {format_brief(first.saved.experiment.value)} ms")
-    text += "".join(f"; → {other.experiment.requested.initcwnd} {_effect(other)}"
+    text += "".join(f"; → {other.windows[1]} {_effect(other)}"
                     for other in others)
     best = min(changes, key=lambda change: change.saved.experiment.value)
     if len(changes) > 1 and best.effect > 0 and best is not max(
-            changes, key=lambda change: change.experiment.requested.initcwnd) and all(
+            changes, key=lambda change: change.windows[1]) and all(
                 change_between(best.experiment, other.experiment).effect < 0
                 for other in changes if other is not best):
-        text += f". Of these windows {best.experiment.requested.initcwnd} is the fastest"
+        text += f". Of these windows {best.windows[1]} is the fastest"
     return f"{text}."
+
+
+def _iw(change: WindowChange) -> str:
+    return "The client's IW" if change.is_of_client else "IW"
 
 
 def _without_equal(table: Table) -> Table:
@@ -208,8 +230,9 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
     ends.sort(key=lambda change: -abs(change.saved_ms))
     gains, losses = (sum(change.effect == sign for change in changes) for sign in (1, -1))
     unchanged = len(changes) - gains - losses
+    what = "A larger window of the client" if worst.is_of_client else "A larger window"
     if not ends:
-        return f"A larger window changes nothing in any of {len(changes)} comparisons."
+        return f"{what} changes nothing in any of {len(changes)} comparisons."
     if len({change.effect for change in ends}) == 1:  # only gains, or only losses
         ends = ends[:1]
     parts = []
@@ -221,7 +244,7 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
         parts.append(f"{verb} up to {_size(change)}{longer}, at {where(change, changes)}{why}")
     counted = [f"{count} {what}" for count, what in (
         (gains, "faster"), (losses, "slower"), (unchanged, "unchanged")) if count]
-    return (f"A larger window {', and '.join(parts)}. Of {len(changes)} comparisons:"
+    return (f"{what} {', and '.join(parts)}. Of {len(changes)} comparisons:"
             f" {', '.join(counted)}.")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firstflight.base.quantity import Quantity
 from firstflight.findings import quantities
@@ -37,7 +37,7 @@ class Record(records.Record):
         byte acknowledged, by the kernel's time stamps; of another server than server.py, by the
         capture.
     wire_latency_ms: the same from the capture at the server.
-    header_bytes, request_bytes: bytes of the response's headers, and of the request.
+    header_bytes, request_header_bytes: bytes of the headers of the response, and of the request.
     seen_initcwnd: the initial window by TCP_INFO at accept; of another server than server.py,
         before data is acknowledged.
     seen_first_flight: data segments on the wire before the first acknowledgement of data.
@@ -73,7 +73,14 @@ class Record(records.Record):
     least_offered_segments, most_offered_segments: the smallest and the largest receive window that
         the client offered while data was to be sent.
     receive_window_waits: how often the server had filled the receive window and had more to send.
-    link_idle_ms: of total_ms, how long the link towards the client sent nothing.
+    link_idle_ms: of total_ms, how long the link towards the client sent nothing; with a request
+        that has a body, how long neither link sent what was requested.
+    seen_client_initcwnd: the client's initial window by TCP_INFO, of a request with a body.
+    seen_upload_flight: segments of data that the client sent before the first acknowledgement of
+        any.
+    client_retransmissions: data segments of such requests that the client retransmitted.
+    upload_round_trips: flights in which the last request left.
+    upload_flights: segments of these flights, as of response_flights.
     """
 
     trial: Trial
@@ -87,7 +94,7 @@ class Record(records.Record):
         "the latency at the server, T_ACK − T_Res1", "ms", head="latency", label="latency")
     wire_latency_ms: float | None = None
     header_bytes: int | None = None
-    request_bytes: int | None = None
+    request_header_bytes: int | None = None
     seen_initcwnd: int | None = None
     seen_first_flight: int | None = None
     limited_by: str = ""
@@ -136,8 +143,16 @@ class Record(records.Record):
     response_flights: str = ""
     first_burst_segments: int | None = None
     link_idle_ms: float | None = None
+    seen_client_initcwnd: int | None = None
+    seen_upload_flight: int | None = None
+    client_retransmissions: int | None = None
+    upload_round_trips: int | None = metric(
+        "round trips of the request", head="round trips of the request",
+        label="round trips of the request")
+    upload_flights: str = ""
     COMPARED: ClassVar[str] = "total_ms"
-    PATTERNS: ClassVar[dict[str, str]] = {"response_flights": r"(\d{1,9}(\+\d{1,9})*(\+…)?)?"}
+    PATTERNS: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("response_flights", "upload_flights"), r"(\d{1,9}(\+\d{1,9})*(\+…)?)?")
 
     def validate(self) -> None:
         if self.counts and self.total_ms is None:
@@ -195,7 +210,7 @@ def record_of(evidence: Evidence) -> Record:
         total_ms=total_ms,
         latency_ms=evidence.latency_ms,
         header_bytes=report.get("header_bytes"),
-        request_bytes=report.get("request_bytes"),
+        request_header_bytes=report.get("request_bytes"),
         seen_initcwnd=report.get("initial_window"),
         judged_by=evidence.judged_by,
         model_ms=evidence.model_ms,
@@ -241,7 +256,20 @@ def _with_packets(reported: Record, evidence: Evidence) -> Record:
         receive_window_waits=windows.waits if windows else None,
         response_flights=_format_flights(evidence.response_flights),
         first_burst_segments=evidence.first_burst,
-        link_idle_ms=evidence.link_idle_ms)
+        link_idle_ms=evidence.link_idle_ms,
+        **_of_upload(evidence))
+
+
+def _of_upload(evidence: Evidence) -> dict[str, Any]:
+    """The columns of a request with a body."""
+    if not evidence.trial.request_bytes:
+        return {}
+    reported = evidence.fetch.get("socket")
+    return {"seen_client_initcwnd": reported["initial_window"] if reported else None,
+            "seen_upload_flight": evidence.upload_first_flight,
+            "client_retransmissions": evidence.client_retransmissions,
+            "upload_round_trips": len(evidence.request_flights) or None,
+            "upload_flights": _format_flights(evidence.request_flights)}
 
 
 def _format_flights(flights: Sequence[Sequence[Segment]]) -> str:

@@ -313,6 +313,24 @@ def test_it_thinks_before_a_fetch_and_narrows_its_window(
     assert len({response["connection"] for response in responses(server[0], tmp_path, 3)}) == 1
 
 
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 300_000])
+def test_curls_library_uploads_and_reports_its_socket(server: tuple[Program, str], tmp_path: Path,
+                                                      size: int) -> None:
+    url = f"{server[1]}/{SIZE}?for={tmp_path.name}"
+    digest = hashlib.sha256(body_of(size)).hexdigest()
+    answers = fetched(tmp_path, "libcurl", url, url, request_bytes=size)
+    told = responses(server[0], tmp_path, 2)
+    assert [answer["sha256"] for answer in answers] == [DIGEST] * 2
+    for answer, response in zip(answers, told):
+        assert 0 < answer["first_byte_ms"] <= answer["total_ms"]
+        assert (response["request_body_bytes"], response["request_sha256"]) == (size, digest)
+        reported = answer["socket"]
+        assert (reported["request_bytes"], reported["request_sha256"]) == (size, digest)
+        # On the loopback the head may be acknowledged before curl says that it has left.
+        assert 0 <= reported["initial_window"] - told[0]["initial_window"] <= 1
+        assert reported["congestion_control"] == response["congestion_control"]
+
+
 def test_a_narrow_window_is_advertised(tmp_path: Path) -> None:
     """By the first acknowledgement, to a server that looks at what it may send."""
     windows: dict[int, int] = {}

@@ -164,8 +164,34 @@ def test_what_is_not_there(client: Client) -> None:
     assert client.told("response")["body_bytes"] == 0
 
 
+def test_the_answer_leaves_when_the_whole_body_has_come(client: Client) -> None:
+    client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    head, body = b"POST /9 HTTP/1.1\r\nContent-Length: 200000\r\n\r\n", body_of(200_000)
+    client.socket.sendall(head + body[:30_000])
+    client.socket.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        client.socket.recv(1)
+    client.socket.settimeout(HANGS_S)
+    client.socket.sendall(body[30_000:] + b"GET /8 HTTP/1.1\r\n\r\n")
+    assert client.answer(9).startswith(b"HTTP/1.1 200 OK")
+    told = client.told("response")
+    assert (told["request_bytes"], told["request_body_bytes"]) == (len(head), 200_000)
+    assert told["request_sha256"] == hashlib.sha256(body).hexdigest()
+    client.answer(8)
+    assert "request_body_bytes" not in client.told("response")
+
+
+def test_a_body_that_stops_ends_its_connection() -> None:
+    with running("server", "--port", "0", "--deadline", "0.3") as program:
+        client = Client((program, program.line()["port"]))
+        client.socket.sendall(b"POST /9 HTTP/1.1\r\nContent-Length: 20\r\n\r\n123")
+        assert client.told("closed")["error"] == "no whole request in 0.3 s"
+        client.socket.close()
+
+
 @pytest.mark.parametrize("request_bytes, error", [
-    (b"POST /9 HTTP/1.1\r\n\r\n", "BadRequest: not a request: 'POST /9 HTTP/1.1'"),
+    (b"PUT /9 HTTP/1.1\r\n\r\n", "BadRequest: not a request: 'PUT /9 HTTP/1.1'"),
+    (b"POST /9 HTTP/1.1\r\nContent-Length: x\r\n\r\n", "BadRequest: Content-Length: 'x'"),
     (b"GET /" + b"9" * 16_380, "BadRequest: request too long")])
 def test_what_is_no_request_ends_its_connection(client: Client, request_bytes: bytes,
                                                 error: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import socket
@@ -18,14 +19,16 @@ from firstflight.net.pcap import HEADER, SNAP_BYTES
 from firstflight.net.waiting import waited_ns
 from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, InfoTrace, TcpInfo, sample_of
 from firstflight.testbed.hosts.server.connections import EventLoop, ServedConnection
-from firstflight.testbed.hosts.server.http import (BadRequest, PathSpec, parse_path, parse_request,
-                                                   respond, write_times)
+from firstflight.testbed.hosts.server.http import (BadRequest, PathSpec, RequestBody, body_length,
+                                                   parse_path, parse_request, respond,
+                                                   write_times)
 from firstflight.testbed.worker.tap import PacketBuffers, Tap, open_capture, sample_filter, save_all
 
 
 @pytest.mark.parametrize(("head", "read"), [
     (b"GET /5 HTTP/1.1\r\nHost: me", ("GET", "/5", False)),
     (b"GET /5 HTTP/1.1\r\nConnection: Close", ("GET", "/5", True)),
+    (b"POST /5 HTTP/1.1\r\nContent-Length: 3", ("POST", "/5", False)),
     (b"HEAD /5 HTTP/1.0", ("HEAD", "/5", True)),
     (b"GET /5 HTTP/1.0\r\nConnection: keep-alive", ("GET", "/5", False))])
 def test_a_request_and_whether_the_connection_ends(head: bytes,
@@ -33,10 +36,31 @@ def test_a_request_and_whether_the_connection_ends(head: bytes,
     assert parse_request(head) == read
 
 
-@pytest.mark.parametrize("head", [b"", b"GET /5", b"POST /5 HTTP/1.1", b"GET /5 SMTP"])
+@pytest.mark.parametrize("head", [b"", b"GET /5", b"PUT /5 HTTP/1.1", b"GET /5 SMTP"])
 def test_what_is_no_request_is_refused(head: bytes) -> None:
     with pytest.raises(BadRequest):
         parse_request(head)
+
+
+@pytest.mark.parametrize(("header", "length"), [
+    ("Host: me", 0), ("Content-Length: 30000", 30_000), ("content-length:  0 ", 0)])
+def test_the_body_that_follows_a_head(header: str, length: int) -> None:
+    assert body_length(f"POST /5 HTTP/1.1\r\n{header}".encode()) == length
+
+
+@pytest.mark.parametrize("header", ["Content-Length: much", "Content-Length: -1",
+                                    f"Content-Length: {1 << 31}", f"Content-Length: {'9' * 5000}",
+                                    "Transfer-Encoding: chunked"])
+def test_a_body_without_a_length_is_refused(header: str) -> None:
+    with pytest.raises(BadRequest):
+        body_length(f"POST /5 HTTP/1.1\r\n{header}".encode())
+
+
+def test_a_body_ends_where_its_length_says() -> None:
+    body = RequestBody(b"", 7)
+    assert (body.take(b"abc"), body.take(b"defgGET /"), body.take(b"5")) == (b"", b"GET /", b"5")
+    assert body.digest.hexdigest() == hashlib.sha256(b"abcdefg").hexdigest()
+    assert (body.received_bytes, body.left) == (7, 0)
 
 
 @pytest.mark.parametrize("path", ["/", "/-1", "/much", f"/{1 << 31}", "/5?burst=-1",

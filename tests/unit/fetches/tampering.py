@@ -29,6 +29,32 @@ def tls(**values: Any) -> Change:
     return lambda trial: trial.said("server", tls={**trial.observation["server"]["tls"], **values})
 
 
+def client_said(**values: Any) -> Change:
+    """The kernel of a client that uploads reports something else of its socket."""
+    return lambda trial: trial.said(
+        "fetch", socket={**trial.observation["fetch"]["socket"], **values})
+
+
+def resized(size: int) -> Change:
+    """All agree on a request of another size than the packets have."""
+    return lambda trial: client_said(request_bytes=size)(
+        trial.requested(request_bytes=size).said("server", request_body_bytes=size))
+
+
+def from_upload(number: int, by_ns: int) -> Change:
+    """The client is late from one segment of its upload on, and with it all that follows."""
+    def change(trial: Stored) -> Stored:
+        copies = []
+        for capture in (trial.client, trial.server):
+            packets = stored.read(capture)
+            sent = [packet for packet in packets if not packet.to_client and packet.payload_bytes]
+            first = packets.index(sent[number])
+            copies.append([replace(packet, time_ns=packet.time_ns + by_ns * (place >= first))
+                           for place, packet in enumerate(packets)])
+        return trial.captured(*copies)
+    return change
+
+
 def drops(queue: int, random: int, to_server: int = 0) -> Change:
     return lambda trial: replace(trial, observation={**trial.observation, "drops": {
         "to_client": {"queue": queue, "random": random},

@@ -349,7 +349,7 @@ SECURED = {"https": (3, 0), "https_records": (3, 0), "mldsa": (3, 5)}
 def test_a_plain_transfer_has_the_bytes_that_were_sent(name: str) -> None:
     trial, record = stored.load(name), stored.load(name).judge()
     made = computed(trial.trial, {})
-    assert made.request_bytes == record.request_bytes
+    assert made.request_bytes == record.request_header_bytes
     assert made.response_bytes == (record.header_bytes or 0) + trial.trial.response_bytes
     assert made.secure is None and made.writes == ()
 
@@ -386,7 +386,7 @@ def test_a_session_has_the_writes_that_its_server_told(name: str,
     assert made.writes == tuple(told["tls"]["response"])
     assert made.response_bytes == sum(made.writes) == transfers.wire_bytes(told)
     # A record has 22 bytes around its text.
-    assert made.request_bytes == (record.request_bytes or 0) + 22
+    assert made.request_bytes == (record.request_header_bytes or 0) + 22
 
 
 # What the model does not follow ----------------------------------------------------------

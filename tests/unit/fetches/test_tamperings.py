@@ -14,17 +14,47 @@ from firstflight.runs.results import checks
 from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
-from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, cut, drops,
-                                          flags, from_data, later, lost_at_end, moved, offering,
-                                          option, requested, said, shifted, swapped, syn, tls,
-                                          window, without)
+from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, client_said,
+                                          cut, drops, flags, from_data, from_upload, later,
+                                          lost_at_end, moved, offering, option, requested, resized,
+                                          said, shifted, swapped, syn, tls, window, without)
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
 CUBIC, NGINX, PUBLISHED = "full_queue", "nginx_plain", "as_published"
 FIXED = "fixed_window"
+UPLOAD, RENO = "upload", "upload_reno"  # of 30 kB with a window of 5, and of 100 kB
 EARLY, LATE, HTTP_2 = "nginx_early", "nginx_resumed", "nginx_http2"
 # The trial, what is tampered with, how, and the check that refuses it.
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
+    # A request with a body, as the client, the server, and the packets have it.
+    *((UPLOAD, f"a request of {size} bytes requested", requested(request_bytes=size), "request")
+      for size in (0, 29_999, 30_001)),
+    (UPLOAD, "the server received a byte less", said("server", request_body_bytes=29_999),
+     "request"),
+    (UPLOAD, "the server received other bytes", said("server", request_sha256="0" * 64), "request"),
+    (UPLOAD, "the client sent a byte more", client_said(request_bytes=30_001), "request"),
+    (UPLOAD, "nothing is known of what the client sent", said("fetch", socket=None), "request"),
+    ("iw10", "a body that nobody requested", said("server", request_body_bytes=9), "request"),
+    *((name, f"all agree on a request of {size} bytes", resized(size), "request on the wire")
+      for name, size in ((UPLOAD, 29_999), (UPLOAD, 30_001), (RENO, 98_552), (RENO, 101_448))),
+    *((UPLOAD, f"a client's window of {window} requested", requested(client_initcwnd=window),
+       "client's socket") for window in (0, 4, 6)),
+    (RENO, "a client's window of 11 requested", requested(client_initcwnd=11), "client's socket"),
+    (RENO, "a client's window of 11 at connect", client_said(initial_window=11),
+     "client's socket"),
+    (UPLOAD, "the client's Reno in the place of CUBIC", client_said(congestion_control="reno"),
+     "client's socket"),
+    (RENO, "the client's CUBIC in the place of Reno", client_said(congestion_control="cubic"),
+     "client's socket"),
+    (UPLOAD, "a client's MSS above the server's", client_said(mss=1449), "client's socket"),
+    (UPLOAD, "a first flight of another window, reported too", lambda trial: client_said(
+        initial_window=6)(trial.requested(client_initcwnd=6)), "client's first flight"),
+    (UPLOAD, "no window that restarts after a pause", lambda trial: trial.requested(
+        sysctl="net.ipv4.tcp_slow_start_after_idle=0"), "model"),
+    (UPLOAD, "the client is 300 µs late", from_upload(9, 300_000), "causes"),
+    (RENO, "total 1.1 ms later", later("fetch", "total_ms", 1.1), "model"),
+    (RENO, "first byte 0.1 ms later", later("fetch", "first_byte_ms", 0.1), "client times"),
+    (RENO, "a slower uplink", requested(uplink_kbps=19_999.0), "path"),
     # A receive window that stays: 5 segments, and two more until the first data is read.
     (FIXED, "it offers 8 segments in the end", offering(window(8 * 1460), -6), "receive window"),
     (FIXED, "it may grow", requested(rwnd_growth="grows"), "TCP options"),

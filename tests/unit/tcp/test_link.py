@@ -133,8 +133,10 @@ CLOCK = Clock(phase_ns=2002)
 def shaken(rtt_ms: float, bandwidth_kbps: float, uplink_kbps: float) -> Handshake:
     events = Events()
     path = Path.between(rtt_ms, bandwidth_kbps, uplink_kbps, 1000)
-    return Handshake(events, CLOCK, SimulatedLink(events, path.up),
-                     SimulatedLink(events, path.down), 97)
+    handshake = Handshake(events, CLOCK, SimulatedLink(events, path.up),
+                          SimulatedLink(events, path.down), 97)
+    events.run()
+    return handshake
 
 
 def test_below_a_second_nothing_is_sent_again() -> None:

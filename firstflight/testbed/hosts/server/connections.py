@@ -17,7 +17,7 @@ from firstflight.net.waiting import LATE_NS, Timer, waited_ns
 from firstflight.testbed.hosts import kernel
 from firstflight.testbed.hosts.control import STANDARD_INPUT, Orders, report
 from firstflight.testbed.hosts.kernel import InfoTrace, TcpInfo
-from firstflight.testbed.hosts.server.http import PathSpec, Response, Sending
+from firstflight.testbed.hosts.server.http import PathSpec, RequestBody, Response, Sending
 from firstflight.testbed.hosts.serving import listening_socket, most_connections, address_report
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
@@ -33,7 +33,8 @@ _SO_SNDBUFFORCE = 32
 class ServedConnection:
     """A connection and its state.
 
-    heard: when something last happened on it, monotonic, s. behind: what is to be sent after
+    heard: when something last happened on it, monotonic, s. received: of the head of a request.
+    body: of a request whose head was received. behind: what is to be sent after
     `sending`. ended: whether the last data was sent; whatever still comes is ignored. tls: None for
     plain HTTP. after_handshake: TCP_INFO at the end of TLS's handshake.
     """
@@ -45,6 +46,7 @@ class ServedConnection:
     heard: float
     first_buffer_bytes: int = 0
     received: bytes = b""
+    body: RequestBody | None = None
     sent_bytes: int = 0
     responses: int = 0
     unacknowledged: list[Response] = field(default_factory=list)
@@ -101,6 +103,9 @@ class ServedConnection:
             "send_buffer_bytes": kernel.send_buffer_bytes(self.socket)}
         if (fixed := kernel.has_fixed_send_buffer(self.socket)) is not None:
             report["fixed_send_buffer"] = fixed
+        if (body := response.body) is not None:
+            report["request_body_bytes"] = body.received_bytes
+            report["request_sha256"] = body.digest.hexdigest()
         if self.tls is not None and self.after_handshake is not None:
             report["tls"] = self.tls.report(response.records,
                                             self.after_handshake.congestion_window)

@@ -11,13 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from firstflight.testbed.hosts.serving import body_of
 
-MAX_BODY_BYTES = 1 << 30
+MAX_BODY_BYTES, MOST_DIGITS = 1 << 30, 10
 MAX_WRITES = 100_000  # of one response
 MAX_HEAD_WRITES, MAX_HEAD_BYTES = 100, 16384
+METHODS = ("GET", "HEAD", "POST")
 FILLER = b"X-Filler: %s\r\n"
 
 
@@ -53,12 +55,29 @@ def parse_request(head: bytes) -> tuple[str, str, bool]:
     """(method, path, whether to close afterwards) of an HTTP/1.1 request. Raises BadRequest."""
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
-    if len(words) != 3 or words[0] not in ("GET", "HEAD") or not words[2].startswith("HTTP/1."):
+    if len(words) != 3 or words[0] not in METHODS or not words[2].startswith("HTTP/1."):
         raise BadRequest(f"not a request: {lines[0][:80]!r}")
-    headers = {name.strip().lower(): value.strip().lower()
-               for name, _, value in (line.partition(":") for line in lines[1:])}
+    headers = _headers(lines)
     keep = "close" if words[2] == "HTTP/1.0" else "keep-alive"
     return words[0], words[1], headers.get("connection", keep) == "close"
+
+
+def body_length(head: bytes) -> int:
+    """Bytes of the body that follows the head of a request. Raises BadRequest."""
+    headers = _headers(head.decode("latin-1").split("\r\n"))
+    length = headers.get("content-length", "0")
+    if "transfer-encoding" in headers:
+        raise BadRequest("a body in chunks, without Content-Length")
+    if not (length.isascii() and length.isdecimal() and len(length) <= MOST_DIGITS
+            and int(length) <= MAX_BODY_BYTES):
+        raise BadRequest(f"Content-Length: {length[:80]!r}")
+    return int(length)
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    """The headers of a request, by name in small letters. lines: of its head."""
+    return {name.strip().lower(): value.strip().lower()
+            for name, _, value in (line.partition(":") for line in lines[1:])}
 
 
 def parse_path(path: str) -> PathSpec | None:
@@ -109,6 +128,24 @@ def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
 
 # Responses ---------------------------------------------------------------------------
 
+@dataclass
+class RequestBody:
+    """A request whose body is being received. head: of the request. left: bytes still to come."""
+
+    head: bytes
+    left: int
+    received_bytes: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def take(self, data: bytes) -> bytes:
+        """Take what belongs to the body; return what follows it."""
+        part, rest = data[:self.left], data[self.left:]
+        self.digest.update(part)
+        self.left -= len(part)
+        self.received_bytes += len(part)
+        return rest
+
+
 @dataclass(kw_only=True)
 class Sending:
     """Bytes that are being sent.
@@ -140,7 +177,8 @@ class Response(Sending):
     """A response that is being sent.
 
     end_offset: of its last byte, as SOF_TIMESTAMPING_OPT_ID counts. start_ns: when its first byte
-    left, since the epoch; 0 before that. records: over TLS the bytes of each write.
+    left, since the epoch; 0 before that. records: over TLS the bytes of each write. body: of the
+    request.
     """
 
     path: str
@@ -151,6 +189,7 @@ class Response(Sending):
     end_offset: int
     start_ns: int = 0
     records: tuple[int, ...] = ()
+    body: RequestBody | None = None
 
     @property
     def offset(self) -> int:

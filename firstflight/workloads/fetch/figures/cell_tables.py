@@ -117,8 +117,10 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
             changes, key=lambda change: -abs(change.saved_ms))[:most]}
         shown = [change for change in changes if id(change) in largest]
     requested = requested_columns([change.base.requested for change in changes],
-                                  without=("initcwnd",))
-    columns = (*(column for column, _ in requested), Column("window", "segments", REQUESTED),
+                                  without=("initcwnd", *(change.varied for change in changes)))
+    is_of_client = any(change.is_of_client for change in changes)
+    columns = (*(column for column, _ in requested),
+               Column("client's window" if is_of_client else "window", "segments", REQUESTED),
                Column("from", "ms", "total time", rank=4),
                Column("to", "ms", "total time", rank=5), Column("improved", "ms"),
                Column("improved", "%"),
@@ -127,20 +129,24 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
                Column("reason", is_text=True, is_filter=True, rank=3))
     table = Table("What the larger window changed", columns, tuple(
         (*(show(change.base.requested) for _, show in requested),
-         f"{change.base.requested.initcwnd} → {change.experiment.requested.initcwnd}",
+         " → ".join(map(str, change.windows)),
          change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
          change.saved.percent.value,
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
-         _flights(change.base), _flights(change.experiment),
+         *_flights(change),
          ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
                                  if reason.label)) or why_equal(change))
         for change in shown)).without_empty()
     return replace(table, hidden_rows=len(changes) - len(shown), picked="with the largest change")
 
 
-def _flights(cell: CellSetting) -> str:
-    """The flights of the cell's transfer with the median time."""
-    return cell.median.response_flights if cell.median is not None else ""
+def _flights(change: WindowChange) -> tuple[str, str]:
+    """The flights of the transfers with the median time, with either window."""
+    column = "upload_flights" if change.is_of_client else "response_flights"
+    medians = change.base.median, change.experiment.median
+    base, experiment = (getattr(median, column) if median is not None else ""
+                        for median in medians)
+    return base, experiment
 
 
 # Every trial -------------------------------------------------------------------------

@@ -76,12 +76,18 @@ def settings(records: Iterable[Record]) -> list[CellSetting]:
     """The settings in the order of their records, windows of a cell together and ascending."""
     rows = [CellSetting(requested, group) for requested, group in grouped(
         records, lambda record: without_repeat(record.trial)).items()]
-    return [row for cell in _of_cells(rows)
-            for row in sorted(cell, key=lambda row: row.requested.initcwnd)]
+    return [row for cell in _of_cells(rows) for row in sorted(cell, key=lambda row: (
+        row.requested.initcwnd, row.requested.uploading_window))]
 
 
-def _of_cells(rows: Iterable[CellSetting]) -> Iterable[list[CellSetting]]:
-    """The settings grouped by cell: those in a group differ in the window only."""
+def _of_cells(rows: Sequence[CellSetting]) -> Iterable[list[CellSetting]]:
+    """The settings grouped by cell: those in a group differ in the window only.
+
+    It is the server's window; the client's, where that varies and the server's does not.
+    """
+    windows = {(row.requested.initcwnd, row.requested.client_initcwnd) for row in rows}
+    if len(windows) > 1 == len({initcwnd for initcwnd, _ in windows}):
+        return grouped(rows, lambda row: replace(row.requested, client_initcwnd=0)).values()
     return grouped(rows, lambda row: replace(row.requested, initcwnd=1)).values()
 
 
@@ -96,6 +102,24 @@ class WindowChange:
     @property
     def saved_ms(self) -> float:
         return self.saved.absolute.value
+
+    @property
+    def is_of_client(self) -> bool:
+        """Whether the client's windows are compared, with which it uploads, not the server's."""
+        return self.base.requested.client_initcwnd != self.experiment.requested.client_initcwnd
+
+    @property
+    def varied(self) -> str:
+        """The name of the window's parameter."""
+        return "client_initcwnd" if self.is_of_client else "initcwnd"
+
+    @property
+    def windows(self) -> tuple[int, int]:
+        """The windows of base and experiment, in segments."""
+        if self.is_of_client:
+            return (self.base.requested.uploading_window,
+                    self.experiment.requested.uploading_window)
+        return self.base.requested.initcwnd, self.experiment.requested.initcwnd
 
     @property
     def effect(self) -> int:
@@ -115,7 +139,7 @@ def change_between(base: CellSetting, experiment: CellSetting) -> WindowChange:
     return WindowChange(base, experiment, difference(table, BASE, EXPERIMENT, student_of_repeats))
 
 
-def changes(rows: Iterable[CellSetting]) -> list[WindowChange]:
+def changes(rows: Sequence[CellSetting]) -> list[WindowChange]:
     """Each larger window of a cell against the smallest one with a mean."""
     timed = [[row for row in cell if row.total_ms is not None] for cell in _of_cells(rows)]
     return [change_between(base, experiment)
@@ -141,5 +165,4 @@ def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     """The parameters of a comparison that distinguish it from the others, and its windows."""
     others = [other.base.requested for other in changes]
     return ", ".join([*setting_words(change.base.requested, others, differing=True),
-                      f"{change.base.requested.initcwnd} →"
-                      f" {change.experiment.requested.initcwnd}"])
+                      " → ".join(map(str, change.windows))])

@@ -19,7 +19,8 @@ from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CellKey
 
 # What a reader needs to know of a figure where it does not vary.
-FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "chain_bytes")
+FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "request_bytes",
+         "client_initcwnd", "chain_bytes")
 
 
 @dataclass(frozen=True)

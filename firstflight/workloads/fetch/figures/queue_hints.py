@@ -24,8 +24,8 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
         return []
     lines = []
     trial, bdp = by_ratio[min(by_ratio)]
-    drops = [record.queue_drops for record in records
-             if record.queue_drops and _path(record.trial) == _path(trial)]
+    drops = [record for record in records
+             if _dropped(record) and _path(record.trial) == _path(trial)]
     if min(by_ratio) < SHORT_BDP and drops:
         lines.append(f"The queue of {trial.queue_packets} packets is"
                      f" {100 * min(by_ratio):.2g} % of the path's bandwidth-delay product"
@@ -33,13 +33,21 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
                      f" transfer{'' if len(drops) == 1 else 's'}: compare with --queue 1bdp.")
     if max(by_ratio) > LONG_BDP:
         trial, bdp = by_ratio[max(by_ratio)]
-        response = trial.response_bytes / trial.mss / bdp
-        if response > LONG_BDP:
+        name, size = max(("response", trial.response_bytes), ("request", trial.request_bytes),
+                         key=lambda message: message[1])
+        times = size / trial.mss / bdp
+        if times > LONG_BDP:
             lines.append(f"The queue of {trial.queue_packets} packets is"
                          f" {format_number(max(by_ratio), 0)} times the path's"
-                         " bandwidth-delay product, the response"
-                         f" {format_number(response, 0)} times: compare with --queue 1bdp.")
+                         f" bandwidth-delay product, the {name}"
+                         f" {format_number(times, 0)} times: compare with --queue 1bdp.")
     return lines
+
+
+def _dropped(record: Record) -> int:
+    """How many packets the queues dropped, of data: also towards a server that is uploaded to."""
+    uploaded = record.uplink_queue_drops if record.trial.request_bytes else 0
+    return (record.queue_drops or 0) + (uploaded or 0)
 
 
 def _path(trial: Trial) -> tuple[str, float, float, float, int]:

@@ -115,7 +115,9 @@ def what_if_trials(changes: Iterable[WindowChange], what_ifs: WhatIfs) -> list[T
 
 def _cost_s(trial: Trial) -> float:
     """A rough estimate of how long a trial takes in a guest."""
-    return TRIAL_S + PACKET_S * (trial.response_bytes + sum(trial.before)) / trial.mss
+    return TRIAL_S + PACKET_S * (
+        trial.response_bytes + sum(trial.before)
+        + trial.request_bytes * (1 + len(trial.before))) / trial.mss
 
 
 def changes_to_explain(changes: Sequence[WindowChange],
@@ -263,25 +265,27 @@ def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
 
 
 def _flights(change: WindowChange) -> str:
-    """How many flights handshake and response take under both windows, in words.
+    """How many flights handshake and response, or a request, take under both windows, in words.
 
     What one transfer sent is that with the median time; the counts name all that occur.
     """
     cells = change.base, change.experiment
-    base, window = [cell.requested.initcwnd for cell in cells]
+    base, window = change.windows
+    sent, what = ("upload", "request") if change.is_of_client else ("response", "response")
     medians = [cell.median for cell in cells]
-    listed = [median.response_flights if median is not None else "" for median in medians]
+    listed = [getattr(median, f"{sent}_flights") if median is not None else ""
+              for median in medians]
     handshakes = [_range(cell, "handshake_round_trips") for cell in cells]
-    counts = [_range(cell, "response_round_trips") for cell in cells]
+    counts = [_range(cell, f"{sent}_round_trips") for cell in cells]
 
     before = (f"the handshake takes {_flights_of(handshakes[0])} with {base} segments"
               f" and {handshakes[1]} with {window}, and "
               if handshakes[0] != handshakes[1] else "")
     if counts[0] == counts[1]:
         both = listed[0] if listed[0] == listed[1] else f"{listed[0]} and {listed[1]}"
-        return f"{before}the response takes {_flights_of(counts[0])} with either window" + (
+        return f"{before}the {what} takes {_flights_of(counts[0])} with either window" + (
             f" ({both} segments{_at_the_median(cells)})" if both else "")
-    return (f"{before}the response takes {_flights_of(counts[0])} with {base} segments"
+    return (f"{before}the {what} takes {_flights_of(counts[0])} with {base} segments"
             f" ({listed[0]}) and {counts[1]} with {window}"
             f" ({listed[1]}{_at_the_median(cells)})")
 
@@ -310,7 +314,7 @@ def _why_unchanged(change: WindowChange, what_ifs: WhatIfs) -> list[Reason]:
     all_lifted = what_ifs.change(change, limits)
     if all_lifted is None:
         return []
-    window = change.experiment.requested.initcwnd
+    window = change.windows[1]
     alone = [(limit, lifted) for limit in limits
              if (lifted := what_ifs.change(change, (limit,))) is not None]
     protecting = [(limit, lifted) for limit, lifted in alone if sign(lifted) < 0]
@@ -343,8 +347,9 @@ def why_equal(change: WindowChange) -> str:
     """
     if sign(change) != 0:
         return ""
+    column = "upload_round_trips" if change.is_of_client else "response_round_trips"
     medians = change.base.median, change.experiment.median
-    before, after = (median.response_round_trips if median is not None else None
+    before, after = (getattr(median, column) if median is not None else None
                      for median in medians)
     if before is None or after is None:
         return ""
@@ -369,7 +374,7 @@ def _causes(slower: WindowChange, tried: Iterable[Limits], what_ifs: WhatIfs) ->
 
 
 def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) -> Reason:
-    window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
+    base, window = change.windows
     cases = join_words([f"with {_without(limits)} {_effect(window, base, lifted)}"
                              for limits in causes
                              if (lifted := what_ifs.change(change, limits)) is not None])
@@ -379,7 +384,7 @@ def _cause(change: WindowChange, causes: Sequence[Limits], what_ifs: WhatIfs) ->
 
 def _not_found(change: WindowChange, tried: Sequence[Limits], what_ifs: WhatIfs) -> list[Reason]:
     """The effect of every limit that was lifted, where none is the reason; [] where none was."""
-    window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
+    base, window = change.windows
     cases = [f"with {_without(limits)} {_effect(window, base, lifted)}" for limits in tried
              if (lifted := what_ifs.change(change, limits)) is not None]
     if not cases:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firstflight.base.quantity import OWN_WINDOW
 from firstflight.base.words import format_lossless
 from firstflight.parameters import default
 
@@ -13,6 +14,8 @@ class ResponseParameters:
     """What the client fetches, and how the server writes it.
 
     response_bytes: size of the body, without headers.
+    request_bytes: size of the body of each request, 0 for a request without one. client_initcwnd:
+        the client's initial window in segments, 0 for the kernel's own.
     burst_bytes, gap_ms: a response in two stages: the headers and this much of the body at once,
         the rest after the back-end's time. 0 for one write.
     earlier_bytes: body of a response fetched before on the same connection; 0 for a new
@@ -27,6 +30,8 @@ class ResponseParameters:
 
     client: str
     response_bytes: int
+    request_bytes: int = default("request_bytes")
+    client_initcwnd: int = default("client_initcwnd")
     burst_bytes: int = 0
     gap_ms: float = default("gap_ms")
     earlier_bytes: int = 0
@@ -40,6 +45,11 @@ class ResponseParameters:
     def before(self) -> tuple[int, ...]:
         """Sizes in bytes of the bodies fetched before on the same connection."""
         return (self.earlier_bytes,) if self.earlier_bytes else (self.response_bytes,) * self.kept
+
+    @property
+    def uploading_window(self) -> int:
+        """The window with which the client begins, in segments."""
+        return self.client_initcwnd or OWN_WINDOW
 
     @property
     def writes(self) -> tuple[int, ...]:

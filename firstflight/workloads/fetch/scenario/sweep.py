@@ -76,6 +76,7 @@ class Sweep(SettingSweep[Trial]):
         if any(idle_ms) and self.client != "libcurl":
             raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
                              f" {self.client}")
+        check_upload(self, where)
         if FIXED in lists["rwnd_growth"] and (self.client != "libcurl" or self.own
                                               or any(lists["chain_bytes"])):
             raise UsageError(f"{where}: a receive window that stays (rwnd_growth, --rwnd-growth;"
@@ -198,6 +199,26 @@ def bucket_value(by: str, cell: Any) -> Value:
 
 
 # Checks of what is requested together ------------------------------------------------
+
+UPLOAD = "a request with a body (request_bytes, --request)"
+
+
+def check_upload(requested: Sweep, where: str) -> None:
+    """Check what is requested together with the body of a request. Raises UsageError."""
+    lists = requested.lists
+    if not any(lists["request_bytes"]):
+        if any(lists["client_initcwnd"]):
+            raise UsageError(f"{where}: the client's initial window (client_initcwnd, --client-iw)"
+                             f" is that of {UPLOAD}: give its size, as --request 30kB")
+        return
+    if any(lists["chain_bytes"]) or requested.has_own_chain:
+        raise UsageError(f"{where}: {UPLOAD} goes with plain HTTP only: neither the model nor the"
+                         " checks have one over TLS")
+    if requested.client != "libcurl":
+        raise UsageError(f"{where}: {UPLOAD} needs the client libcurl, not {requested.client}:"
+                         " it alone reports the window and the congestion control of the socket"
+                         " that uploads (--client libcurl)")
+
 
 EARLY_DATA = "early data (early_data_bytes, --early-data)"
 

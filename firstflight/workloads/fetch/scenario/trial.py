@@ -104,15 +104,22 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
         three transmissions of all data, and for as long as TCP itself tries.
         """
         sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
+        uploaded_bytes = self.request_bytes * (1 + len(self.before))
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
                 + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
+                + 3 * uploaded_bytes * 8 / (self.up_kbps * 1000)
                 + (self.gap_ms + self.idle_ms) / 1000
-                + longest_s(sent_bytes, self.rtt_ms, self.mss))
+                + longest_s(sent_bytes + uploaded_bytes, self.rtt_ms, self.mss))
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
         job = self.job_over("fetch", self.id, self.deadline_s)
         job["client"], job["paths"] = self.client, self._paths()
+        if self.request_bytes:
+            job["request_bytes"] = self.request_bytes
+            options = job.setdefault("options", {})
+            options["client_initcwnd"] = self.client_initcwnd
+            options["client_congestion_control"] = self.congestion_control
         if self.is_secure:
             job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
         if self.idle_ms:

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field
 from operator import attrgetter
 from typing import Any
 
-from firstflight.base.quantity import in_words
+from firstflight.base.quantity import ClientWindow, in_words
 from firstflight.base.words import plain
 from firstflight.findings.findings import Cell, Column, Rounded
 from firstflight.findings.quantities import quantity
@@ -114,6 +114,8 @@ def _value(field: Field[Any], trial: Trial) -> Any:
         return ""  # it follows from RTT and bandwidth
     value = _requested(field, trial)
     default = trial.bandwidth_kbps if field.name == "uplink_kbps" else _default(field)
+    if value == ClientWindow.DEFAULT:
+        return ""
     return "" if value == default and not _is_random(field.name) else value
 
 
@@ -122,6 +124,8 @@ def _requested(field: Field[Any], trial: Trial) -> Any:
     value = getattr(trial, field.name)
     if field.name == "initcwnd" and trial.window_by == BY_KERNEL:
         return "its own"
+    if field.name == "client_initcwnd" and not value:
+        return ClientWindow.DEFAULT
     return "" if field.name == "queue_from" and value == AUTO else value
 
 

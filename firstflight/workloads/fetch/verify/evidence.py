@@ -14,6 +14,7 @@ from firstflight.base.words import format_lossless
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
+from firstflight.net.headers import MSS
 from firstflight.net.link import MANAGED
 from firstflight.parameters import default
 from firstflight.setting.tcp import (MOST_BEYOND_FIXED, MOST_IN_A_SYN_BYTES, RECEIVE, SEND,
@@ -22,7 +23,8 @@ from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
 from firstflight.workloads.fetch.scenario.response import segments_at_once
 from firstflight.workloads.fetch.verify.observed import HOST, TCP, Observed
-from firstflight.workloads.fetch.verify.transfers import more_digits, secure_of, transfer_of
+from firstflight.workloads.fetch.verify.transfers import (more_digits, secure_of, transfer_of,
+                                                          upload_writes)
 
 # curl's and wget's own time is less. A larger deviation may come from the phase of the clock.
 _NEAR_MS = 0.1
@@ -120,9 +122,11 @@ class Evidence(Observed):
             digits = more_digits(trial)
             path = (f"?burst={trial.burst_bytes}&gap_ms={format_lossless(trial.gap_ms)}"
                     if trial.gap_ms else "")
+            earlier_request = request_bytes + digits - len(path)
             requested = replace(requested,
                                 earlier_bytes=trial.before[0] + header_bytes + digits,
-                                earlier_request_bytes=request_bytes + digits - len(path),
+                                earlier_request_bytes=earlier_request,
+                                earlier_writes=upload_writes(earlier_request, trial.request_bytes),
                                 earlier_count=len(trial.before))
         # The SYN shows the window scale; without the option windows are not scaled (RFC 7323, 2.2).
         syns = self.exchange.syns if self.exchange is not None else ()
@@ -179,7 +183,8 @@ class Evidence(Observed):
 
         Retransmissions that the model does not predict are added to its longest queue.
         """
-        retransmitted = len(self.wire.retransmissions) + self.wire.handshake_retransmissions
+        retransmitted = (len(self.wire.retransmissions) + self.wire.handshake_retransmissions
+                         + len(self.wire.client_retransmissions))
         return (self.trial.loss_percent > 0 or not self._is_followed
                 or self.prediction.peak_queue + retransmitted > self.trial.path.down.queue_packets)
 
@@ -205,7 +210,9 @@ class Evidence(Observed):
         """Whether the transfer has to take the times that the model computes."""
         return (self.tolerances.model_ms is not None and self.is_modelled
                 and not (self.wire.lost_to_client or self.wire.lost_to_server)
-                and len(self.wire.retransmissions) in (0, self.prediction.retransmissions))
+                and len(self.wire.retransmissions) in (0, self.prediction.retransmissions)
+                and (not self.trial.request_bytes or self.client_retransmissions
+                     == self.prediction.client_retransmissions))
 
     def compare_time(self, observed: float | None, predicted_ms: float) -> Comparison:
         """Compare a time in ms with the model's; a missing time does not pass."""
@@ -213,6 +220,11 @@ class Evidence(Observed):
         allowed = max(self.tolerances.model_ms or 0.0, self.tolerances.model_share * predicted_ms)
         return Comparison(abs(deviation_ms) <= allowed, f"{deviation_ms + predicted_ms:.3f} ms",
                           f"{predicted_ms:.3f} ms")
+
+    @property
+    def client_retransmissions(self) -> int:
+        """How many segments of data the client retransmitted."""
+        return sum(1 for segment in self.wire.client_retransmissions if segment.payload_bytes)
 
     @cached_property
     def is_modelled(self) -> bool:
@@ -230,7 +242,8 @@ class Evidence(Observed):
     def _is_followed(self) -> bool:
         """Whether the model covers such servers, senders, queues and settings."""
         trial = self.trial
-        segments = (sum(trial.before) + trial.response_bytes) // trial.mss
+        segments = ((sum(trial.before) + trial.response_bytes) // trial.mss
+                    + (1 + len(trial.before)) * trial.request_bytes // MSS)
         return (self.has_report and trial.congestion_control in CONGESTION_CONTROLS
                 and segments <= MOST_SEGMENTS
                 and trial.is_modelled

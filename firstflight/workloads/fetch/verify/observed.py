@@ -16,7 +16,8 @@ from firstflight.setting.server import OWN
 from firstflight.testbed.messages import Drops, Fetch, Response
 from firstflight.wire.delivery.host import Pauses, find_uncaused
 from firstflight.wire.delivery.packet_path import Delivery
-from firstflight.wire.exchange import Exchange, bandwidth_behind, seen_rtt_ms
+from firstflight.wire.exchange import (Exchange, bandwidth_behind, seen_rtt_ms,
+                                           upload_flight)
 from firstflight.wire.flights import split_into_flights
 from firstflight.wire.messages import Early, Messages
 from firstflight.wire.retransmissions import Retransmission, explain_retransmissions
@@ -148,6 +149,7 @@ class Observed:
     def link_idle_ms(self) -> float | None:
         """How long the link to the client was idle while the client waited for its response.
 
+        With the body of a request, the time that the link to the server sent it is not idle either.
         Each packet that arrived meanwhile kept the link busy for its length. None where the client
         reports no time, or where HTB shapes, since its packets leave in bursts.
         """
@@ -164,6 +166,10 @@ class Observed:
         # The client's clock has microseconds, and the packet that stops it counts.
         busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
                       if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
+        if self.trial.request_bytes:
+            busy_ms += sum(segment.frame_bytes * 8 / self.trial.up_kbps
+                           for segment in self.wire.at_server if segment.payload_bytes
+                           and not segment.to_client and first_ns < segment.time_ns <= last_ns)
         return max(0.0, total_ms - busy_ms)
 
     @property
@@ -271,6 +277,21 @@ class Observed:
         size = wire_bytes(self.report)
         end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
         return split_into_flights(self.wire.at_server, end - size, end) if size else []
+
+    @cached_property
+    def upload_first_flight(self) -> int | None:
+        """Segments of requests with a body before the first acknowledgement of any; None without.
+        """
+        return len(upload_flight(self.wire)) if self.trial.request_bytes else None
+
+    @cached_property
+    def request_flights(self) -> list[list[Segment]]:
+        """The flights in which the last request left; [] for one without a body."""
+        size = self.trial.request_bytes + self.report.get("request_bytes", 0)
+        if not self.trial.request_bytes:
+            return []
+        end = max((s.end for s in self.wire.at_client if not s.to_client), default=1) - 1
+        return split_into_flights(self.wire.at_client, max(end - size, 0), end, to_client=False)
 
     @property
     def retransmission_cause(self) -> str:

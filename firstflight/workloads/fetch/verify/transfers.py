@@ -20,6 +20,7 @@ HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlke
 FINISHED_BYTES, TICKET_BYTES = 80, 255
 # Sizes of server.py's headers and curl's request without the digits of the response's size.
 # CLOSE_BYTES: both are shorter without "Connection: close", before another response follows.
+WRITTEN_AT_ONCE_BYTES = 1 << 16  # by curl: MAX_INITIAL_POST_SIZE, UPLOADBUFFER_DEFAULT
 HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 56, 91, 19
 
 
@@ -32,6 +33,7 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
     TLS the handshake, and the records of the response.
     """
     settings = trial.with_buffers(sysctls)
+    of_hosts = trial.host_settings(sysctls)
     return Transfer(
         path=trial.path.lossless,  # equal for trials that differ in queue, loss or seed only
         initcwnd=trial.server_window, initrwnd=trial.client_window,
@@ -47,7 +49,24 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
         restart_after_idle=settings.get("net.ipv4.tcp_slow_start_after_idle") != "0",
         loss_probes=trial.loss_probes == "on"
         and settings.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
+        request_writes=upload_writes(request_bytes, trial.request_bytes),
+        client_initcwnd=trial.uploading_window,
+        server_receive_buffers=buffer_sizes(of_hosts, RECEIVE),
+        client_send_buffers=buffer_sizes(of_hosts, SEND),
         writes=writes, secure=secure)
+
+
+def upload_writes(head_bytes: int, body_bytes: int) -> tuple[int, ...]:
+    """The writes of a request with a body, as curl has them; () without a body.
+
+    A body of less than 64 kB leaves with the head, a longer one after it in parts of 64 kB.
+    """
+    if not body_bytes:
+        return ()
+    if body_bytes < WRITTEN_AT_ONCE_BYTES:
+        return (head_bytes + body_bytes,)
+    whole, rest = divmod(body_bytes, WRITTEN_AT_ONCE_BYTES)
+    return (head_bytes, *[WRITTEN_AT_ONCE_BYTES] * whole, *([rest] if rest else []))
 
 
 def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:

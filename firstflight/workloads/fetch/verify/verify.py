@@ -26,7 +26,7 @@ from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.messages import find_early, find_messages, retime
 from firstflight.workloads.fetch.record import Record, record_of
 from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify import handshake, path, unconnected, zero_rtt
+from firstflight.workloads.fetch.verify import handshake, path, unconnected, upload, zero_rtt
 from firstflight.workloads.fetch.verify.agreed import (RECEIVE_WINDOW, SEGMENTS, SOCKET,
                                                        SYNS, has_window)
 from firstflight.workloads.fetch.verify.client_times import CLIENT_TIMES
@@ -69,7 +69,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
                         trial.host_settings(sysctls),
                         observation.get("drops", {}), tick_ns=_tick_ns(observation, exact),
                         known_kernel=known_kernel)
-    broken = [] if failure else checks.failures(INTEGRITY, evidence)
+    broken = [] if failure else checks.failures((*INTEGRITY, upload.REQUEST), evidence)
     failed = list(broken)
     if not broken:  # a failed transfer too: its packets may show why it failed
         try:
@@ -296,10 +296,10 @@ ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
           exact_only=True),
     Check("model latency", "T_ACK − T_Res1, computed", Evidence.compare_latency,
           is_modelled, exact_only=True),
-    handshake.MODEL, zero_rtt.EARLY_DATA,
+    handshake.MODEL, zero_rtt.EARLY_DATA, *upload.UPLOAD,
 )
 
 
 def every_check() -> tuple[Check[Any, Record], ...]:
     """All checks that can judge a fetch."""
-    return (*INTEGRITY, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)
+    return (*INTEGRITY, upload.REQUEST, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)

@@ -1,0 +1,335 @@
+"""The simulation of a connection whose client uploads: requests with bodies, then responses.
+
+Either end has a sender and a receiver, which share a socket: a segment of one carries the
+acknowledgement of the other. Nothing is lost. Times are integer nanoseconds since the first SYN
+left; model/simulate.py has requests of one segment, and TLS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+
+from firstflight.base.quantity import OWN_WINDOW
+from firstflight.model.endpoints import SERVER_WINDOW, Handshake
+from firstflight.model.network import Events, Happening, SimulatedLink
+from firstflight.model.receiver import (MOST_IN_A_HEADER, Receiver, first_window, receive_window,
+                                        window_unit)
+from firstflight.model.sender import Sender
+from firstflight.model.simulate import DSACK_BYTES, FAILED_CALL_NS, HEARD_NS
+from firstflight.model.transfer import Transfer
+from firstflight.net.headers import HEADER_BYTES, MSS, TIMESTAMP_BYTES
+from firstflight.net.path import Clock, Sent
+from firstflight.net.waiting import waited_ns
+from firstflight.wire.flights import FlightCounts
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet on its way. segment: its data, None for an acknowledgement alone.
+
+    acknowledged, window_end: sequence numbers. sent_at, echo: its time stamp, and what it echoes.
+    is_report: whether it reports data that came twice (DSACK).
+    """
+
+    segment: Sent | None
+    acknowledged: int
+    window_end: int
+    sent_at: int
+    echo: int
+    is_report: bool = False
+
+
+class Host:
+    """One end of the connection. out: its link to the other end.
+
+    take: what its program does with new data, given when it comes. is_server: server.py alone asks
+    when its writes were acknowledged.
+    """
+
+    def __init__(self, sender: Sender, receiver: Receiver, out: SimulatedLink, take: Happening,
+                 is_server: bool) -> None:
+        self.sender, self.receiver, self.out = sender, receiver, out
+        self.take, self.is_server = take, is_server
+        # One socket sends and receives.
+        receiver.sent_round_trip, receiver.timer = sender.round_trip, sender.timer
+        self.timer_set: int | None = None
+        self.writes_at = 0  # when its woken program writes on
+
+
+class Opening(Handshake):
+    """A handshake after which the client sends more than one segment.
+
+    connect, accept: what happens when either end is connected. hear: when the server receives an
+    answer to a repeated SYN-ACK.
+    """
+
+    def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
+                 *, connect: Happening, accept: Happening, hear: Callable[[int, int], None]
+                 ) -> None:
+        self.connect, self.accept, self.hear = connect, accept, hear
+        super().__init__(events, clock, up, down, request_bytes=0)
+
+    def _begin(self, now: int) -> None:
+        self.connect(now)
+
+    def _accept(self, now: int) -> None:
+        super()._accept(now)
+        self.accept(now)
+
+    def _hear_challenge(self, left: int, now: int) -> None:
+        self.hear(left, now)
+
+
+class Upload(Events):
+    """A connection from the first SYN until all is acknowledged.
+
+    Its results are named as those of simulate.Simulation. upload_flight: segments that the client
+    sent before the first acknowledgement of its data.
+    """
+
+    client: Host
+    server: Host
+
+    def __init__(self, transfer: Transfer) -> None:
+        super().__init__()
+        self.transfer = transfer
+        self.clock = Clock(transfer.clock_phase_ns)
+        self.down = SimulatedLink(self, transfer.path.down)
+        self.up = SimulatedLink(self, transfer.path.up)
+        earlier = transfer.earlier_count if transfer.earlier_bytes else 0
+        self.requests = [*[transfer.earlier_writes] * earlier, transfer.request_writes]
+        self.request_ends = list(accumulate(sum(writes) for writes in self.requests))
+        self.responses = [*[transfer.earlier_bytes] * earlier, transfer.response_bytes]
+        self.response_ends = list(accumulate(self.responses))
+        self.requested = self.answered = 0  # how many requests were begun, and answered
+        self.started = self.connected = self.first_arrival = self.last_arrival = self.shaken = 0
+        self.first_sent = self.last_acknowledged = 0
+        self.first_flight = self.upload_flight = self.window_shaken = 0
+        self.flights = FlightCounts(0, self.response_ends[-1] - transfer.response_bytes)
+        # As of simulate.Simulation.
+        self.rest_due = self.rest_at = self.heard_at = 0
+        self.shaken_hands = Opening(self, self.clock, self.up, self.down, connect=self._connect,
+                                    accept=self._accept, hear=self._hear)
+
+    @property
+    def sender(self) -> Sender:
+        """The server's sender."""
+        return self.server.sender
+
+    # Both ends ---------------------------------------------------------------------------
+
+    def _connect(self, now: int) -> None:
+        """The client is connected, and sends its first request."""
+        transfer, us = self.transfer, self.shaken_hands.client_us
+        self.connected = now
+        offered = first_window(SERVER_WINDOW, transfer.server_receive_buffers, MSS)
+        self.client = Host(
+            self._sender(MSS, transfer.client_initcwnd, min(offered, MOST_IN_A_HEADER),
+                         transfer.client_send_buffers, us, polls=True),
+            Receiver(transfer.initrwnd, transfer.mss, now, us, self.clock,
+                     transfer.receive_buffers, transfer.window_unit, transfer.loss_probes,
+                     most_window=transfer.most_window_bytes),
+            self.up, self._take_response, is_server=False)
+        # The SYN-ACK is acknowledged before the route's window is read (tcp_finish_connect).
+        self.client.sender.pace(OWN_WINDOW)
+        self._request(now)
+
+    def _accept(self, now: int) -> None:
+        transfer, us = self.transfer, self.shaken_hands.server_us
+        window = receive_window(transfer.initrwnd, transfer.receive_buffers,
+                                transfer.mss + TIMESTAMP_BYTES, transfer.window_unit)
+        buffers = transfer.server_receive_buffers
+        self.server = Host(
+            self._sender(transfer.mss, transfer.initcwnd, window, transfer.send_buffers,
+                         transfer.handshake_us or us),
+            Receiver(SERVER_WINDOW, MSS, now, us, self.clock, buffers, window_unit(buffers),
+                     transfer.loss_probes, window_mss=MSS),
+            self.down, self._take_upload, is_server=True)
+
+    def _sender(self, mss: int, window: int, window_end: int, buffers: tuple[int, int],
+                handshake_us: int, polls: bool = False) -> Sender:
+        transfer = self.transfer
+        return Sender(mss=mss, window=window, window_end=window_end, buffers=buffers, polls=polls,
+                      handshake_us=handshake_us, clock=self.clock,
+                      hystart=transfer.congestion_control == "cubic",
+                      restart_after_idle=transfer.restart_after_idle,
+                      probes=transfer.loss_probes)
+
+    def _other(self, host: Host) -> Host:
+        return self.client if host.is_server else self.server
+
+    def _hear(self, left: int, now: int) -> None:
+        """Take an answer of the client to a repeated SYN-ACK, which left before any data."""
+        self.server.receiver.note_stamp(self.server.receiver.received, left)
+
+    # The programs --------------------------------------------------------------------------
+
+    def _request(self, now: int) -> None:
+        """The client writes its next request."""
+        if self.requested:
+            self.started = now
+        self.first_arrival = 0
+        writes = self.requests[self.requested]
+        self.requested += 1
+        self._send(self.client, now, self.client.sender.write(now, *writes, last=False))
+
+    def _take_upload(self, now: int) -> None:
+        """The server answers once it has a whole request."""
+        if self.server.receiver.received == self.request_ends[self.answered]:
+            self.at(now + FAILED_CALL_NS, self._answer)
+
+    def _answer(self, now: int) -> None:
+        size, gap_ns = self.responses[self.answered], round(self.transfer.gap_ms * 1e6)
+        self.answered += 1
+        if self.answered < len(self.responses):
+            self._write(now, size)
+        elif gap_ns and self.transfer.burst_bytes < size:
+            self._write(now, self.transfer.burst_bytes)
+            self.rest_due = now + gap_ns
+            self._wait(now)
+        else:
+            self._write_last(now, size)
+
+    def _wait(self, now: int) -> None:
+        """Wait until the rest is due; every acknowledgement makes the server wait again."""
+        self.rest_at = now + waited_ns(self.rest_due - now) + FAILED_CALL_NS
+        self.at(self.rest_at, self._answer_rest)
+
+    def _answer_rest(self, now: int) -> None:
+        if now != self.rest_at or not self.rest_due:
+            return
+        self.rest_due = 0
+        rest = self.transfer.response_bytes - self.transfer.burst_bytes
+        if self.sender.calls:  # the buffer had no room: the rest joins that write
+            self.sender.calls[-1] += rest
+            self._write_last(now)
+        else:
+            self._write_last(now, rest)
+
+    def _write(self, now: int, *sizes: int, last: bool = False) -> None:
+        self._send(self.server, now, self.sender.write(now, *sizes, last=last))
+
+    def _write_last(self, now: int, *sizes: int) -> None:
+        closes = len(self.responses) == 1
+        self._write(now, *sizes, last=closes)
+        if closes:
+            self._send(self.server, now, self.sender.write_fin(now))
+
+    def _take_response(self, now: int) -> None:
+        """The client reads; with a whole response it goes on, or closes."""
+        received = self.client.receiver.received
+        self.first_arrival = self.first_arrival or now
+        self.last_arrival = now
+        if received < self.response_ends[self.requested - 1]:
+            return
+        if self.requested == len(self.requests):
+            if self.client.receiver.acknowledged < received:  # its FIN acknowledges
+                self._acknowledge(self.client, now)
+        elif self.requested == len(self.requests) - 1 and self.transfer.idle_ms:
+            self.at(now + round(self.transfer.idle_ms * 1e6), self._request)
+        else:
+            self._request(now)
+
+    # TCP -----------------------------------------------------------------------------------
+
+    def _send(self, host: Host, now: int, segments: list[Sent]) -> None:
+        """Send segments, each of which acknowledges as well, and set the sender's timer."""
+        for segment in segments:
+            if host.is_server and self.flights.note(segment, host.sender.acknowledged):
+                self.first_sent = now
+            if segment.payload:
+                acknowledged, window_end = host.receiver.ask(now)
+            else:
+                acknowledged, window_end = host.receiver.acknowledge()
+            self._put(host, now, HEADER_BYTES + segment.option_bytes + segment.payload,
+                      Packet(segment, acknowledged, window_end, now, host.receiver.stamp))
+        due = host.sender.timer.at
+        if due is not None and due != host.timer_set:
+            host.timer_set = due
+            self.at(due, partial(self._expire, host))
+
+    def _put(self, host: Host, now: int, frame_bytes: int, packet: Packet) -> None:
+        host.out.send(now, frame_bytes, lambda at: self._arrive(self._other(host), packet, at))
+
+    def _acknowledge(self, host: Host, now: int, option_bytes: int = 0) -> None:
+        acknowledged, window_end = host.receiver.acknowledge()
+        self._put(host, now, HEADER_BYTES + option_bytes,
+                  Packet(None, acknowledged, window_end, now, host.receiver.stamp,
+                         is_report=bool(option_bytes)))
+
+    def _expire(self, host: Host, now: int) -> None:
+        """Handle the sender's timer, unless it was set again meanwhile."""
+        if host.sender.timer.at == now:
+            self._send(host, now, host.sender.expire(now))
+
+    def _arrive(self, host: Host, packet: Packet, now: int) -> None:
+        """Take a packet: its data, then what it acknowledges, which may let data leave."""
+        segment, receiver = packet.segment, host.receiver
+        is_new = segment is not None and segment.payload > 0 and not segment.retransmitted
+        if segment is None or not segment.payload:
+            receiver.note_stamp(receiver.received, packet.sent_at)
+            receiver.note_echo(packet.echo)
+        elif is_new:
+            receiver.take(now, segment, packet.echo, packet.sent_at)
+        else:
+            receiver.receive_duplicate(now, segment, packet.echo, packet.sent_at)
+        self._take_acknowledgement(host, packet, now)
+        if segment is not None and not segment.payload:
+            self._take_fin(host, now)
+        elif segment is not None and not is_new:
+            self._acknowledge(host, now, DSACK_BYTES)
+        elif segment is not None:
+            self._read(host, segment, now)
+
+    def _read(self, host: Host, segment: Sent, now: int) -> None:
+        """The program reads; acknowledge at once, later, or with a segment that has left."""
+        receiver = host.receiver
+        if receiver.received > receiver.acknowledged:
+            if receiver.read(now, segment):
+                self._acknowledge(host, now)
+            elif receiver.timer_at is not None:
+                self.at(receiver.timer_at, partial(self._acknowledge_late, host))
+        host.take(now)
+
+    def _take_fin(self, host: Host, now: int) -> None:
+        """Acknowledge a FIN, which counts as a byte."""
+        upto = host.receiver.acknowledged + 1
+        self._put(host, now, HEADER_BYTES, Packet(None, upto, upto + host.receiver.window, now,
+                                                  host.receiver.stamp))
+
+    def _acknowledge_late(self, host: Host, now: int) -> None:
+        if host.receiver.timer_at == now:
+            host.receiver.lose_patience()
+            self._acknowledge(host, now)
+
+    def _take_acknowledgement(self, host: Host, packet: Packet, now: int) -> None:
+        sender, upto = host.sender, packet.acknowledged
+        is_news = upto > sender.acknowledged
+        if is_news and host.is_server:
+            self.first_flight = self.first_flight or (
+                sender.in_flight - sender.beyond - sender.fin_sent)
+            if sender.acknowledged < min(upto, sender.written):
+                self.last_acknowledged = now
+        elif is_news:
+            self.upload_flight = self.upload_flight or sender.in_flight - sender.beyond
+        if not (is_news or packet.segment is None or packet.window_end > sender.window_end):
+            return
+        sender.acknowledge(now, upto, packet.window_end, packet.echo, packet.is_report)
+        if not host.is_server:
+            sender.call_acknowledged = False
+        elif sender.call_acknowledged:
+            self.heard_at = now
+            if self.rest_due:
+                self._wait(now + HEARD_NS)
+        self._send(host, now, sender.release_waiting(now))
+        if not sender.wakes(now):
+            self._send(host, now, sender.release_held(now))
+        elif host.writes_at <= now:
+            host.writes_at = now + FAILED_CALL_NS
+            self.at(host.writes_at, partial(self._write_on, host))
+
+    def _write_on(self, host: Host, now: int) -> None:
+        self._send(host, now, host.sender.release_written(now))

@@ -1,0 +1,95 @@
+"""Checks of requests with a body: their bytes, the client's socket, and its first flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from firstflight.base.comparison import Comparison
+from firstflight.net.headers import MSS, TIMESTAMP_BYTES
+from firstflight.runs.results.checks import Check
+from firstflight.wire.offers import has_timestamps
+from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.verify.integrity import is_fetched, is_on_wire
+
+
+def _compare_request(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare what the server received with what the client sent, and both with the trial."""
+    requested, report = evidence.trial.request_bytes, evidence.report
+    received = report.get("request_body_bytes", 0)
+    yield Comparison(received == requested, f"{received} bytes received", f"{requested}")
+    if (sent := evidence.fetch.get("socket")) is None:
+        if requested:
+            yield Comparison(False, "nothing reported of the client's socket", "what it sent")
+        return
+    yield Comparison(sent["request_bytes"] == requested, f"{sent['request_bytes']} bytes sent",
+                     f"{requested}")
+    digest = report.get("request_sha256", "")
+    yield Comparison(digest == sent["request_sha256"], f"{digest[:12]}…",
+                     f"{sent['request_sha256'][:12]}… as sent")
+
+
+def _compare_bytes_on_wire(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare all that the client sent on the connection with its requests, heads included."""
+    if not evidence.trial.request_bytes:
+        return
+    transfer, trial = evidence.transfer, evidence.trial
+    expected = sum(transfer.request_writes) + len(trial.before) * sum(transfer.earlier_writes)
+    on_wire = max((segment.end for segment in evidence.wire.at_client
+                   if not segment.to_client and segment.payload_bytes), default=1) - 1
+    yield Comparison(on_wire == expected, f"{on_wire} bytes on the wire", f"{expected}")
+
+
+def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare what the client's kernel reports of its socket."""
+    trial, reported = evidence.trial, evidence.fetch.get("socket")
+    if reported is None:
+        return
+    control = reported["congestion_control"]
+    yield Comparison(control == trial.congestion_control, f"congestion control {control}",
+                     trial.congestion_control)
+    if _has_window(evidence) and (trial.client_initcwnd or evidence.known_kernel):
+        window = reported["initial_window"]
+        yield Comparison(window == trial.uploading_window, f"a window of {window} segments",
+                         f"{trial.uploading_window}")
+    most = MSS + (0 if has_timestamps(evidence.sysctls) else TIMESTAMP_BYTES)
+    yield Comparison(reported["mss"] <= most, f"an MSS of {reported['mss']} bytes",
+                     f"at most {most}")
+
+
+def _has_window(evidence: Evidence) -> bool:
+    """Whether the client begins with its initial window, not with one segment after lost SYNs."""
+    wire = evidence.wire
+    return len(wire.syns) <= 2 or not (wire.handshake_was_lost or evidence.trial.disorder)
+
+
+def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the client's first flight with the model's, or with its window."""
+    flight, trial = evidence.upload_first_flight, evidence.trial
+    if not flight or not _has_window(evidence):
+        return
+    if evidence.is_comparable:
+        expected = evidence.prediction.upload_flight
+        yield Comparison(flight == expected, f"{flight} segments", f"{expected}")
+        return
+    yield Comparison(flight <= trial.uploading_window, f"{flight} segments",
+                     f"at most {trial.uploading_window}")
+
+
+REQUEST: Check[Evidence, Record] = Check(
+    "request", "the server received the body that the client sent, as long as requested",
+    _compare_request, lambda record: is_fetched(record) and bool(record.trial.request_bytes),
+    seldom=True)
+
+
+def _is_uploaded(record: Record) -> bool:
+    return is_on_wire(record) and bool(record.trial.request_bytes)
+
+
+UPLOAD: tuple[Check[Evidence, Record], ...] = (
+    Check("request on the wire", "as many bytes as its requests have", _compare_bytes_on_wire,
+          _is_uploaded, seldom=True),
+    Check("client's socket", "its window, congestion control and MSS by its kernel",
+          _compare_socket, _is_uploaded, seldom=True),
+    Check("client's first flight", "segments before the first acknowledgement of a request",
+          _compare_flight, _is_uploaded, seldom=True))
