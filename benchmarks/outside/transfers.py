@@ -4,6 +4,7 @@
     /usr/bin/python3 -m benchmarks.outside.transfers --seed 1 --only 17,93 --keep FOLDER
     /usr/bin/python3 -m benchmarks.outside.transfers --transfers 600 --seed 1 --tls
     /usr/bin/python3 -m benchmarks.outside.transfers --transfers 20000 --seed 1 --crossed --jobs 2
+    /usr/bin/python3 -m benchmarks.outside.transfers --transfers 600 --seed 1 --uploads
     /usr/bin/python3 -m benchmarks.outside.transfers --sysctl "net.ipv4.tcp_rmem=4096 20000 60000"
 
 Draws settings by seed: RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100, 1 byte to 2 MB in one
@@ -20,7 +21,8 @@ networks are usual ones; the others reach the limits of the model. Each other pa
 usual value, or is drawn independently, so that any two of them meet: think times, queueing
 disciplines, queues from one packet on, slower uplinks, earlier responses and pauses, small
 segments, TLS with resumed sessions (mostly on slow links), random loss, bursts of loss, jitter,
-BBR, curl, libcurl, wget, and nginx. Memory does not grow with the number of transfers.
+BBR, curl, libcurl, wget, and nginx. With --uploads each of these requests has a body, and the
+client a window of its own; there is no TLS then. Memory does not grow with the number of transfers.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ from firstflight.base.progress import Progress
 from firstflight.base.words import format_lossless
 from firstflight.findings.quantities import FLAGS
 from firstflight.model.predict import predict
+from firstflight.net.headers import MSS
 from firstflight.net.segments import capture_file
+from firstflight.parameters import TLS, default, of_subject
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.sysctls import sysctls_of
@@ -63,6 +67,8 @@ from firstflight.workloads.fetch.verify.observed import EXACT
 from firstflight.workloads.fetch.verify.transfers import transfer_of
 from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
 from vtime.uml import built_kernel
+
+OF_TLS = tuple(row.name for row in of_subject(TLS))
 
 # Transfers with every parameter (--crossed) ------------------------------------------
 
@@ -104,6 +110,24 @@ def sample_crossed(seed: int, number: int) -> Trial:
         values["burst_bytes"] = int(between(draw, 1, values["response_bytes"]))
     trial = Trial(scenario="transfers", repeat=1, part="random", sample=number, **values)
     return replace(trial, seed=netem_seed(number, 1)) if trial.is_random else trial
+
+
+def sample_upload(seed: int, number: int) -> Trial:
+    """Draw the network of sample_crossed, with requests that have a body, over plain HTTP."""
+    draw = random.Random(f"upload {seed} {number}")
+    trial = sample_crossed(seed, number)
+    if draw.random() < 0.6:  # else most have something that the model does not cover
+        trial = replace(
+            trial, congestion_control=draw.choice(("cubic", "reno")), qdisc="fifo", jitter_ms=0.0,
+            loss_percent=0.0, loss_burst=1.0, seed=0, queue_packets=AMPLE_PACKETS, queue_from="")
+    plain = {name: default(name) for name in (*OF_TLS, "server", "http")}
+    most = MOST_SEGMENTS * MSS // (1 + len(trial.before))
+    return replace(
+        trial, **plain, client="libcurl",
+        request_bytes=min(int(between(draw, 1, 2_000_000)), most),
+        client_initcwnd=draw.choice((0, 10, int(between(draw, 1, 101)))),
+        response_bytes=draw.choice((trial.response_bytes, int(between(draw, 1, 2000)))),
+        burst_bytes=0)
 
 
 def _draw_connection(draw: random.Random, values: dict[str, Any]) -> None:
@@ -168,7 +192,10 @@ def command_of(trial: Trial) -> str:
         **{name: getattr(trial, name) for name in WITH_FLAGS if name != "queue"}}
     if trial.uplink_kbps == trial.bandwidth_kbps:
         del values["uplink_kbps"]
-    words = [f"{FLAGS[name].flag} {typed}" for name, value in values.items()
+    if not trial.client_initcwnd:
+        del values["client_initcwnd"]
+    words = [f"{FLAGS[name].flag} {typed}{'k' * name.endswith('_kbps')}"
+             for name, value in values.items()
              if (typed := value if isinstance(value, str) else format_lossless(value))
              != FLAGS[name].default and (name != "system" or value != HERE)]
     if not trial.chain_bytes and trial.client != "libcurl":
@@ -348,6 +375,9 @@ def measured(seed: int, numbers: Sequence[int], jobs: int,
                 yield trials[observation.trial_id], observation
 
 
+SAMPLES = {"tls": sample_tls, "uploads": sample_upload, "crossed": sample_crossed}
+
+
 def keep(folder: Path, observation: ObservedTrial) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for side, packets in (("client", observation.client_pcap), ("server", observation.server_pcap)):
@@ -374,6 +404,8 @@ def main(words: Sequence[str]) -> int:
                         help="keep the packets of failures, and of all that --only names")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--tls", action="store_true", help="each over TLS 1.3")
+    kinds.add_argument("--uploads", action="store_true",
+                       help="as --crossed, with requests that have a body")
     kinds.add_argument("--crossed", action="store_true",
                        help="with losses, jitter, queueing disciplines, BBR and all else")
     parser.add_argument("--sysctl", action="append", default=[], metavar="NAME=VALUE",
@@ -381,9 +413,9 @@ def main(words: Sequence[str]) -> int:
     requested = parser.parse_args(words)
     sysctls = requested_sysctls(requested.sysctl)
     numbers = requested.only or range(1, requested.transfers + 1)
-    tally = Tally(f"--seed {requested.seed}" + (" --crossed" if requested.crossed else
-                                                " --tls" if requested.tls else ""))
-    draw = sample_crossed if requested.crossed else sample_tls if requested.tls else sample
+    kind, draw = next(((f" --{name}", drawn) for name, drawn in SAMPLES.items()
+                       if getattr(requested, name)), ("", sample))
+    tally = Tally(f"--seed {requested.seed}{kind}")
     try:
         with Progress(len(numbers), 0, "transfers") as progress:
             for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,

@@ -18,7 +18,7 @@ from benchmarks.outside import side_by_side
 from benchmarks.outside.side_by_side_table import TOLERANCES, Case, Row, document, judged
 from benchmarks.outside.transfers import (AMPLE_PACKETS, CLOSE_BYTES, HEADER_BYTES, REQUEST_BYTES,
                                           WORST, Tally, command_of, requested_sysctls, sample,
-                                          sample_crossed, sample_tls)
+                                          sample_crossed, sample_tls, sample_upload)
 from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
 from firstflight.commands.flags import parse
@@ -27,6 +27,7 @@ from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
 from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario.trial import Trial
 from tests.golden import stored
 
 OBSERVED = json.loads((Path(__file__).parent / "side_by_side_observed.json").read_text())
@@ -291,10 +292,25 @@ def test_crossed_samples_meet_in_every_pair() -> None:
     assert not missing
 
 
-def test_the_command_of_a_crossed_transfer_is_that_transfer() -> None:
+def test_uploads_meet_what_the_model_covers_and_what_not() -> None:
+    trials = [sample_upload(1, number) for number in range(1, 400)]
+    assert trials[13] == sample_upload(1, 14) != sample_upload(2, 14)
+    assert not any(trial.is_secure or trial.server != "builtin" for trial in trials)
+    unusual = (lambda t: t.kept, lambda t: t.idle_ms, lambda t: t.earlier_bytes,
+               lambda t: t.loss_percent, lambda t: t.congestion_control == "bbr",
+               lambda t: t.uplink_kbps < t.bandwidth_kbps, lambda t: t.gap_ms,
+               lambda t: t.client_initcwnd > 10, lambda t: not t.client_initcwnd)
+    for has in unusual:
+        sizes = [trial.request_bytes for trial in trials if has(trial)]
+        assert min(sizes) < 1448 < 1 << 16 < max(sizes)
+
+
+@pytest.mark.parametrize("sample", [sample_crossed, sample_upload])
+def test_the_command_of_a_crossed_transfer_is_that_transfer(
+        sample: Callable[[int, int], Trial]) -> None:
     shown = 0
     for number in range(1, 40):
-        trial = sample_crossed(4, number)
+        trial = sample(4, number)
         command = command_of(trial)
         if not command:
             assert trial.earlier_bytes or trial.burst_bytes
