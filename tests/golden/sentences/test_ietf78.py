@@ -132,7 +132,14 @@ def test_ietf78_connections(run: Run) -> None:
     run.says("where the buffer is short, several connections lose")
     assert below(several[SAVED], 0)
 
-    run.says("Users of slow links with short queues.", README)
+    run.says("Users whose queue overflows, as on slow links.", README)
+    on_all_links = Run("map_of_windows").table("cells", "What the larger window").named("reason")
+    for reason, speed, saved in zip(on_all_links["improved, %"].rows,
+                                    on_all_links["requested: BW, kbit/s"].numbers,
+                                    on_all_links["improved, %"].without_intervals.numbers):
+        if saved.value < -1:
+            assert speed.value == 250 and reason in ("queue", "")
+
     run.says("With a queue of 100 packets the mean is never longer there, but the slowest in a"
              " hundred may take twice as long.", README)
     deep = run.table("deep")
