@@ -5,7 +5,8 @@ of each. Python's own decoder reads the items, from a window that is moved over 
 
     bytes, in pieces → without what texts are longer than MOST_TEXT_BYTES → a window → an item
 
-A HAR of 60 MB has a few MB besides the contents of files, which are such texts.
+A HAR of 60 MB has a few MB besides the contents of files, which are such texts. A caller that needs
+them says how long a text may be.
 """
 
 from __future__ import annotations
@@ -47,25 +48,25 @@ class LongList(Generic[T]):
 
 
 def read(content: bytes, path: Sequence[str], keep: Callable[[object], T], most_items: int,
-         beside: Sequence[str] = ()) -> LongList[T] | None:
+         beside: Sequence[str] = (), most_text: int = MOST_TEXT_BYTES) -> LongList[T] | None:
     """The list below the keys of `path`; None where the text has none there.
 
-    keep: what to keep of an item. Texts longer than MOST_TEXT_BYTES are cut, whole numbers are
-    floats. most_items: of the list. beside: keys of the innermost table. Raises ValueError with
+    keep: what to keep of an item. Whole numbers are floats. most_items: of the list. beside: keys
+    of the innermost table. most_text: texts that have more bytes are cut. Raises ValueError with
     what is wrong.
     """
     collects = gc.isenabled()
     gc.disable()  # nothing in JSON is a circle, and looking for circles takes most of the time
     try:
-        return _read(content, path, keep, most_items, beside)
+        return _read(content, path, keep, most_items, beside, most_text)
     finally:
         if collects:
             gc.enable()
 
 
 def _read(content: bytes, path: Sequence[str], keep: Callable[[object], T], most_items: int,
-          beside: Sequence[str]) -> LongList[T] | None:
-    window = _Window(_without_long_texts(content))
+          beside: Sequence[str], most_text: int) -> LongList[T] | None:
+    window = _Window(_without_long_texts(content, most_text), most_text)
     found: LongList[T] | None = None
     kept: dict[str, object] = {}
 
@@ -104,8 +105,8 @@ def _items(window: _Window, keep: Callable[[object], T], most: int) -> list[T]:
 class _Window:
     """The part of a text that is being read."""
 
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self.pieces = pieces
+    def __init__(self, pieces: Iterator[str], most_text: int) -> None:
+        self.pieces, self.most_text = pieces, most_text
         self.text, self.place = "", 0
         self.is_last = False  # whether no text follows
         self.where = "its beginning"  # what is read, for messages
@@ -150,9 +151,10 @@ class _Window:
             except RecursionError:
                 raise ValueError("has tables and lists that are nested too deep") from None
             except json.JSONDecodeError as error:
-                if self.is_last or error.pos < len(self.text) - 2 * MOST_TEXT_BYTES:
+                if self.is_last or error.pos < len(self.text) - 2 * self.most_text:
                     raise self._fault(error.msg) from None
-            if len(self.text) - self.place > MOST_WINDOW:
+            if (len(self.text) - self.place > MOST_WINDOW
+                    and _besides_long_texts(self.text[self.place:]) > MOST_WINDOW):
                 raise ValueError(f"has more than {MOST_WINDOW >> 20} MB besides long texts in"
                                  f" {where}")
             self._extend()
@@ -191,21 +193,34 @@ class _Window:
         return ValueError(f"is not whole JSON, or cut off, in {self.where}: {why}")
 
 
+def _besides_long_texts(text: str) -> int:
+    """How many characters a part of a text has, without those of long texts in it."""
+    parts = text.replace("\\\\", "").replace('\\"', "").split('"')
+    return sum(len(part) for place, part in enumerate(parts)
+               if place % 2 == 0 or len(part) <= MOST_TEXT_BYTES)
+
+
 # Texts ---------------------------------------------------------------------------------
 
-def _without_long_texts(content: bytes) -> Iterator[str]:
+def _without_long_texts(content: bytes, most_text: int) -> Iterator[str]:
     """The content in pieces, with long texts cut. Raises ValueError for what is not UTF-8."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     try:
-        for piece in _cut(content):
+        for piece in _cut(content, most_text) if most_text < len(content) else _pieces(content):
             yield decode(piece)
         decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise ValueError(no_text(error.object[error.start])) from None
 
 
-def _cut(content: bytes) -> Iterator[bytes]:
-    """The content in pieces, each text of more than MOST_TEXT_BYTES reduced to its beginning.
+def _pieces(content: bytes) -> Iterator[bytes]:
+    """The content in pieces, as it is."""
+    for start in range(0, len(content), PIECE_BYTES):
+        yield content[start:start + PIECE_BYTES]
+
+
+def _cut(content: bytes, most_text: int) -> Iterator[bytes]:
+    """The content in pieces, each text of more than most_text bytes reduced to its beginning.
 
     Once the escapes are masked, a text stands behind the first, the third, the fifth … quotation
     mark, up to the next one.
@@ -221,13 +236,13 @@ def _cut(content: bytes) -> Iterator[bytes]:
             piece = piece.replace(escape, mask)
         parts = piece.split(b'"')
         ends_in_text = in_text == (len(parts) % 2 == 1)
-        is_long = max(map(len, parts)) > MOST_TEXT_BYTES
+        is_long = max(map(len, parts)) > most_text
         if is_cut:
             parts[0] = b""
         goes_on_cut = ends_in_text and (is_cut and len(parts) == 1
-                                        or len(parts[-1]) > MOST_TEXT_BYTES)
+                                        or len(parts[-1]) > most_text)
         if is_long:
-            _shorten(parts, 0 if in_text else 1)
+            _shorten(parts, 0 if in_text else 1, most_text)
 
         held = b""
         if goes_on_cut:
@@ -239,10 +254,10 @@ def _cut(content: bytes) -> Iterator[bytes]:
     yield _unmasked(held)
 
 
-def _shorten(parts: list[bytes], first: int) -> None:
+def _shorten(parts: list[bytes], first: int, most_text: int) -> None:
     """Reduce long texts to their beginnings. first: the place of the first text; others follow."""
     for place in range(first, len(parts), 2):
-        if len(parts[place]) > MOST_TEXT_BYTES and (match := _BEGINNING.match(parts[place])):
+        if len(parts[place]) > most_text and (match := _BEGINNING.match(parts[place])):
             parts[place] = match[0]
 
 
