@@ -23,8 +23,13 @@ from firstflight.net.headers import (ACK, FIN, OPTION_SACK, OPTION_SCALE, OPTION
 CapturedFrame = tuple[int, bytes, int]  # its time in ns, its kept bytes, its length on the wire
 Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or the frames parsed from it
 
-# Where servers listen, with HTTP and TLS: server.py, then other servers.
-SERVER_PORTS = (80, 443, 8080, 8443)
+# Where recorded sites listen, without TLS and with it: the first of MOST_GROUPS ports. No client
+# has a port below 1024.
+PLAIN_SITE_PORTS, SECURE_SITE_PORTS, MOST_GROUPS = 600, 800, 200
+# Where servers listen, with HTTP and TLS: server.py, then other servers, then recorded sites.
+SERVER_PORTS = frozenset((80, 443, 8080, 8443,
+                          *range(PLAIN_SITE_PORTS, PLAIN_SITE_PORTS + MOST_GROUPS),
+                          *range(SECURE_SITE_PORTS, SECURE_SITE_PORTS + MOST_GROUPS)))
 
 MS = 1_000_000  # nanoseconds
 FORGETS_NS = 999 * MS  # a server keeps a SYN for at least a second of its timers (TCP_TIMEOUT_INIT)

@@ -13,7 +13,7 @@ from firstflight.testbed.messages import Tls
 NAME = "nginx"
 MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
-_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 # Where connections run out nginx closes idle ones, which a browser would use again. A page may have
 # a connection for each of its objects.
@@ -100,7 +100,7 @@ def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
         record_bytes=settings.record_bytes)
     secure += _EARLY if settings.takes_early_data else ""
     secure += _PATIENT if settings.is_page else ""
-    temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
+    temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in TEMPORARY)
     return _CONFIGURATION.format(
         folder=folder, connections=CONNECTIONS, temporary=temporary, address=settings.address,
         port=settings.port,

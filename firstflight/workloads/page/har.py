@@ -190,7 +190,7 @@ def _document(entries: Sequence[Entry], reasons: Sequence[str], where: str) -> i
     able = [(place, entry, why) for place, (entry, why) in enumerate(
         zip(entries, reasons), start=1)
         if why in ("", _CACHED, _WITHOUT_SIZE, _WITHOUT_TIME) and not _is_redirect(entry)]
-    able.sort(key=lambda each: _time_ms(each[1].value("startedDateTime")))
+    able.sort(key=lambda each: time_ms(each[1].value("startedDateTime")))
     for is_document in (lambda entry: entry.is_true("_final_base_page"),
                         lambda entry: entry.is_true("_is_base_page"),
                         lambda entry: entry.value("_resourceType") == "document", _is_html):
@@ -345,7 +345,7 @@ def _why_excluded(entry: Entry, page_id: object, exporter: Exporter) -> str:
         return _FAILED
     if exporters.size_of(entry, exporter)[0] < 0:
         return _WITHOUT_SIZE
-    return "" if _time_ms(entry.value("startedDateTime")) else _WITHOUT_TIME
+    return "" if time_ms(entry.value("startedDateTime")) else _WITHOUT_TIME
 
 
 def _has_failed(entry: Entry) -> bool:
@@ -364,7 +364,7 @@ def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
     url = str(entry.request.get("url"))
     size_bytes, size_from = exporters.size_of(entry, exporter)
     http, http_from = exporters.version_of(entry, exporter)
-    start_ms, took_ms = _time_ms(entry.value("startedDateTime")), _took_ms(entry)
+    start_ms, took_ms = time_ms(entry.value("startedDateTime")), _took_ms(entry)
     timings = table(entry.values, "timings")
     receive_ms = min(max(0.0, number(timings.get("receive"), 0.0)), took_ms)
     return _Fetched(
@@ -422,10 +422,10 @@ def _screen_ms(page: Mapping[str, object], document: _Fetched) -> float:
     after_ms = number(table(page, "pageTimings").get("onContentLoad"))
     if after_ms <= 0:
         return -math.inf
-    return (_time_ms(page.get("startedDateTime")) or document.start_ms) + after_ms
+    return (time_ms(page.get("startedDateTime")) or document.start_ms) + after_ms
 
 
-def _time_ms(value: object) -> float:
+def time_ms(value: object) -> float:
     """A time of ISO 8601 in ms since the epoch; 0 for what is no such time."""
     match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) < 60 else None
     if match is None:

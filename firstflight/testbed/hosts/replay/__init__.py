@@ -1,0 +1,1 @@
+"""Answers a browser's requests from a recording of a site."""

@@ -1,0 +1,194 @@
+"""A recording of a site: its answers, in one file, and which of them answers a request.
+
+The file is made by this project (workloads.page.site) and read in a guest, so that nothing in a
+guest reads a HAR or a folder. It has a line of JSON, then the bodies one after another:
+
+    {"url": "https://page.test/index.html", "origins": [["https://page.test", 0], …],
+     "answers": [[0, "GET", "/index.html", 200, [["content-type", "text/html"]], 1234, 0.0], …]}
+
+An origin is [scheme://host, group]: origins of one group share connections. An answer is [origin,
+method, target, status, headers, bytes of the body, ms until the server answers].
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+MOST_HEAD_BYTES = 64 << 20
+GZIP = "gzip"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A recorded answer. origin: its number. target: path and query. body: as it is transferred.
+    """
+
+    origin: int
+    method: str
+    target: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    wait_ms: float = 0.0
+
+    @property
+    def is_compressed(self) -> bool:
+        return ("content-encoding", GZIP) in self.headers
+
+    @cached_property
+    def content(self) -> bytes:
+        """The body as a page reads it, without its compression."""
+        return gzip.decompress(self.body) if self.is_compressed else self.body
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A host under a scheme. name: like "https://page.test". group: of a set of connections."""
+
+    name: str
+    group: int
+
+    @property
+    def host(self) -> str:
+        """The name of the host, without a port."""
+        return urlsplit(self.name).hostname or ""
+
+    @property
+    def port(self) -> int:
+        parts = urlsplit(self.name)
+        return parts.port or (443 if self.is_secure else 80)
+
+    @property
+    def is_secure(self) -> bool:
+        return self.name.startswith("https:")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a site answered. url: of the page to load."""
+
+    url: str
+    origins: tuple[Origin, ...]
+    answers: tuple[Answer, ...]
+
+    def pack(self) -> bytes:
+        """The recording as a file."""
+        head = {"url": self.url,
+                "origins": [[origin.name, origin.group] for origin in self.origins],
+                "answers": [[answer.origin, answer.method, answer.target, answer.status,
+                             answer.headers, len(answer.body), answer.wait_ms]
+                            for answer in self.answers]}
+        line = json.dumps(head, separators=(",", ":")).encode("ascii") + b"\n"
+        return b"".join(chain([line], (answer.body for answer in self.answers)))
+
+    @cached_property
+    def by_place(self) -> Mapping[tuple[int, str, str], Sequence[int]]:
+        """The numbers of the answers by origin, method and path without query, in their order."""
+        found: dict[tuple[int, str, str], list[int]] = {}
+        for number, answer in enumerate(self.answers):
+            key = answer.origin, answer.method, _path(answer.target)
+            found.setdefault(key, []).append(number)
+        return found
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The numbers of the origins by their names."""
+        return {origin.name: number for number, origin in enumerate(self.origins)}
+
+
+def unpack(content: bytes) -> Recording:
+    """The reverse of Recording.pack. Raises ValueError where the file is damaged."""
+    end = content.find(b"\n", 0, MOST_HEAD_BYTES)
+    try:
+        head: dict[str, Any] = json.loads(content[:end])
+        origins = tuple(Origin(str(name), int(group)) for name, group in head["origins"])
+        answers = tuple(_answers(head["answers"], content, end + 1))
+        return Recording(str(head["url"]), origins, answers)
+    except (KeyError, TypeError, IndexError, ValueError, RecursionError) as error:
+        raise ValueError(f"the recording is damaged ({error})") from error
+
+
+def read(path: Path) -> Recording:
+    """Read a recording from a file. Raises ValueError, OSError."""
+    return unpack(path.read_bytes())
+
+
+def _answers(rows: Sequence[Any], content: bytes, at: int) -> Iterator[Answer]:
+    for origin, method, target, status, headers, size, wait_ms in rows:
+        if at + size > len(content):
+            raise ValueError("it ends too soon")
+        yield Answer(origin, method, target, status,
+                     tuple((name, value) for name, value in headers),
+                     content[at:at + size], wait_ms)
+        at += size
+
+
+# Which answer -----------------------------------------------------------------------------
+
+class Replay:
+    """The answers of one load of the page.
+
+    What was recorded more than once is answered in the order of the recording, and its last answer
+    is repeated. A request whose parameters differ gets the answer of the same path that has the
+    most equal ones (as WebPageReplay does: pages ask with random numbers and dates).
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.given: dict[int, int] = {}  # how often each answer was given
+
+    def find(self, origin: str, method: str, target: str) -> int | None:
+        """The number of the answer to a request, None where nothing like it was recorded."""
+        number = self.recording.numbers.get(origin)
+        if number is None:
+            return None
+        candidates = self.recording.by_place.get((number, method, _path(target)), ())
+        if not candidates and method == "HEAD":
+            candidates = self.recording.by_place.get((number, "GET", _path(target)), ())
+        if not candidates:
+            return None
+
+        exact = [place for place in candidates
+                 if self.recording.answers[place].target == target]
+        chosen = self._next(exact or self._nearest(candidates, target))
+        self.given[chosen] = self.given.get(chosen, 0) + 1
+        return chosen
+
+    def _nearest(self, candidates: Sequence[int], target: str) -> list[int]:
+        """The candidates that share the most parameters with a target."""
+        wanted = set(_parameters(target))
+        shared: dict[int, float] = {}
+        for place in candidates:
+            recorded = set(_parameters(self.recording.answers[place].target))
+            shared[place] = len(wanted & recorded) / max(1, len(wanted | recorded))
+        most = max(shared.values())
+        return [place for place in candidates if shared[place] == most]
+
+    def _next(self, candidates: Sequence[int]) -> int:
+        """The first one that was not given yet, or the last one."""
+        return next((place for place in candidates if place not in self.given), candidates[-1])
+
+
+def _path(target: str) -> str:
+    return target.partition("?")[0]
+
+
+def _parameters(target: str) -> list[tuple[str, str]]:
+    return parse_qsl(target.partition("?")[2], keep_blank_values=True)
+
+
+def decompressed(body: bytes) -> bytes:
+    """What gzip made smaller. Raises ValueError where it is damaged."""
+    try:
+        return gzip.decompress(body)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(str(error)) from error
