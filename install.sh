@@ -21,14 +21,16 @@ readonly TO_PATCH=(patch)     # for --kernel NAME --patch
 readonly TO_CLUSTER=(python3-distributed openssl)    # for run.sh --cluster, and its machines
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # for run.sh --server nginx: the program, not the service
+readonly TO_BROWSE=(chromium-headless-shell fonts-liberation "${TO_SERVE[@]}")   # for run.sh --page --client chromium
 readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # for users' Mininet scripts
-readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_SERVE[@]}" "${TO_PQ[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
+readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_BROWSE[@]}" "${TO_PQ[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
 readonly MIN_PYTHON=3.10
 readonly TOMLI_BEFORE=3.11      # where Python's own tomllib begins
 
 usage() {
     cat <<EOF
-usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-mininet] [--with-pq] [--no-kernel | --import-kernel FILE]
+usage: install.sh [--check] [--test] [--with-cluster] [--with-nginx] [--with-browser] [--with-mininet] [--with-pq]
+                  [--no-kernel | --import-kernel FILE]
        install.sh [--with-mininet] --export-kernel FILE | --remove-pq | --only-python
        install.sh [--with-mininet] --kernel NAME [--source DIR|TAR|VERSION] [--patch FILE]… [--config OPTION=VALUE]…
                   [--congestion-control FILE.c]… [--trust-source]
@@ -42,6 +44,8 @@ first what it is going to do. If it is interrupted or killed, run it again: it c
   --test        also what ./test.sh needs: both kernels, and the programs that Mininet scripts start
   --with-cluster    also Dask, for run.sh --cluster (docs/INSTALL.md)
   --with-nginx  also nginx, for run.sh --server nginx (docs/STUDIES.md); it is not started as a service
+  --with-browser  also Chromium without a window (290 MB), a font and nginx, for run.sh --page --client chromium
+                (docs/QUESTIONS.md)
   --with-mininet  for ./run.sh -- COMMAND (vtime/MININET.md): the kernel for commands in place of the one for
                 trials, and programs that Mininet scripts start: Open vSwitch, its controller, brctl, iperf,
                 iperf3, ping, killall, nc, tcpdump, telnet; none of their services is started
@@ -327,6 +331,7 @@ main() {
         --test) keep=(--keep-objects) kernels=('' --mininet); wanted+=("${TO_TEST[@]}" "${TO_MININET[@]}") ;;
         --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
         --with-nginx) wanted+=("${TO_SERVE[@]}") ;;
+        --with-browser) wanted+=("${TO_BROWSE[@]}") ;;
         --with-mininet) (( ${#kernels[@]} == 2 )) || kernels=(--mininet); wanted+=("${TO_MININET[@]}") ;;
         --for-commands) kernels=(--mininet) ;;
         --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;

@@ -88,8 +88,9 @@ def add_network(parser: Parser) -> None:
             action="extend", type=argument(quantity.listed), help=quantity.help)
     add("--repeat", type=positive_number, metavar="N",
         help="measure a setting N times (default 1, 100 with loss or jitter, 20 if a queue drops)")
-    add("--client", choices=("curl", "wget", "libcurl"),
-        help="the fetching program (default libcurl, curl's library)")
+    add("--client", choices=("curl", "wget", "libcurl", "chromium"),
+        help="the fetching program (default libcurl, curl's library); with --page also chromium, a"
+             " real browser (./install.sh --with-browser)")
     add("--sample", type=argument(sample), metavar="1/N|full",
         help="1/N: measure only one in N of a scenario's networks, or of its population's clients;"
              " full: measure the large sample of a population, for narrower intervals")
@@ -113,7 +114,8 @@ def add_own_server(parser: Parser) -> None:
         help="the server is ready when it answers this path with status 200 (default: when it"
              " accepts connections)")
     add("--url-path", metavar="PATH",
-        help="the path to fetch; {size} in it is --size (default /{size})")
+        help="the path to fetch; {size} in it is --size (default /{size}); with --page FOLDER the"
+             " page to load (default /)")
     add("--ca", type=argument_types.file_path, metavar="FILE",
         help="the root of the server's certificate, PEM: HTTPS (default: HTTP, HTTPS with --chain)")
     add("--server-name", metavar="NAME",

@@ -10,6 +10,7 @@ from firstflight.commands.request import (Export, Measuring, Output, OwnServer, 
                                           Request, UsersRequest)
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import Overrides
+from firstflight.testbed.messages import CHROMIUM
 from firstflight.workloads.fetch.scenario.requested_users import TRIALS
 
 
@@ -69,7 +70,7 @@ def own_server_of(arguments: argparse.Namespace) -> OwnServer:
         command=arguments.server_command,
         folders=tuple(arguments.server_folder),
         ready=arguments.server_ready,
-        url_path=arguments.url_path,
+        url_path=arguments.url_path if arguments.page is None else None,
         ca=arguments.ca,
         name=arguments.server_name)
 
@@ -115,7 +116,10 @@ def page_of(arguments: argparse.Namespace) -> PageRequest | None:
         objects=arguments.objects,
         mine=arguments.mine or (),
         document_bytes=arguments.document[0] if arguments.document else None,
-        connections=tuple(dict.fromkeys(arguments.connections or ())))
+        connections=tuple(dict.fromkeys(arguments.connections or ())),
+        client=arguments.client,
+        url_path=arguments.url_path if arguments.page is not None else None,
+        with_server_time=arguments.server_time != "0")
 
 
 def unaccompanied(arguments: argparse.Namespace) -> str:
@@ -130,6 +134,14 @@ def unaccompanied(arguments: argparse.Namespace) -> str:
             return (f"--{flag} goes with --objects N or --page FILE, such as --objects 20"
                     f" --{flag} {example}")
 
+    if arguments.client == CHROMIUM and arguments.page is None:
+        return (f"--client {CHROMIUM} goes only with --page, such as --page site/ --client"
+                f" {CHROMIUM}")
+    is_browsed = arguments.page is not None and arguments.client == CHROMIUM
+    if arguments.server_time is not None and not is_browsed:
+        return f"--server-time goes only with --page FILE.har --client {CHROMIUM}"
+    if arguments.page is not None and arguments.url_path and not is_browsed:
+        return f"--url-path with --page goes only with --client {CHROMIUM}"
     if arguments.mine and arguments.page is None:
         return "--mine goes only with --page FILE"
     if len(arguments.document or ()) > 1:

@@ -147,6 +147,7 @@ EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in ""
 ./run.sh --find-cliff response --rtt 50ms
 ./run.sh --page page.har --iw 10,32
 ./run.sh --mine example.org --page page.har
+./run.sh --server-time 0 --page page.har --client chromium
 ./run.sh --objects 20 --size 15kB --iw 10,32
 ./run.sh --connections 2,6 --objects 20 --http 1.1,2
 ./run.sh --document 30kB --objects 20

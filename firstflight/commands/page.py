@@ -12,6 +12,7 @@ from firstflight.commands.request import Request
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.kinds import Study
 from firstflight.study import registry
+from firstflight.testbed.messages import CHROMIUM
 
 _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 
@@ -21,7 +22,8 @@ def add_flags(add: Callable[..., object]) -> None:
         help="a page of many objects: a HAR file, as browsers save it, of which sizes, hosts, who"
              " named what and the version of HTTP are kept; or a TOML list of [[object]]s with"
              " bytes, named_by and at_byte. Each object is requested when the bytes that name it"
-             " have come")
+             " have come. With --client chromium a browser loads it: a HAR with its contents, or a"
+             " folder with a site's files")
     add("--mine", type=argument(host_names), metavar="HOST,…",
         help="with --page and a HAR: measure only the objects of these hosts and their subdomains,"
              " which get your window (default: all)")
@@ -30,6 +32,9 @@ def add_flags(add: Callable[..., object]) -> None:
              " its bytes")
     add("--document", type=argument(listed("document_bytes")), metavar="BYTES",
         help="with --objects: the size of the document (default as --size)")
+    add("--server-time", choices=("recorded", "0"),
+        help="with a HAR and --client chromium: each answer waits as long as the recording's server"
+             " took, or not at all (default recorded)")
     add("--connections", type=argument(listed("connections")), metavar="N,…",
         help="with --page and --objects: how many connections to a host the browser opens over"
              " HTTP/1.1 (default 6; over HTTP/2 it opens one)")
@@ -83,6 +88,9 @@ def read(request: Request) -> list[Study]:
         made["mine"] = page.mine
     if page.connections:
         made["connections"] = page.connections
+    if page.client == CHROMIUM:
+        made |= {"client": CHROMIUM, "url_path": page.url_path or "",
+                 "with_server_time": page.with_server_time}
 
     return [registry.page_question(request.name or "own", page.file, made, request.overrides,
                                    request.measuring.seed)]

@@ -114,6 +114,12 @@ class PageRequest:
     document_bytes: int | None = None
     # How many connections to a host the browser opens; () for as many as browsers do.
     connections: Sequence[int] = ()
+    # What loads it: "libcurl" or "chromium"; None for libcurl.
+    client: str | None = None
+    # The page of a folder; None for its index.
+    url_path: str | None = None
+    # Whether a HAR's answers wait in a browser as its servers did.
+    with_server_time: bool = True
 
 
 @dataclass(frozen=True)

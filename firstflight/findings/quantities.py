@@ -42,6 +42,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("objects", "a number of objects", "", 1, 999, whole=True, head="objects"),
     Quantity("document_bytes", "a document", "bytes", 1, 50_000_000, whole=True, head="document",
              label="document of a page"),
+    Quantity("site_bytes", "a recorded site", "bytes", 0, 1 << 30, whole=True),
     Quantity("named_by", "the number of an object", "", 0, 1000, whole=True),
     Quantity("at_byte", "a place in an object", "bytes", 0, 50_000_000, whole=True),
     Quantity("host", "the number of a host", "", 0, 255, whole=True),

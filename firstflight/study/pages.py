@@ -13,13 +13,14 @@ from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.setting import draws
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.page import verify
+from firstflight.workloads.page import browsed, verify
 from firstflight.workloads.page.analysis import setting_of
 from firstflight.workloads.page.record import PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import PageScenario, expand, read_scenario
 from firstflight.workloads.page.trial import PageTrial
 
 # Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
+BROWSER_PAGE_S = 1.5  # what a browser takes in addition
 GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
 
 
@@ -35,7 +36,8 @@ class PageKind(Kind):
     def judge(self, trial: PageTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True
               ) -> tuple[PageRecord, Mapping[str, bytes]]:
-        return verify.judge_page(trial, observed, exact, sysctls, known_kernel)
+        judge = browsed.judge_browsed if trial.site else verify.judge_page
+        return judge(trial, observed, exact, sysctls, known_kernel)
 
     def report(self, study: Study, run: RunData) -> Report:
         from firstflight.workloads.page import findings
@@ -52,11 +54,13 @@ class PageKind(Kind):
         return draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
 
     def guest_s(self, trial: PageTrial) -> float:
-        return (GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
+        browser_s = BROWSER_PAGE_S if trial.site else 0.0
+        return (browser_s + GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
                 + GUEST_SEGMENT_S * trial.size_bytes / MSS)
 
     def checks(self) -> Sequence[Check[Any, Any]]:
-        return verify.CHECKS
+        own = {check.name for check in verify.CHECKS}
+        return (*verify.CHECKS, *(check for check in browsed.CHECKS if check.name not in own))
 
 
 KIND = PageKind()

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from firstflight.base import PROJECT
+from firstflight.testbed import site_store
 from firstflight.testbed.guests import DEFAULT_KERNEL, UmlEngine, place_of
 from firstflight.testbed.job import WORKER, JobFolder, WorkerProcess
 from firstflight.testbed.messages import HOST, UML, Job, ObservedTrial
@@ -73,6 +74,8 @@ class HostEngine:
                 yield ObservedTrial(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
             elif place.kernel != DEFAULT_KERNEL or place.module_parameters:
                 yield ObservedTrial(trial["id"], {"skipped": KERNELS_IN_GUESTS})
+            elif "site" in trial:
+                yield ObservedTrial(trial["id"], {"skipped": site_store.ONLY_IN_GUESTS})
             else:
                 here.append(trial)
         trials = here

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from firstflight.testbed import fork_server
+from firstflight.testbed import fork_server, site_store
 from firstflight.testbed.job import JobFolder, StorageError, WorkerLost, WorkerProcess, shared_out
-from firstflight.testbed.messages import UML, Job, ObservedTrial
-from vtime import confine, readable, system, uml
+from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, UML, Job, ObservedTrial
+from vtime import confine, memory, readable, system, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
                        walls, why_not)
@@ -36,6 +36,9 @@ DEFAULT_KERNEL = "default"  # the one that runs use where none is named
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
 ALIGN_S = 4.096
+# A browser takes some 300 MB, and its page what it allocates.
+BROWSER_MEMORY_MB = 1024
+BROWSER_READS = ("/etc/fonts",)
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
 
@@ -118,7 +121,9 @@ class UmlEngine:
         If a guest dies or hangs, its current trial fails. If it is killed or its programs end, no
         trial fails. Its other trials go to a new guest. Raises EngineError if guests do not start.
         """
-        batches, skipped = self._placed(trials)
+        unknown = site_store.missing(trials)
+        yield from (ObservedTrial(name, {"skipped": why}) for name, why in unknown.items())
+        batches, skipped = self._placed([trial for trial in trials if trial["id"] not in unknown])
         yield from skipped
         yield from self._guests(batches, sysctls, folder)
 
@@ -293,11 +298,14 @@ class UmlEngine:
                                " build it again, and the same command resumes the run")
         command = ["taskset", "--cpu-list", str(processor),
                    *guest_command(kernel, self.roots[place.system], purpose.readable,
-                                  more=place.module_parameters, places=self.places)]
+                                  memory_mb=purpose.memory_mb, more=place.module_parameters,
+                                  places=self.places)]
         is_kept = self.keeps_guests and not any(trial.get("alone") for trial in trials)
+        files = fork_server.libraries() if purpose.forks else {}
+        files.update({site_store.file_name(site): site_store.place_of(site)
+                      for site in purpose.sites})
         job = JobFolder(folder / f"guest{self.started}", trials, dict(purpose.sysctls), ALIGN_S,
-                        waits=is_kept,
-                        libraries=fork_server.libraries() if purpose.forks else {})
+                        waits=is_kept, libraries=files)
         self.started += 1
         guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
         self.bound[guest], self.named[guest] = processor, place.kernel
@@ -340,7 +348,7 @@ class GuestFor(NamedTuple):
     """What a guest is started with; trials that need the same may be given to it.
 
     kind: of its bench. forks: whether it has the libraries of testbed.fork_server. readable: paths
-    that its servers may read.
+    that its servers and its browser may read. sites: digests of the recordings that it has.
     """
 
     place: Place
@@ -348,13 +356,19 @@ class GuestFor(NamedTuple):
     forks: bool
     readable: tuple[str, ...]
     sysctls: tuple[tuple[str, str], ...]
+    sites: tuple[str, ...] = ()
+
+    @property
+    def memory_mb(self) -> int:
+        return BROWSER_MEMORY_MB if self.kind == BROWSED_PAGE else memory.MEMORY_MB
 
 
 def guest_for(trials: Sequence[Job], sysctls: Mapping[str, str]) -> GuestFor:
     """What the guest of a batch is started with. Raises EngineCannot as readable_by does."""
     return GuestFor(place_of(trials[0]), trials[0]["kind"],
-                    any(trial.get("client") == "curl" for trial in trials),
-                    tuple(readable_by(trials)), tuple(sysctls.items()))
+                    any(trial.get("client") in ("curl", CHROMIUM) for trial in trials),
+                    tuple(readable_by(trials)), tuple(sysctls.items()),
+                    tuple(sorted({trial["site"] for trial in trials if "site" in trial})))
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:
@@ -369,4 +383,6 @@ def readable_by(trials: Sequence[Job]) -> list[str]:
                 os.path.isdir(path) or not readable.everybody_reads(path, readable.homes())):
             raise EngineCannot(f"the server's {path} {why}, and the server would read all of it:"
                                " put what it needs into a folder of its own")
+    if any(trial.get("client") == CHROMIUM for trial in trials):
+        paths += [path for path in BROWSER_READS if os.path.isdir(path)]
     return paths

@@ -13,7 +13,11 @@ from typing import Any, TypedDict
 
 HOST, UML = "host", "uml"  # the names of the engines
 # Libraries in a worker's folder, where there are some (testbed/hosts/*.c).
+# Kinds of benches of pages, by their client, and the names of the clients.
+BROWSED_PAGE = "browsed page"
+LIBCURL, CHROMIUM = "libcurl", "chromium"
 FORK_SERVER, KERNEL_RANDOM = "fork_server.so", "kernel_random.so"
+BROWSER_RANDOM = "browser_random.so"
 
 
 class Tls(TypedDict):
@@ -81,8 +85,8 @@ class Job(NeededOfJob, total=False):
     alone: it has a kernel of its own. seed: of what its guest draws at random, by default 0.
     client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
     fetches, what it fetches in order, and its pauses. request_bytes: of the body of each of its
-    requests. connections, objects: of a page
-    (testbed/hosts/page_client.py). kernel: of its guest, by its
+    requests. connections, objects: of a page (testbed/hosts/page_client.py). site: of a page in a
+    browser, its digest (testbed/site_store.py). kernel: of its guest, by its
     name; module_parameters: of that kernel, NAME=VALUE each.
     """
 
@@ -113,6 +117,7 @@ class Job(NeededOfJob, total=False):
     window_bytes: int
     connections: int
     objects: Sequence[Sequence[float]]
+    site: str
 
 
 # By direction, "to_client" and "to_server", then by cause, "queue" and "random": dropped packets.
@@ -170,6 +175,42 @@ class Download(TypedDict):
     start_ms: float | None
     first_byte_ms: float | None
     end_ms: float | None
+
+
+class BrowserRequest(TypedDict):
+    """What a browser reports of one request (testbed/hosts/browser/client.py). Times in ms."""
+
+    url: str
+    method: str
+    kind: str
+    priority: str
+    status: int
+    protocol: str
+    connection: int
+    server_port: int
+    start_ms: float | None
+    connect_ms: float | None
+    sent_ms: float | None
+    first_byte_ms: float | None
+    end_ms: float | None
+    content_bytes: int
+    wire_bytes: int
+    sha256: str
+    cached: bool
+    failure: str
+
+
+class BrowserLoad(TypedDict):
+    """What a browser reports of one load. begun_ns: since the epoch; other times in ms after it.
+    """
+
+    begun_ns: int
+    content_loaded_ms: float | None
+    load_ms: float | None
+    paint_ms: float | None
+    largest_paint_ms: float | None
+    dialogs: int
+    requests: Sequence[BrowserRequest]
 
 
 class TlsReport(TypedDict):
@@ -244,7 +285,8 @@ class Observation(TypedDict, total=False):
     responses: of traces, and of a page the first one on each connection. objects: of a page.
     session_ports: the client's ports of the connections whose sessions a page resumed. libcurl: the
     version of a page's client. started_at: by the worker's clock; received_at: by that of the
-    engine, which adds it.
+    engine, which adds it. browser, load: the version of a page's browser, and what it reports;
+    served: what a recorded site answered (testbed/hosts/replay/backend.py).
     """
 
     trial: str
@@ -263,6 +305,9 @@ class Observation(TypedDict, total=False):
     objects: Sequence[Download]
     session_ports: Sequence[int]
     libcurl: str
+    browser: str
+    load: BrowserLoad
+    served: Sequence[Sequence[Any]]
     ended_servers: Sequence[int]
 
 

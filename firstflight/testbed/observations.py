@@ -19,6 +19,8 @@ CAPTURE_BYTES = 128 << 20
 FILE_BYTES = 256 << 20  # of all files of a trial
 REASON_CHARACTERS = 1000
 ID_CHARACTERS = 10_000  # with each parameter and several sysctls
+URL_CHARACTERS = 2000
+MOST_REQUESTS = 20_000  # of a page in a browser
 MOST = 1 << 20  # items of a list; the length of a line limits them as well
 _SPAN_MS = 1e9
 
@@ -101,6 +103,32 @@ def server(value: object, where: str) -> dict[str, object]:
     return schema(value, where)
 
 
+# What a browser reports of a request and of a load (testbed/hosts/browser/client.py).
+_request = table(
+    {**dict.fromkeys(("start_ms", "connect_ms", "sent_ms", "first_byte_ms", "end_ms"),
+                     optional(number)),
+     "url": text(URL_CHARACTERS, cut=True), **dict.fromkeys(
+         ("method", "kind", "priority", "protocol", "failure"), text(200, cut=True)),
+     "status": whole(0, 999), "connection": _size, "server_port": _port, "content_bytes": _size,
+     "wire_bytes": whole(-MOST), "sha256": _digest, "cached": yes_or_no})
+_load = table(
+    {"begun_ns": _size, **dict.fromkeys(
+        ("content_loaded_ms", "load_ms", "paint_ms", "largest_paint_ms"), optional(number)),
+     "dialogs": _size, "requests": items(_request, MOST_REQUESTS)})
+
+def served(value: object, where: str) -> list[object]:
+    """The schema of a row of what a recorded site answered (testbed/hosts/replay/backend.py)."""
+    row = items(lambda item, _: item, len(_SERVED))(value, where)
+    if len(row) != len(_SERVED):
+        raise ValueError(f"{where} has {len(row)} values instead of {len(_SERVED)}")
+    return [schema(item, where) for schema, item in zip(_SERVED, row)]
+
+
+# The number of the answer, the client's port, method, URL, when the request came and the answer
+# left (ns since the epoch), status, and bytes of the body.
+_SERVED: tuple[Schema[object], ...] = (
+    whole(-1), _port, text(200, cut=True), text(URL_CHARACTERS, cut=True), _size, _size,
+    whole(0, 999), _size)
 _drops = table(dict.fromkeys(("to_client", "to_server"), by_name(whole(-MOST << 20), 10)))
 _place = table({"offset": whole(0, 1 << 50), "bytes": whole(0, CAPTURE_BYTES)},
                {"packets": _size})
@@ -113,7 +141,8 @@ OBSERVATION = table({"trial": text(ID_CHARACTERS)}, {
     "fetch": fetch, "server": server, "drops": _drops,
     "fetches": items(fetch, MOST), "responses": items(server, MOST),
     "objects": items(_download, MOST), "session_ports": items(_port, 10_000),
-    "libcurl": _word, "ended_servers": items(_size, 10_000)})
+    "libcurl": _word, "browser": _word, "load": _load, "served": items(served, MOST_REQUESTS),
+    "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})
 

@@ -28,6 +28,7 @@ from firstflight.study.population.ablation import Step
 from firstflight.study.population.findings import _slower
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
+from firstflight.testbed import site_store
 from firstflight.workloads.fetch import answer
 from firstflight.workloads.fetch.figures.cells import CellSetting, changes
 from firstflight.workloads.fetch.record import Record
@@ -44,8 +45,8 @@ from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import TraceCurve
 from firstflight.workloads.trace.view import METRICS
 from firstflight.workloads.trace.window import INFINITE
-from tests.golden import (page_files, reasons, stored, stored_fetches, stored_load, stored_page,
-                          stored_trace)
+from tests.golden import (page_files, reasons, stored, stored_browsed, stored_fetches, stored_load,
+                          stored_page, stored_trace)
 from tests.unit.fetches.small import FEW_USERS
 
 
@@ -431,11 +432,20 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
                 (270.0, 270.0), (330.0, 330.0), (100.0, 500.0), (210.0, 210.0), (299.0, 301.0)),
             "settings, other windows": settings(*[(270.0,)] * 4, (150.0,), window=32),
             "settings, one that differs": settings(*[(100.0, 500.0)] * 4, (240.0, 240.0)),
-            "settings, none that differs": settings(*[(100.0, 500.0)] * 5), **of_part}.items():
+            "settings, none that differs": settings(*[(100.0, 500.0)] * 5),
+            "in a browser": browsed_pages(), **of_part}.items():
         those = page_analysis.settings(records)
         yield f"page: {name}", [
             page_findings.sentence(those, page_analysis.labels(those, {})),
             *(note for each in those[:1] for note in page_findings.notes(each, ""))]
+
+
+def browsed_pages() -> list[PageRecord]:
+    """A page in a browser under 4 and 10 segments."""
+    with patch.object(site_store, "folder", lambda: stored_browsed.SITES):
+        one = stored_browsed.load("http2").judge()
+    return [one, replace(one, page_ms=700.0, not_recorded=2,
+                         trial=replace(one.trial, initcwnd=10))]
 
 
 def drawn_pages(*by_window: tuple[float, ...]) -> list[PageRecord]:

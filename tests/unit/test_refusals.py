@@ -13,12 +13,12 @@ from firstflight.base.errors import MESSAGE_CHARACTERS
 from firstflight.base.main import run_main
 from firstflight.base.removed import REMOVED
 from firstflight.commands import measure
-from tests.refusals import (Refusal, fetches, flags, pages, parameters, scenario_files, slips,
+from tests.refusals import (Refusal, browsed, fetches, flags, pages, parameters, scenario_files, slips,
                             traces,
                             users)
 
 REFUSALS: list[Refusal] = [row for module in (
-    scenario_files, flags, parameters, slips, fetches, pages, traces, users) for row
+    scenario_files, flags, parameters, slips, fetches, pages, browsed, traces, users) for row
                            in module.REFUSALS]
 
 
@@ -27,6 +27,7 @@ def test_a_mistake_is_answered_in_one_line_and_with_its_status(
         refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     for name, content in refusal.files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["run.sh", *shlex.split(refusal.command)])
@@ -39,7 +40,8 @@ def test_a_mistake_is_answered_in_one_line_and_with_its_status(
     assert ended.value.code == refusal.status
     assert answer.startswith("run.sh: ") and answer.count("\n") == 1
     assert len(answer) < MESSAGE_CHARACTERS + 50
-    assert {path.name for path in tmp_path.iterdir()} == {*refusal.files}, "it has written"
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
+        *refusal.files}, "it has written"
 
 
 def test_all_that_earlier_versions_had_is_typed() -> None:

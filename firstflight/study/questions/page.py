@@ -21,12 +21,15 @@ from firstflight.runs.scenario_file import Head, check_own_name
 from firstflight.scenario import writing
 from firstflight.setting import draws
 from firstflight.setting.server import BUILTIN, NGINX
+from firstflight.study.questions import browsed_page
+from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.workloads.page import page_files
 from firstflight.workloads.page.har import SavedPage
 from firstflight.workloads.page.scenario import (NO_EARLY_DATA, ListedObject, Page, PageFigure,
                                                  PageScenario, PageSweep)
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING
 
+CLIENTS = (LIBCURL, CHROMIUM)
 _WHERE = "the page"  # in messages, in place of a file's name
 # What a page takes of the parameters with flags: those of its setting, and the windows.
 _LISTS = (*(name for name in OF_SETTING if name in FLAGS), "initcwnd")
@@ -43,7 +46,8 @@ class RequestedPage:
 
     file: None for a page of `objects` equal objects. document_bytes: the size of its document, None
     for that of its objects. connections: at once to a host. mine: of a HAR only the objects of
-    these hosts; () for all.
+    these hosts; () for all. client: what loads it. url_path: of the page in a folder, "" for its
+    index. with_server_time: whether a HAR's answers wait in a browser as its servers did.
     """
 
     file: Path | None
@@ -51,6 +55,9 @@ class RequestedPage:
     document_bytes: int | None = None
     connections: tuple[int, ...] = CONNECTIONS
     mine: tuple[str, ...] = ()
+    client: str = LIBCURL
+    url_path: str = ""
+    with_server_time: bool = True
 
 
 def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenario:
@@ -118,6 +125,9 @@ def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested:
     for other, words in requested.given.items():
         if other == "early_data_bytes":
             raise UsageError(f"{words}: {NO_EARLY_DATA}")
+        if other == "client":
+            schema.one_of(requested.client, CLIENTS, words)
+            continue
         if other not in (*_LISTS, "response_bytes", "repeat"):
             raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
     if len(given.get("response_bytes", ())) > 1:
@@ -138,7 +148,13 @@ def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
 
     given: the values of flags; a file's version of HTTP, and TLS, are added where no flag has them.
     """
+    if page.file is not None and page.client == CHROMIUM:
+        return browsed_page.content(page.file, page.mine, page.url_path, page.with_server_time,
+                                    given)
     if page.file is not None:
+        if page.file.is_dir():
+            raise UsageError(f"--page: {page.file} is a folder, whose files a browser loads: add"
+                             f" --client {CHROMIUM}")
         saved = page_files.read(page.file, page.mine)
         total = sum(each.size_bytes for each in saved.objects)
         about = _about(page.file, saved, given)

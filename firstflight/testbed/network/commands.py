@@ -77,8 +77,7 @@ def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
             *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
                f"ip neigh del {SERVER_IP} dev client-eth0",
                f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
-            *_tls(job), *(_page(job) if "objects" in job else
-                          (f"{_client(job)} {url}" for url in urls_of(job)))]
+            *_tls(job), *_requests(job)]
 
 
 def _sysctl_commands(job: Job, from_scenario: Container[str]) -> list[str]:
@@ -86,6 +85,15 @@ def _sysctl_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     return list(dict.fromkeys(f"sysctl -w {key}='{value}'"
                               for requested in sysctls_of(job, from_scenario).values()
                               for key, value in requested.items()))
+
+
+def _requests(job: Job) -> list[str]:
+    """How the client of a trial fetches."""
+    if "site" in job:
+        return [f"{job['client']}: the recorded site {job['site'][:8]} over HTTP/{job['http']}"]
+    if "objects" in job:
+        return _page(job)
+    return [f"{_client(job)} {url}" for url in urls_of(job)]
 
 
 def _page(job: Job) -> list[str]:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
-from firstflight.testbed.messages import Job, Line, trials_file
+from firstflight.testbed.messages import BROWSED_PAGE, Job, Line, trials_file
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError
 from firstflight.testbed.worker.restart import Restart
 from vtime import shared_folder
@@ -64,6 +64,9 @@ def bench_of(kind: str) -> BenchMaker:
     if kind == "page":
         from firstflight.testbed.worker.page import PageBench
         return PageBench
+    if kind == BROWSED_PAGE:
+        from firstflight.testbed.worker.browsed import BrowserBench
+        return BrowserBench
     raise WorkerError(f"there is no bench for trials of kind {kind!r}")
 
 

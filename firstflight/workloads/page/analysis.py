@@ -188,6 +188,16 @@ def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
     return read_file(read_trial_file(path), str(path))
 
 
+def parse_times(record: PageRecord, objects: Sequence[ObjectTimes]) -> list[float]:
+    """How long the client had to wait between the name of each object and its request, in ms.
+
+    0 in a browser, which says itself when it requests an object.
+    """
+    if record.trial.site:
+        return [0.0] * len(objects)
+    return [each.parse_ms for each in record.trial.requested]
+
+
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
     """Mean times over all objects but the document, in ms: wait for a connection, wait for the
     first byte, time to arrive."""

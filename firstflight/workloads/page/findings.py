@@ -55,8 +55,9 @@ def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
     modelled = sum(record.model_objects or 0 for record in records if record.verdict == PASS)
     objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
     return (*verdict_lines(records, "pages"),
-            f"objects that the model of TCP predicts: {modelled} of {objects}; the others come over"
-            " connections that share the queue, over HTTP/2, or after another one over TLS")
+            *([f"objects that the model of TCP predicts: {modelled} of {objects}; the others come"
+               " over connections that share the queue, over HTTP/2, or after another one over TLS"]
+              if objects else []))
 
 
 def titles_of(scenario: PageScenario) -> dict[str, str]:
@@ -77,8 +78,7 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     others = [name for name in columns if name not in _IN_CONTEXT and name in shared
               and shared[name] != (HERE if name == "system" else default(name))]
     parts = [
-        f"{len(first.requested)} objects, {plain(round(first.size_bytes / 1000))} kB"
-        if "page" in shared else "",
+        _content(first) if "page" in shared else "",
         f"RTT {plain(first.rtt_ms)} ms" if "rtt_ms" in shared else "",
         in_words(first.bandwidth_kbps, "kbit/s") if "bandwidth_kbps" in shared else "",
         f"uplink {in_words(first.uplink_kbps, 'kbit/s')}"
@@ -91,9 +91,18 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     return scenario.head.source, ", ".join(filter(None, parts))
 
 
+def _content(trial: PageTrial) -> str:
+    kilobytes = f"{plain(round(trial.size_bytes / 1000))} kB"
+    if trial.site:
+        return f"a recorded site of {kilobytes}, in Chromium"
+    return f"{len(trial.requested)} objects, {kilobytes}"
+
+
 def _http(trial: PageTrial) -> str:
     if trial.http == HTTP_2:
         return "HTTP/2"
+    if trial.site:
+        return "HTTP/1.1"
     return f"HTTP/1.1, {trial.connections} connection{'s' if trial.connections > 1 else ''} a host"
 
 
@@ -106,6 +115,8 @@ def times_table(settings: Sequence[Setting], names: Sequence[str]) -> Table:
         for times in setting.windows.values():
             rows.append((name, times.window, *_cells(setting, times)))
     columns = (NAME, Column("IW", digits=0), Column("first byte", "ms"), Column("document", "ms"),
+               Column("content loaded", "ms", rank=5), Column("first paint", "ms", rank=6),
+               Column("largest paint", "ms", rank=6),
                Column("first screen", "ms", rank=5), Column("page", "ms"),
                Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True),
                Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
@@ -116,11 +127,13 @@ def times_table(settings: Sequence[Setting], names: Sequence[str]) -> Table:
 
 def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
     if not times.records:
-        return (*[None] * 9, None)
+        return (None,) * 13
     is_base = times is next(iter(setting.windows.values()))
     saved = None if is_base else setting.saved(times.window)
     dropped = [(record.queue_drops or 0) + (record.random_drops or 0) for record in times.records]
-    return (times.mean("first_byte_ms"), times.mean("document_ms"), times.mean("first_screen_ms"),
+    return (times.mean("first_byte_ms"), times.mean("document_ms"),
+            times.mean("content_loaded_ms"), times.mean("paint_ms"),
+            times.mean("largest_paint_ms"), times.mean("first_screen_ms"),
             times.page, *(("", "") if is_base else (None, None) if saved is None else
                           (saved.absolute, saved.percent)), times.mean("opened_connections"),
             Rounded(sum(dropped) / len(dropped), 0 if len(dropped) == 1 else 1),
@@ -317,6 +330,8 @@ def notes(setting: Setting, name: str) -> list[str]:
             [f"{format_brief(dropped).removesuffix('.0')} packets with {times.window}"
              if dropped else f"none with {times.window}"
              for dropped, times in zip(drops, counting)]) + ".")
+    if counting[0].records[0].trial.site:
+        lines += browser_notes(counting, place)
     idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
                        f" {format_brief(times.page.value)} ms with {times.window}"
                        for times in counting])
@@ -329,6 +344,19 @@ def notes(setting: Setting, name: str) -> list[str]:
                     f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
                     " its bandwidth is the limit.")
     return [f"{note[0].upper()}{note[1:]}" for note in lines]
+
+
+def browser_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
+    """What the browser requested, and what of that the recording has not."""
+    requests = [times.records[0].requests or 0 for times in counting]
+    lines = [f"{place}the browser made " + join_words([
+        f"{count} requests with {times.window}" for count, times in zip(requests, counting)])
+        + "; the page is there when its load event fires."]
+    lacking = max(record.not_recorded or 0 for times in counting for record in times.records)
+    if lacking:
+        lines.append(f"{place}{lacking} of its requests {'are' if lacking > 1 else 'is'} not in the"
+                     " recording, and got status 404 (recorded = 0 in requests.csv).")
+    return lines
 
 
 def _is_one_draw(setting: Setting) -> bool:
@@ -346,8 +374,8 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
     requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
     shown = [counting[window] for window in requested if window in counting] or setting.counting[:1]
     pages = [(times, analysis.objects_of(run.folder, times.records[0])) for times in shown]
-    parts = [analysis.mean_parts(objects, [
-        each.parse_ms for each in times.records[0].trial.requested]) for times, objects in pages]
+    parts = [analysis.mean_parts(objects, analysis.parse_times(times.records[0], objects))
+             for times, objects in pages]
     words = waterfall_sentence([times.window for times, _ in pages], parts,
                                len(setting.counting[0].records))
     table = Table("Mean of all objects but the document", (
@@ -384,9 +412,10 @@ def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
     return ObjectPanel(
         f"Initial window {times.window}: document {document} ms,"
         f" page {format_brief(record.page_ms)} ms",
-        tuple(ObjectBar(each.named_ms, each.named_ms + requested.parse_ms, each.start_ms,
+        tuple(ObjectBar(each.named_ms, each.named_ms + parse_ms, each.start_ms,
                         each.first_byte_ms, each.end_ms, each.is_first)
-              for each, requested in zip(objects, record.trial.requested)), tuple(marks))
+              for each, parse_ms in zip(objects, analysis.parse_times(record, objects))),
+        tuple(marks))
 
 
 MAKERS: dict[str, Maker[PageRun, PageFigure]] = {"times": _times, "waterfall": _waterfall}

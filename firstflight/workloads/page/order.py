@@ -43,7 +43,7 @@ def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: in
 
     if evidence.trial.http == HTTP_2:
         for name in ("first_byte_ms", "end_ms"):
-            yield name, since(_near(connection, evidence.begun_ns
+            yield name, since(near(connection, evidence.begun_ns
                                     + round(loaded.time_ms(name) * MS), allowed_ms))
         return
     starts, requests = connection.starts, connection.requested_ns
@@ -53,7 +53,7 @@ def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: in
     yield "end_ms", since(connection.arrived_ns(starts[place + 1]))
 
 
-def _near(connection: ConnectionTimes, at_ns: int, allowed_ms: float) -> int | None:
+def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float) -> int | None:
     """The arrival of in-order data next to a time, in ns; None where nothing arrived near it."""
     _, times = connection.steps
     place = bisect_left(times, at_ns - round(allowed_ms * MS))
@@ -77,7 +77,7 @@ def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
                 at_ns = connection.arrived_ns(connection.readable(
                     place, header + max(requested.at_byte, 1)))
             else:
-                at_ns = _near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
+                at_ns = near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
             at_ms = None if at_ns is None else (at_ns - evidence.begun_ns) / MS
         if at_ms is None or abs(named_ms - at_ms) > allowed_ms:
             by_packets = "no packet" if at_ms is None else f"{at_ms:.3f}"

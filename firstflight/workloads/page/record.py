@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.net.link import MANAGED
@@ -34,7 +34,7 @@ class PageEvidence:
     the server; in virtual time only. tick_ns: the time of a tick of the kernel's clock, 0 for
     unknown. every: all connections, also those whose sessions the page resumes. sysctls: those that
     the scenario sets. known_kernel: whether the model was checked against the kernel's TCP.
-    predicted: by workloads.page.predicted.
+    predicted: by workloads.page.predicted. load_ms: in a browser, when the load event fired.
     """
 
     trial: PageTrial
@@ -47,11 +47,12 @@ class PageEvidence:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     known_kernel: bool = True
     predicted: Sequence[Predicted] = field(default=())
+    load_ms: float | None = None
 
     @classmethod
-    def of_frames(cls, trial: PageTrial, observation: Observation, exact: bool,
+    def of_frames(cls: type[Ev], trial: PageTrial, observation: Observation, exact: bool,
                   client: Sequence[CapturedFrame], server: Sequence[CapturedFrame],
-                  path: tuple[Delivery, Delivery] | None, tick_ns: int) -> PageEvidence:
+                  path: tuple[Delivery, Delivery] | None, tick_ns: int) -> Ev:
         """The evidence in the frames of both captures. Raises CaptureError."""
         earlier = observation.get("session_ports", ())
         every = {port: exchange for (_, port), exchange in read_exchanges(client, server).items()}
@@ -91,6 +92,8 @@ class PageEvidence:
 
     @property
     def page_ms(self) -> float:
+        if self.load_ms is not None:
+            return self.load_ms
         return max(each["end_ms"] or 0.0 for each in self.objects)
 
     @property
@@ -105,6 +108,9 @@ class PageEvidence:
         """How long the link to the client sent nothing while the page loaded."""
         return crossings.idle_ms(self.down, self.trial.bandwidth_kbps, self.begun_ns,
                                  self.begun_ns + round(self.page_ms * MS))
+
+
+Ev = TypeVar("Ev", bound=PageEvidence)
 
 
 class Predicted(NamedTuple):
@@ -123,7 +129,13 @@ class PageRecord(Record):
     document_ms: when the whole document had arrived.
     first_screen_ms: when the objects that the first screen waits for had arrived; empty where none
         is marked so.
-    page_ms: when the whole page had arrived.
+    page_ms: when the whole page had arrived; in a browser when its load event fired.
+    content_loaded_ms: in a browser when DOMContentLoaded fired: the document is parsed, and its
+        scripts are run.
+    paint_ms: in a browser the first contentful paint. largest_paint_ms: the largest contentful
+        paint. Frames come each 16.7 ms, and of the largest one Chromium tells multiples of 4 ms.
+    requests: that the browser made. not_recorded: those of them that the recording has no answer
+        to, and that got status 404.
     page_bytes: of all bodies.
     opened_connections: how many the client opened.
     seen_initcwnd: the initial windows by TCP_INFO, "10", or "3 10" where they differ.
@@ -150,7 +162,12 @@ class PageRecord(Record):
     document_ms: float | None = None
     first_screen_ms: float | None = None
     page_ms: float | None = None
+    content_loaded_ms: float | None = None
+    paint_ms: float | None = None
+    largest_paint_ms: float | None = None
     page_bytes: int | None = None
+    requests: int | None = None
+    not_recorded: int | None = None
     opened_connections: int | None = None
     seen_initcwnd: str = ""
     first_flights: str = ""

@@ -26,6 +26,7 @@ from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, HTTP_1, HTTP_2, NEWER, NGINX
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
                                           system_for)
+from firstflight.testbed.site_store import DIGEST
 from firstflight.workloads.page import objects
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING, PageTrial
@@ -39,6 +40,7 @@ NO_EARLY_DATA = ("a page's client sends no early data: which of its requests a b
                  " is not known; measure one response, such as --size 60kB --chain 4000")
 # What goes with HTTP/2 where a sweep does not say it.
 OVER_HTTP_2: Mapping[str, tuple[Any, ...]] = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
+BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # whose certificates Chromium takes
 # Of so many hosts, and over so many connections to a host, curl's library holds the sessions.
 MOST_RESUMED_HOSTS, MOST_RESUMED_NEWER = 8, 2
 
@@ -95,11 +97,19 @@ def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
     return tuple(found)
 
 
+def _digest(value: object, where: str) -> str:
+    if not isinstance(value, str) or not DIGEST.fullmatch(value):
+        raise UsageError(f"{where} has to be the SHA-256 of a recorded site")
+    return value
+
+
 @dataclass(frozen=True)
 class Page:
     """One [[page]]: a number of equal objects, or a list of objects.
 
     count, size_bytes, document_bytes: for equal objects. listed: the list, first the document.
+    site, site_bytes: of a site that is loaded in a browser, its digest (testbed.site_store) and the
+    bytes of its bodies.
     """
 
     name: str = key(reader=schema.file_name)
@@ -109,7 +119,15 @@ class Page:
     listed: tuple[PageObject, ...] = key((), name="object", reader=lambda value, where: listed(
         {"object": value}, where.removesuffix(": object")))
 
+    site: str = key("", reader=_digest)
+    site_bytes: int = key(0, quantity="site_bytes")
+
     def check(self, where: str) -> None:
+        if self.site:
+            if self.listed or self.count is not None:
+                raise UsageError(f"{where}: a site has its own objects: leave out objects and"
+                                 " [[object]]s")
+            return
         if bool(self.listed) == (self.count is not None):
             raise UsageError(f"{where}: has to have either objects = N with bytes, or [[object]]s")
         if self.count is not None and self.size_bytes is None:
@@ -133,7 +151,8 @@ class PageSweep(SettingSweep[PageTrial]):
     """Pages over settings, in every combination of the lists. Its fields are those of PageTrial.
 
     spread_ms: parse times are longer by a draw from 0 to this, from the seed of the repeat and the
-    same under every window. contents: the objects of page_names, set once the pages are read.
+    same under every window. contents: the objects of page_names, set once the pages are read;
+    sites: their sites and the bytes of these, ("", 0) for a page of objects.
     With HTTP/2 the sweep has OVER_HTTP_2 unless it says otherwise.
     """
 
@@ -147,6 +166,7 @@ class PageSweep(SettingSweep[PageTrial]):
         schema.number("connections")))
     spread_ms: float = key(0.0, quantity="process_ms")
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
+    sites: tuple[tuple[str, int], ...] = key((), absent=True)
 
     @property
     def is_random(self) -> bool:
@@ -210,7 +230,9 @@ class PageSweep(SettingSweep[PageTrial]):
                 raise UsageError(f"{where}: page: there is no [[page]] {name!r}"
                                  f"{nearest(name, list(pages))}; known:"
                                  f" {', '.join(pages) or 'none'}")
-        swept = replace(self, contents=tuple(pages[name].objects for name in self.page_names))
+        swept = replace(
+            self, contents=tuple(pages[name].objects for name in self.page_names),
+            sites=tuple((pages[name].site, pages[name].site_bytes) for name in self.page_names))
         swept.check_server(where)
         return swept
 
@@ -220,6 +242,8 @@ class PageSweep(SettingSweep[PageTrial]):
             if server not in (BUILTIN, NGINX):
                 raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
                                  f" from {server}")
+        if any(site for site, _ in self.sites):
+            self.check_browser(where)
         thinks = any(each.think_ms for page in self.contents for each in page)
         if thinks and NGINX in self.lists["server"]:
             raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
@@ -236,19 +260,41 @@ class PageSweep(SettingSweep[PageTrial]):
                              f" holds {MOST_RESUMED_NEWER} of a host: connections"
                              f" (--connections) has to be {MOST_RESUMED_NEWER} or 1")
 
+    def check_browser(self, where: str) -> None:
+        """Raises UsageError where a browser cannot load a page over this setting."""
+        lists = self.lists
+        if {*lists["server"]} != {NGINX}:
+            raise UsageError(f"{where}: a browser's page comes from {NGINX} (server, --server"
+                             f" {NGINX})")
+        if not all(lists["chain_bytes"]):
+            raise UsageError(f"{where}: a browser's page comes over TLS: give a chain"
+                             " (chain_bytes, --chain)")
+        for signature in lists["signature"]:
+            if signature not in BROWSER_SIGNATURES:
+                raise UsageError(f"{where}: Chromium takes no certificates with {signature}"
+                                 f" (signature, --signature): {' or '.join(BROWSER_SIGNATURES)}")
+        if any(lists["resumed"]):
+            raise UsageError(f"{where}: a browser's page begins without a session: leave resumed"
+                             " (--resumed) out")
+        if NEWER in lists["system"]:
+            raise UsageError(f"{where}: a browser runs on this machine's programs: leave system"
+                             " (--system) out")
+
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
         pages = dict(zip(self.page_names, self.contents))
+        sites = dict(zip(self.page_names, self.sites))
         for cell in self.cell_values():
             name = cell.pop("page_names")
             for repeat in range(1, 1 + self.repeats(cell)):
                 own_seed = netem_seed(seed, repeat)
+                site, site_bytes = sites[name]
                 content = objects.with_spread(pages[name], self.spread_ms, own_seed)
                 text = objects.text_of(content)
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
-                        objects=text, repeat=repeat,
+                        objects=text, repeat=repeat, site=site, site_bytes=site_bytes,
                         seed=own_seed if draws_at_random(cell) else 0, **cell)
 
 

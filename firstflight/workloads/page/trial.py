@@ -13,7 +13,8 @@ from firstflight.parameters import NETWORK, PARAMETERS, SERVER, TCP, TLS
 from firstflight.setting.server import BUILTIN, HERE, HTTP_2
 from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
-from firstflight.testbed.messages import Job
+from firstflight.testbed.site_store import DIGEST
+from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, LIBCURL, Job
 from firstflight.workloads.page.objects import PATTERN, PageObject, parse
 
 # The parameters of a setting that pages have lists of: all but a window that stays and early data,
@@ -22,6 +23,9 @@ OF_SETTING = tuple(
     name for name, row in PARAMETERS.items()
     if row.subject in (NETWORK, TCP, TLS, SERVER) and name not in (
         "initcwnd", "htb_burst_bytes", "rwnd_growth", "early_data_bytes"))
+# Of a page in a browser, for its deadline; BROWSER_S is for lost packets and what a server waits.
+# Until TCP gives up a page that never ends would load itself a thousand times.
+BROWSED_REQUESTS, MOST_CHAINS, BROWSER_S = 100, 50, 60.0
 CHAIN_BYTES = 4000  # of a page over HTTP/2 unless it is said: the Web's median chain
 
 
@@ -32,19 +36,26 @@ class PageTrial(Setting):
     part: the sweep. page: the name of the page. objects: its objects as text
     (workloads.page.objects). connections: how many the client opens to a host, 1 over HTTP/2.
     repeat: 1, 2, … for repeated measurements of one setting.
+
+    A page that is loaded in a browser has no objects, since the browser finds them. site: the
+    digest of the recorded site (testbed.site_store), "" without a browser. site_bytes: of the
+    bodies of all that was recorded.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "scenario", "part", "page", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
         "loss_percent", "http", "chain_bytes", "connections", "server", "initcwnd", "initrwnd",
-        "congestion_control", "repeat", "seed", "objects")
-    PATTERNS: ClassVar[dict[str, str]] = {"objects": PATTERN}
+        "congestion_control", "repeat", "seed", "objects", "site", "site_bytes")
+    PATTERNS: ClassVar[dict[str, str]] = {"objects": f"({PATTERN})?",
+                                          "site": f"({DIGEST.pattern})?"}
     scenario: str
     part: str
     page: str
     connections: int
     objects: str
     repeat: int
+    site: str = ""
+    site_bytes: int = 0
 
     @property
     def id(self) -> str:
@@ -55,7 +66,8 @@ class PageTrial(Setting):
                  else "")
         seed = f"-seed{self.seed}" if self.is_random else ""
         queue_from = f"-{self.queue_from}" if self.queue_from else ""
-        return (f"{self.part}-{self.page}-rtt{format_lossless(self.rtt_ms)}"
+        site = f"-chromium-{self.site[:8]}" if self.site else ""
+        return (f"{self.part}-{self.page}{site}-rtt{format_lossless(self.rtt_ms)}"
                 f"-bw{format_lossless(self.bandwidth_kbps)}{uplink}-q{self.queue_packets}"
                 f"{queue_from}{tagged(self, NETWORK)}{seed}-http{self.http}-c{self.connections}"
                 f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}{tagged(self, TCP)}"
@@ -63,13 +75,18 @@ class PageTrial(Setting):
                 f"-iw{self.initcwnd}-{self.repeat}{drawn}")
 
     @property
+    def client(self) -> str:
+        """What loads the page."""
+        return CHROMIUM if self.site else LIBCURL
+
+    @property
     def requested(self) -> tuple[PageObject, ...]:
-        """The objects to fetch. Raises ValueError where a stored row has no page."""
-        return _parsed(self.objects)
+        """The objects to fetch, () in a browser. Raises ValueError where a row has no page."""
+        return () if self.site else _parsed(self.objects)
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.requested)
+        return self.site_bytes or sum(each.size_bytes for each in self.requested)
 
     @property
     def host_count(self) -> int:
@@ -89,16 +106,20 @@ class PageTrial(Setting):
     def deadline_s(self) -> float:
         """Seconds of the network's time that the page may take, retransmissions included."""
         waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
-        rounds = 40 + 4 * len(self.requested)
-        sent_bytes = self.size_bytes + self.chain_bytes * len(self.requested)
+        rounds = 40 + 4 * (len(self.requested) or BROWSED_REQUESTS)
+        sent_bytes = self.size_bytes + self.chain_bytes * (len(self.requested) or MOST_CHAINS)
         sending_s = sent_bytes * 8 / (self.bandwidth_kbps * 1000)
+        if self.site:
+            return rounds * self.rtt_ms / 1000 + 5 * sending_s + BROWSER_S
         return (rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
                 + longest_s(sent_bytes, self.rtt_ms))
 
     def job(self) -> Job:
         """The trial as the worker reads it."""
+        if self.site:
+            return self._browsed_job()
         job = self.job_over("page", self.id, self.deadline_s)
-        job["client"], job["http"] = "libcurl", self.http
+        job["client"], job["http"] = LIBCURL, self.http
         job["connections"] = self.most_connections
         job["objects"] = [[each.size_bytes, each.named_by, each.at_byte, each.parse_ms,
                            each.think_ms, each.host] for each in self.requested]
@@ -107,6 +128,12 @@ class PageTrial(Setting):
         if self.server != BUILTIN:
             job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested}
                                   | ({"/1"} if self.resumed else set()))
+        return job
+
+    def _browsed_job(self) -> Job:
+        job = self.job_over(BROWSED_PAGE, self.id, self.deadline_s)
+        job["client"], job["http"], job["site"] = CHROMIUM, self.http, self.site
+        job["tls"] = self.tls_settings(0)
         return job
 
     @property

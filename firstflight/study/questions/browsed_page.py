@@ -1,0 +1,53 @@
+"""The page of a question that a browser loads: a folder of files, or a HAR with its contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from firstflight.base.errors import UsageError
+from firstflight.base.words import plain, visible_line
+from firstflight.setting.server import HTTP_2, NGINX
+from firstflight.testbed import site_store
+from firstflight.workloads.page import site
+from firstflight.workloads.page.scenario import Page
+from firstflight.workloads.page.trial import CHAIN_BYTES
+
+# What holds for a browser's page unless a flag says otherwise.
+_USUAL: dict[str, tuple[Any, ...]] = {
+    "http": (HTTP_2,), "server": (NGINX,), "chain_bytes": (CHAIN_BYTES,), "signature": ("ecdsa",)}
+
+
+def content(path: Path, mine: Sequence[str], url_path: str, with_server_time: bool,
+            given: dict[str, tuple[Any, ...]]) -> tuple[Page, str, str, str]:
+    """The page, its description, what was read of its file, and a note. Raises UsageError.
+
+    given: the values of flags, to which those of _USUAL are added.
+    """
+    if mine:
+        raise UsageError("--mine: a browser requests what its page names, of all hosts; leave it"
+                         " out")
+    if url_path and site.is_har(path):
+        raise UsageError(f"--url-path: {path} has a page of its own; it goes with --page FOLDER")
+    if url_path and not url_path.startswith("/"):
+        raise UsageError(f"--url-path: {url_path!r} has to begin with /, such as /index.html")
+    found = site.read(path, url_path, with_server_time)
+    try:
+        digest = site_store.put(found.recording)
+    except OSError as error:
+        raise UsageError(f"--page: {site_store.folder()} cannot be written: {error.strerror}"
+                         ) from error
+
+    for name, values in _USUAL.items():
+        given.setdefault(name, values)
+    bodies = [len(answer.body) for answer in found.recording.answers]
+    total = sum(bodies)
+    about = f"{visible_line(path.name or str(path))}: {found.source}."
+    return (Page("own", site=digest, site_bytes=total),
+            f"a recorded site of {len(bodies)} answers and {plain(round(total / 1000))} kB",
+            about, " ".join((*found.notes, NETWORK_ONLY)))
+
+
+NETWORK_ONLY = ("Computing takes no time here: these times are the network's part of what a user"
+                " waits.")

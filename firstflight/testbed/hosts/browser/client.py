@@ -1,0 +1,261 @@
+"""The browser of a page: loads it in Chromium, and reports what the browser did and when.
+
+Reads one JSON request a line from standard input, and writes one JSON answer a line:
+
+    {"start": {"rules": "MAP page.test:443 10.0.0.2:9443", "keys": "…"}}
+    {"error": "", "version": "Chrome/156…"}
+    {"prepare": true}                                  a new, empty browser context
+    {"error": ""}
+    {"url": "https://page.test/index.html", "deadline_s": 60}
+    {"error": "", "load": {"load_ms": …, "requests": [{…}, …], …}}
+
+The browser runs as a user of no rights, in a folder of its own, and with its sandbox. For each load
+it has a new context: no cookie, no cache, no connection. Its names and certificates are those of
+the page's server; other names fail.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from firstflight.testbed.hosts.browser.devtools import (BrowserEnded, BrowserError, DevTools,
+                                                        Event)
+from firstflight.testbed.hosts.browser.load import Load, Request
+from firstflight.testbed.hosts.control import report, requests
+
+PROGRAM = Path("/usr/lib/chromium/chromium-headless-shell")
+FOLDER = Path("/run/browser")
+SHARED_MEMORY = Path("/dev/shm")
+MISSING = "the browser is missing: ./install.sh --with-browser brings it"
+NOBODY = 65534
+# Its TLS draws from the kernel, whose numbers follow from the trial's seed, and not from the
+# processor (BoringSSL's crypto/cpu_intel.cc). The length of a ClientHello is drawn (GREASE of ECH).
+WITHOUT_RDRAND = "~0x4000000000000000"
+NETWORK_PROCESS = b"--utility-sub-type=network.mojom.NetworkService"
+# About two seconds between two loads: with none some connections begin some 30 ms later.
+PAUSE_S = 2.0
+STARTS_S = 0.5  # for its network process
+QUIET_S, MOST_AFTER_S, LOOK_S = 0.5, 5.0, 0.1  # after the load event
+MOST_BUFFER, MOST_BODY = 256 << 20, 64 << 20
+WINDOW = (1366, 768)
+# What a browser does besides loading a page, switched off.
+QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-default-apps", "--disable-sync",
+         "--disable-domain-reliability", "--disable-client-side-phishing-detection",
+         "--disable-breakpad", "--disable-crash-reporter", "--disable-extensions",
+         "--disable-quic", "--no-pings", "--mute-audio",
+         "--hide-scrollbars", "--metrics-recording-only", "--no-default-browser-check",
+         # The greeting of a connection would differ in length by chance (GREASE of ECH), and
+         # http:// would be tried as https:// first.
+         "--disable-features=EncryptedClientHello,HttpsUpgrades,HttpsFirstBalancedMode,"
+         "OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
+         "--js-flags=--random-seed=1")
+
+
+class Browser:
+    """Chromium, once it was started. Raises BrowserError."""
+
+    def __init__(self) -> None:
+        self.tools: DevTools | None = None
+        self.context = self.session = ""
+        self.version = ""
+
+    def start(self, rules: str, keys: str, library: str = "") -> str:
+        """Start the browser, in place of the one that runs; its version.
+
+        rules: --host-resolver-rules. keys: digests of the certificates' keys that it takes.
+        library: that of browser_random.c, "" for none.
+        """
+        self.stop()
+        home = FOLDER / "home"
+        for folder in (FOLDER, home):
+            folder.mkdir(exist_ok=True)
+            os.chown(folder, NOBODY, NOBODY)
+        command = [str(PROGRAM), *QUIET, "--remote-debugging-pipe",
+                   f"--user-data-dir={home}/profile", f"--window-size={WINDOW[0]},{WINDOW[1]}",
+                   f"--host-resolver-rules={rules}",
+                   f"--ignore-certificate-errors-spki-list={keys}"]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home),
+                       "XDG_CACHE_HOME": str(home), "LANG": "C.UTF-8", "TZ": "UTC",
+                       "OPENSSL_ia32cap": WITHOUT_RDRAND,
+                       **({"LD_PRELOAD": library} if library else {})}
+        self.tools = DevTools(command, NOBODY, environment, FOLDER / "log")
+        self.version = str(self.tools.call("Browser.getVersion")["product"])
+        self.tools.call("Target.setDiscoverTargets", discover=True)
+        return self.version
+
+    def prepare(self) -> None:
+        """Have an empty page in a new context, ready to load."""
+        tools = self._tools
+        self._forget()
+        self.context = tools.call("Target.createBrowserContext")["browserContextId"]
+        tools.call("Browser.setDownloadBehavior", behavior="deny", browserContextId=self.context)
+        target = tools.call("Target.createTarget", url="about:blank",
+                            browserContextId=self.context)["targetId"]
+        self.session = tools.call("Target.attachToTarget", targetId=target,
+                                  flatten=True)["sessionId"]
+        for method in ("Page.enable", "Inspector.enable"):
+            tools.call(method, self.session)
+        tools.call("Network.enable", self.session, maxTotalBufferSize=MOST_BUFFER,
+                   maxResourceBufferSize=MOST_BODY)
+        tools.call("Page.setLifecycleEventsEnabled", self.session, enabled=True)
+        tools.call("PerformanceTimeline.enable", self.session,
+                   eventTypes=["largest-contentful-paint"])
+        time.sleep(PAUSE_S)
+        while tools.receive(0):
+            pass
+
+    def load(self, url: str, deadline_s: float) -> dict[str, object]:
+        """Load a page; what the browser did. Raises BrowserError where it did not end."""
+        tools, load = self._tools, Load(self.session)
+        shift_ns = time.time_ns() - time.monotonic_ns()
+        self._renew_network()
+        tools.heed = lambda event: self._heed(load, event)
+        try:
+            deadline = time.monotonic() + deadline_s
+            answer = tools.call("Page.navigate", self.session, within_s=deadline_s, url=url)
+            if answer.get("errorText"):
+                raise BrowserError(f"the browser cannot load the page: {answer['errorText']}")
+            while not load.is_over:
+                if time.monotonic() >= deadline:
+                    raise BrowserError(f"the page did not end to load within {deadline_s:g} s")
+                tools.receive(deadline - time.monotonic())
+            self._wait_until_quiet(load)
+            if load.fault:
+                raise BrowserError(load.fault)
+            for request in load.requests:
+                self._add_digest(request)
+            return summary(load, shift_ns)
+        finally:
+            tools.heed = lambda event: None
+            self._forget()
+
+    def _renew_network(self) -> None:
+        """Let the browser start its network process anew, after the trial has begun.
+
+        What that draws is the same in each trial then (browser_random.c). Without the library it
+        depends on the trials before: a ClientHello has one of two lengths in place of four
+        (observed with 156).
+        """
+        end_network_process()
+        end = time.monotonic() + STARTS_S
+        while (left := end - time.monotonic()) > 0:
+            self._tools.receive(left)
+
+    def stop(self) -> None:
+        if self.tools is not None:
+            self.tools.close()
+        self.tools, self.context, self.session = None, "", ""
+
+    @property
+    def _tools(self) -> DevTools:
+        if self.tools is None:
+            raise BrowserEnded("no browser was started")
+        return self.tools
+
+    def _forget(self) -> None:
+        """Close the page, its context and all its connections."""
+        context, self.context, self.session = self.context, "", ""
+        if context:
+            self._tools.call("Target.disposeBrowserContext", browserContextId=context)
+
+    def _heed(self, load: Load, event: Event) -> None:
+        """Let a load take an event, and close a dialog, which would stop the page for ever."""
+        load.take(event)
+        if event["method"] == "Page.javascriptDialogOpening":
+            load.dialogs += 1
+            self._tools.send("Page.handleJavaScriptDialog", event.get("sessionId", ""),
+                             accept=True)
+
+    def _wait_until_quiet(self, load: Load) -> None:
+        """Wait until nothing was requested for a while, but not for ever."""
+        end = time.monotonic() + MOST_AFTER_S
+        quiet_since = time.monotonic()
+        while time.monotonic() < end and not load.fault:
+            if load.running:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since >= QUIET_S:
+                return
+            self._tools.receive(LOOK_S)
+
+    def _add_digest(self, request: Request) -> None:
+        """Add the SHA-256 of what the page got, where the browser still has it."""
+        if request.failure or request.is_redirect or request.end_s is None:
+            return
+        try:
+            body = self._tools.call("Network.getResponseBody", self.session,
+                                    requestId=request.number)
+        except BrowserEnded:
+            raise
+        except BrowserError:
+            return
+        content = (base64.b64decode(body["body"]) if body.get("base64Encoded")
+                   else str(body["body"]).encode("utf-8", "surrogatepass"))
+        request.sha256 = hashlib.sha256(content).hexdigest()
+
+
+def end_network_process() -> None:
+    """Kill the browser's network process; the browser starts another one."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if NETWORK_PROCESS in words:
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def summary(load: Load, shift_ns: int) -> dict[str, object]:
+    """A load as the answer reports it. shift_ns: from the monotonic clock to that of the day."""
+    begun_ns = round((load.begun_s or 0.0) * 1e9) + shift_ns
+    rows = [{"url": each.url, "method": each.method, "kind": each.kind,
+             "priority": each.priority, "status": each.status, "protocol": each.protocol,
+             "connection": each.connection, "server_port": each.port,
+             "start_ms": load.since_ms(each.started_s), "connect_ms": load.since_ms(
+                 each.connected_s),
+             "sent_ms": load.since_ms(each.sent_s),
+             "first_byte_ms": load.since_ms(each.first_byte_s),
+             "end_ms": load.since_ms(each.end_s), "content_bytes": each.content_bytes,
+             "wire_bytes": each.wire_bytes, "sha256": each.sha256, "cached": each.is_cached,
+             "failure": each.failure} for each in load.requests]
+    return {"begun_ns": begun_ns, "content_loaded_ms": load.since_ms(load.content_loaded_s),
+            "load_ms": load.since_ms(load.loaded_s), "paint_ms": load.since_ms(load.paint_s),
+            "largest_paint_ms": load.largest_ms, "dialogs": load.dialogs, "requests": rows}
+
+
+def answer_to(browser: Browser, request: dict[str, Any]) -> dict[str, object]:
+    """Do what is requested. A browser that has ended is started again when it is next needed."""
+    try:
+        if "start" in request:
+            return {"error": "", "version": browser.start(**request["start"])}
+        if "prepare" in request:
+            browser.prepare()
+            return {"error": ""}
+        return {"error": "", "load": browser.load(request["url"], request["deadline_s"])}
+    except BrowserEnded as error:
+        browser.stop()
+        return {"error": str(error), "ended": True}
+    except BrowserError as error:
+        return {"error": str(error)}
+
+
+def main() -> None:
+    from firstflight.testbed.servers.launch import mount
+    SHARED_MEMORY.mkdir(exist_ok=True)
+    mount("tmpfs", str(SHARED_MEMORY), "tmpfs")
+    SHARED_MEMORY.chmod(0o1777)
+    browser = Browser()
+    for request in requests():
+        report({"number": request["number"], **answer_to(browser, request)})
+    browser.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""What a browser reports of one load of a page, from the events of its DevTools.
+
+Times are ms since the document was requested. The browser takes them from the kernel's monotonic
+clock; of the document's request it says both times, so that packets can be compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstflight.testbed.hosts.browser.devtools import Event
+
+MOST_REQUESTS = 2000
+MOST_URL, MOST_WORD = 2000, 100
+PAINT, LARGEST = "firstContentfulPaint", "largest-contentful-paint"
+
+
+@dataclass
+class Request:
+    """A request of the page. Times in s of the monotonic clock, None for unknown.
+
+    connection: Chromium's number of it, 0 for none. is_cached: nothing was sent. content_bytes: of
+    the body, without its compression. wire_bytes: that came, with headers.
+    """
+
+    number: str  # Chromium's name of it
+    url: str
+    method: str
+    kind: str
+    priority: str
+    started_s: float
+    sent_s: float | None = None
+    first_byte_s: float | None = None
+    end_s: float | None = None
+    connected_s: float | None = None  # when its connection was begun, if it was the first on it
+    status: int = 0
+    protocol: str = ""
+    connection: int = 0
+    port: int = 0
+    content_bytes: int = 0
+    wire_bytes: int = 0
+    is_cached: bool = False
+    is_redirect: bool = False
+    failure: str = ""
+    sha256: str = ""
+
+    def answered(self, response: Mapping[str, Any]) -> None:
+        """Take what an event says of the response."""
+        timing = response.get("timing") or {}
+        self.status = int(response.get("status") or 0)
+        self.protocol = str(response.get("protocol") or "")[:MOST_WORD]
+        self.is_cached = bool(response.get("fromDiskCache") or response.get("fromServiceWorker")
+                              or response.get("fromPrefetchCache") or self.is_cached)
+        self.connection = int(response.get("connectionId") or 0)
+        self.port = int(response.get("remotePort") or 0)
+        begun_s = timing.get("requestTime")
+        if begun_s:
+            def at_s(name: str) -> float | None:
+                value = timing.get(name, -1)
+                return begun_s + value / 1000 if value >= 0 else None
+
+            self.sent_s, self.connected_s = at_s("sendStart"), at_s("connectStart")
+            self.first_byte_s = at_s("receiveHeadersStart") or at_s("receiveHeadersEnd")
+
+
+@dataclass
+class Load:
+    """One load of a page; `take` is called with each of the browser's events.
+
+    session: of the page's target. begun_s: when its document was requested.
+    """
+
+    session: str
+    requests: list[Request] = field(default_factory=list)
+    running: dict[str, Request] = field(default_factory=dict)
+    begun_s: float | None = None
+    begun_at_s: float | None = None  # the same by the clock of the day
+    content_loaded_s: float | None = None
+    loaded_s: float | None = None
+    paint_s: float | None = None
+    largest_ms: float | None = None
+    dialogs: int = 0
+    fault: str = ""
+    frame: str = ""
+
+    def take(self, event: Event) -> None:
+        """Take an event of the browser's."""
+        if event.get("sessionId") != self.session:
+            if event.get("method") == "Target.targetCrashed":
+                self.fault = "the page's process crashed"
+            return
+        if len(self.requests) > MOST_REQUESTS:
+            self.fault = f"the page made more than {MOST_REQUESTS:,} requests"
+        taking = getattr(self, f"_{str(event['method']).replace('.', '_')}", None)
+        if taking is not None and not self.fault:
+            taking(event["params"])
+
+    def since_ms(self, at_s: float | None) -> float | None:
+        """A time of the monotonic clock in ms since the document was requested."""
+        if at_s is None or self.begun_s is None:
+            return None
+        return round((at_s - self.begun_s) * 1000, 6)
+
+    @property
+    def is_over(self) -> bool:
+        return self.loaded_s is not None or bool(self.fault)
+
+    # Each is called with the parameters of the event of its name.
+
+    def _Network_requestWillBeSent(self, said: Mapping[str, Any]) -> None:
+        number, at_s = said["requestId"], said["timestamp"]
+        before = self.running.pop(number, None)
+        if before is not None and "redirectResponse" in said:
+            before.answered(said["redirectResponse"])
+            before.end_s, before.is_redirect = at_s, True
+        if self.begun_s is None:
+            if said.get("type") != "Document" or said["documentURL"].startswith("about:"):
+                return
+            self.begun_s, self.begun_at_s = at_s, said.get("wallTime")
+            self.frame = said.get("frameId", "")
+        asked = said["request"]
+        if not asked["url"].startswith(("http://", "https://")):
+            return
+        request = Request(number, asked["url"][:MOST_URL], asked["method"][:MOST_WORD],
+                          str(said.get("type", "")), asked.get("initialPriority", ""), at_s)
+        self.requests.append(request)
+        self.running[number] = request
+
+    def _Network_requestServedFromCache(self, said: Mapping[str, Any]) -> None:
+        if request := self.running.get(said["requestId"]):
+            request.is_cached = True
+
+    def _Network_resourceChangedPriority(self, said: Mapping[str, Any]) -> None:
+        if request := self.running.get(said["requestId"]):
+            request.priority = said.get("newPriority", request.priority)
+
+    def _Network_responseReceived(self, said: Mapping[str, Any]) -> None:
+        if request := self.running.get(said["requestId"]):
+            request.kind = str(said.get("type", request.kind))
+            request.answered(said["response"])
+
+    def _Network_dataReceived(self, said: Mapping[str, Any]) -> None:
+        if request := self.running.get(said["requestId"]):
+            request.content_bytes += said["dataLength"]
+
+    def _Network_loadingFinished(self, said: Mapping[str, Any]) -> None:
+        if request := self.running.pop(said["requestId"], None):
+            request.end_s = said["timestamp"]
+            request.wire_bytes = round(said.get("encodedDataLength") or 0)
+
+    def _Network_loadingFailed(self, said: Mapping[str, Any]) -> None:
+        if request := self.running.pop(said["requestId"], None):
+            request.end_s = said["timestamp"]
+            why = said.get("blockedReason") or said.get("errorText") or "it failed"
+            request.failure = str(why)[:MOST_WORD]
+
+    def _Page_domContentEventFired(self, said: Mapping[str, Any]) -> None:
+        if self.begun_s is not None and self.content_loaded_s is None:
+            self.content_loaded_s = said["timestamp"]
+
+    def _Page_loadEventFired(self, said: Mapping[str, Any]) -> None:
+        if self.begun_s is not None and self.loaded_s is None:
+            self.loaded_s = said["timestamp"]
+
+    def _Page_lifecycleEvent(self, said: Mapping[str, Any]) -> None:
+        if (said["name"] == PAINT and self.paint_s is None and self.begun_s is not None
+                and said["frameId"] == self.frame):
+            self.paint_s = said["timestamp"]
+
+    def _PerformanceTimeline_timelineEventAdded(self, said: Mapping[str, Any]) -> None:
+        told = said["event"]
+        if told.get("type") != LARGEST or self.begun_at_s is None or (
+                told.get("frameId") != self.frame):
+            return
+        details = told.get("lcpDetails") or {}
+        at_s = details.get("renderTime") or details.get("loadTime") or told.get("time")
+        self.largest_ms = round((at_s - self.begun_at_s) * 1000, 3)
+
+    def _Inspector_targetCrashed(self, said: Mapping[str, Any]) -> None:
+        self.fault = "the page's process crashed"

@@ -1,0 +1,112 @@
+"""The bench of pages in a browser: the star, Chromium, a recorded site, a tap at either end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
+from firstflight.testbed.hosts.browser.client import MISSING, PROGRAM
+from firstflight.testbed.messages import BROWSER_RANDOM, Job, Observation
+from firstflight.testbed.network.commands import sysctls_of
+from firstflight.testbed.network.shaping import dropped_between
+from firstflight.testbed.servers.external import LEAST_LOOK_S, LOOKS_IN_RTT, report_on
+from firstflight.testbed.servers import nginx
+from firstflight.testbed.servers.program import SocketSample, Sockets, Watch
+from firstflight.testbed.site_store import file_name
+from firstflight.testbed.servers.replay import LOG, ReplayServer, ports_of
+from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, OWN_PORTS, FetchBench
+from firstflight.testbed.worker.page import ENDLESS_BYTES
+
+START_S = 120.0  # for the browser; a clock that skips computing does not reach it
+
+
+class BrowserBench(FetchBench):
+    """Loads pages in a browser on the star of FetchBench. See testbed.bench.Bench."""
+
+    def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
+                 alive: Callable[[], None]) -> None:
+        super().__init__(folder, project, sysctls, alive)
+        self.site = ReplayServer(self.star.server, folder, project)
+        self.browser = LineProcess.python(self.star.client, project,
+                                          "firstflight.testbed.hosts.browser.client")
+        self.started: dict[str, str] = {}  # with what the browser was started
+        self.version = ""
+        self.sockets = Sockets(self.star.server.pid)
+        self.watches: list[Watch] = []
+        self.logs = 0
+
+    def prepare(self, trial: Job) -> None:
+        if not PROGRAM.exists():
+            raise Lacking(MISSING)
+        self._fix_ports(OWN_PORTS)
+        self._free_server(trial)
+        self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
+        self.log = {}
+        site = self.folder / file_name(trial["site"])
+        recorded = self.site.prepare(site, trial["http"], trial["tls"])
+        start = {"rules": self.site.rules(recorded),
+                 "keys": self.site.keys(recorded, trial["tls"])}
+        if (library := self.folder / BROWSER_RANDOM).exists():
+            start["library"] = str(library)
+        self.install_setting(trial)
+        if start != self.started:
+            self.version = str(self._ask({"start": start})["version"])
+            self.started = start
+        self._ask({"prepare": True})
+        every_s = max(2 * trial["network"]["down"]["delay_ms"] / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
+        self.watches = [Watch(self.sockets, port, every_s, ENDLESS_BYTES, first_only=True)
+                        for port in ports_of(recorded)]
+        self.url = recorded.url
+
+    def measure(self, trial: Job, observation: Observation) -> None:
+        for tap in self.taps.values():
+            tap.discard()
+        before = dict(self.star.dropped)
+        observation["browser"] = self.version
+        self.browser.order({"url": self.url, "deadline_s": trial["deadline_s"]})
+        answer = self.browser.answer(trial["deadline_s"] + TOOL_DEADLINE_S, "end of the page",
+                                     self._look)
+        observation["served"] = self.site.served()
+        if answer["error"]:
+            self._forget(answer)
+            raise WorkerError(str(answer["error"]))
+        observation["load"] = answer["load"]
+        self._settle()
+        observation["responses"] = [
+            report_on(nginx.NAME, port, [sample]) for port, sample in self._first_samples()]
+        self.star.drain(DRAIN_DEADLINE_S)
+        observation["drops"] = dropped_between(before, self.star.dropped)
+
+    def close(self) -> None:
+        self.sockets.close()
+        self.browser.process.kill()
+        self.site.close()
+        super().close()
+
+    def _first_samples(self) -> list[tuple[int, SocketSample]]:
+        """The first sample of each connection, by the client's port."""
+        return [(sample.client_port, sample) for watch in self.watches
+                for sample in watch.samples]
+
+    def _look(self) -> float | None:
+        """Take samples of the server's connections; the seconds until the next look."""
+        return min(watch.look() or LEAST_LOOK_S for watch in self.watches)
+
+    def _ask(self, request: dict[str, object]) -> dict[str, object]:
+        """Ask the browser for something that takes no time of the network's. Raises WorkerError."""
+        self.browser.order(request)
+        answer = self.browser.answer(START_S, "answer of the browser")
+        if answer["error"]:
+            self._forget(answer)
+            raise WorkerError(str(answer["error"]))
+        return answer
+
+    def _forget(self, answer: dict[str, object]) -> None:
+        """Start the browser anew for the next trial, whatever this one did to it."""
+        self.started = {}
+        if log := self.site.log():
+            self.logs += 1
+            place = f"server{self.logs}.log"
+            (self.folder / place).write_bytes(log)
+            self.log = {LOG: place}

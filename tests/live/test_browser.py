@@ -1,0 +1,85 @@
+"""Pages in Chromium in the guest: the same as stored, and what a page may not do to the next."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from firstflight.runs.results.records import PASS, SKIPPED
+from firstflight.testbed import site_store
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.hosts.browser.client import MISSING, PROGRAM
+from firstflight.testbed.hosts.replay.recording import Answer, Origin, Recording
+from firstflight.workloads.page.browsed import judge_browsed
+from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.trial import PageTrial
+from tests.golden import stored_browsed
+
+needs_browser = pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
+NEAR_MS = 0.1
+NEVER_MS = 1e9
+HTML = (("content-type", "text/html"),)
+
+
+@pytest.fixture
+def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(stored_browsed.SITES, tmp_path / "sites")
+    monkeypatch.setattr(site_store, "folder", lambda: tmp_path / "sites")
+
+
+def measured(kernel: Path, folder: Path, trials: dict[str, PageTrial]) -> dict[str, PageRecord]:
+    """The records of trials by their names, from one guest."""
+    names = {trial.id: name for name, trial in trials.items()}
+    found = {}
+    for seen in UmlEngine(kernel, 1).run([trial.job() for trial in trials.values()], {}, folder):
+        name = names[seen.trial_id]
+        found[name] = judge_browsed(trials[name], seen, exact=True)[0]
+    return found
+
+
+@needs_browser
+def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
+        kernel: Path, tmp_path: Path, sites: None) -> None:
+    """Between them: a page whose picture never comes, one that opens dialogs, one that leaves."""
+    stored = {name: stored_browsed.load(name) for name in stored_browsed.NAMES}
+    bodies = {
+        "endless": b"<p>x</p><img src=/never>",
+        "dialogs": b"<script>alert(1); confirm(2); onbeforeunload = e => 'stay'</script><p>x</p>",
+        "away": b"<p>x</p><img src=http://192.0.2.1/><iframe src=file:///etc/passwd></iframe>"}
+    trials = {}
+    for name, page in stored.items():
+        trials[name] = page.trial
+        trials[f"{name} again"] = replace(page.trial, repeat=2)
+    for name, body in bodies.items():
+        site = Recording("https://a.test/", (Origin("https://a.test", 0),), (
+            Answer(0, "GET", "/", 200, HTML, body),
+            Answer(0, "GET", "/never", 200, (), b"", wait_ms=NEVER_MS)))
+        trials[name] = replace(stored["http2"].trial, page=name, site=site_store.put(site))
+    order = ("http2", "endless", "http1", "dialogs", "away", "http2 again", "http1 again")
+    found = measured(kernel, tmp_path / "run", {name: trials[name] for name in order})
+
+    assert not found["endless"].ok
+    assert "the page did not end to load within" in found["endless"].error
+    assert {name: record.why_not for name, record in found.items() if name != "endless"} == (
+        dict.fromkeys({*order} - {"endless"}, ""))
+    assert {record.verdict for record in found.values() if record.ok} == {PASS}
+    for name, page in stored.items():
+        first = page.judge()
+        for record in (found[name], found[f"{name} again"]):
+            assert record.requests == first.requests
+            for column in ("first_byte_ms", "document_ms", "content_loaded_ms", "page_ms"):
+                expected = getattr(first, column)
+                assert getattr(record, column) == pytest.approx(expected, abs=NEAR_MS), column
+
+
+def test_a_trial_whose_site_or_browser_is_missing_is_skipped(
+        kernel: Path, tmp_path: Path, sites: None) -> None:
+    trial = stored_browsed.load("http2").trial
+    missing = measured(kernel, tmp_path / "run", {"a": replace(trial, site="0" * 64)})["a"]
+    assert missing.verdict == SKIPPED and "is not on this machine" in missing.verdict_reason
+    if not PROGRAM.exists():
+        lacking = measured(kernel, tmp_path / "other", {"a": trial})["a"]
+        assert (lacking.verdict, lacking.verdict_reason) == (SKIPPED, MISSING)

@@ -1,0 +1,46 @@
+"""The random numbers of Chromium's network process, in processes that are called like it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from firstflight.testbed import fork_server
+from firstflight.testbed.messages import BROWSER_RANDOM
+
+NETWORK = "--utility-sub-type=network.mojom.NetworkService"
+DRAWING = """
+import ctypes, os, threading
+libc = ctypes.CDLL(None)
+def by_call(size):
+    into = ctypes.create_string_buffer(size)
+    assert libc.syscall(318, into, ctypes.c_long(size), 0) == size
+    return into.raw.hex()
+print(os.getrandom(48).hex(), by_call(48), os.getrandom(16).hex(), by_call(32))
+assert libc.syscall(39) == os.getpid()
+assert libc.syscall(3, 12345) == -1 and ctypes.get_errno() in (0, 9)
+"""
+
+
+def drawn(*words: str) -> list[str]:
+    library = fork_server.libraries().get(BROWSER_RANDOM)
+    if library is None:
+        pytest.skip("no compiler")
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", DRAWING, *words], capture_output=True, text=True,
+        check=True, env={**os.environ, "LD_PRELOAD": str(library)})
+    return done.stdout.split()
+
+
+def test_the_seeds_of_the_network_process_are_the_same_each_time() -> None:
+    one, other = drawn(NETWORK), drawn(NETWORK)
+    assert one[:2] == other[:2] and one[0] != one[1]
+    assert one[2] != other[2] and one[3] != other[3], "only seeds are"
+
+
+def test_other_processes_draw_from_the_kernel() -> None:
+    one, other = drawn("--type=renderer"), drawn()
+    assert not {*one} & {*other}

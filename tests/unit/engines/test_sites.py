@@ -1,0 +1,70 @@
+"""The store of recorded sites, and guests that have them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.testbed import guests, site_store
+from firstflight.testbed.guests import guest_for
+from firstflight.testbed.hosts.replay.recording import Answer, Origin, Recording
+from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM
+
+SITE = Recording("https://a.test/", (Origin("https://a.test", 0),),
+                 (Answer(0, "GET", "/", 200, (), b"x"),))
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def job(site: str) -> Any:
+    return {"kind": BROWSED_PAGE, "id": "a", "client": CHROMIUM, "site": site, "network": {}}
+
+
+def test_a_stored_site_is_found_by_its_digest() -> None:
+    digest = site_store.put(SITE)
+    assert site_store.put(SITE) == digest and site_store.get(digest) == SITE
+    assert [path.name for path in site_store.folder().iterdir()] == [f"{digest}.site"]
+    assert not site_store.missing([job(digest)])
+
+
+def test_a_site_that_is_missing_or_was_changed_is_named() -> None:
+    digest = site_store.put(SITE)
+    place = site_store.place_of(digest)
+    place.write_bytes(place.read_bytes() + b"y")
+    with pytest.raises(site_store.SiteMissing, match=f"{digest[:12]} is not on this machine"):
+        site_store.get(digest)
+    place.unlink()
+    assert "measure it again from its file" in site_store.missing([job(digest)])["a"]
+
+
+def test_the_store_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_store, "MOST_SITES", 2)
+    sites = [replace(SITE, url=f"https://a.test/{number}") for number in range(3)]
+    first, second = map(site_store.put, sites[:2])
+    os.utime(site_store.place_of(first), (1, 1))
+    site_store.put(sites[0])  # it is used again
+    os.utime(site_store.place_of(second), (2, 2))
+    third = site_store.put(sites[2])
+    assert {path.stem for path in site_store.folder().iterdir()} == {first, third}
+
+
+@pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])
+def test_a_site_is_named_by_a_digest_only(digest: str) -> None:
+    with pytest.raises(ValueError, match="is no SHA-256"):
+        site_store.place_of(digest)
+
+
+def test_a_browsers_guest_has_its_site_fonts_and_more_memory() -> None:
+    digest = site_store.put(SITE)
+    purpose = guest_for([job(digest)], {})
+    assert purpose.sites == (digest,) and purpose.memory_mb == guests.BROWSER_MEMORY_MB
+    assert set(purpose.readable) <= set(guests.BROWSER_READS) and purpose.forks
+    other: Any = {"kind": "page", "id": "b", "client": "libcurl", "network": {}}
+    assert guest_for([other], {}).memory_mb == 512 and not guest_for([other], {}).sites

@@ -1,0 +1,180 @@
+"""Stored loads in a browser: judged again, and tampered with."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.testbed import observations, site_store
+from firstflight.testbed.network.commands import commands_of
+from firstflight.workloads.page import browsed
+from firstflight.workloads.page.record import FILE, read_file
+from tests.golden import stored_browsed
+from tests.golden.stored import Packet
+
+
+@pytest.fixture(autouse=True)
+def stored_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_store, "folder", lambda: stored_browsed.SITES)
+
+
+@pytest.mark.parametrize(("name", "load_ms"), [("http1", 812.116), ("http2", 793.902)])
+def test_a_stored_load_passes(name: str, load_ms: float) -> None:
+    record, files = stored_browsed.load(name).judged()
+    assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
+    assert (record.page_ms, record.requests, record.not_recorded) == (load_ms, 14, 1)
+    assert record.document_ms is not None and record.first_byte_ms is not None
+    assert record.first_byte_ms <= record.document_ms < load_ms, "of the document, not the redirect"
+    assert {*record.seen_initcwnd.split()} == {"4"}
+    objects = read_file(files[FILE], FILE)
+    assert len(objects) == 14 and sum(each.is_first for each in objects) <= (
+        record.opened_connections or 0)
+    rows = list(csv.DictReader(io.StringIO(files[browsed.REQUESTS_FILE].decode())))
+    assert [row["status"] for row in rows].count("404") == 1
+    assert [row["recorded"] for row in rows].count("0") == 1
+
+
+def of_load(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], object]:
+    return lambda observation: change(observation["load"])
+
+
+def of_request(number: int, **values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda observation: observation["load"]["requests"][number].update(values)
+
+
+def earlier(number: int, name: str, by_ms: float) -> Callable[[dict[str, Any]], object]:
+    def change(observation: dict[str, Any]) -> None:
+        observation["load"]["requests"][number][name] -= by_ms
+    return change
+
+
+@pytest.mark.parametrize("name", stored_browsed.NAMES)
+@pytest.mark.parametrize(("change", "check"), [
+    (of_request(4, status=404), "status"),
+    (of_request(4, content_bytes=7), "contents"),
+    (of_request(4, sha256="0" * 64), "contents"),
+    (of_request(4, url="https://www.example.org/else"), "requests"),
+    (of_request(4, failure="net::ERR_FAILED", end_ms=None), ""),
+    (earlier(5, "end_ms", 1.0), "times"),
+    (earlier(5, "first_byte_ms", 1.2), "times"),
+    (earlier(5, "sent_ms", 1.7), "times"),
+    (lambda observation: observation["served"].pop(), "requests"),
+    (lambda observation: observation["served"].append(
+        [0, 40000, "GET", "https://www.example.org/more", 1, 2, 200, 5]), "requests"),
+    (of_load(lambda load: load.update(begun_ns=load["begun_ns"] + 10**6)), "times")])
+def test_what_the_browser_did_not_do_is_seen(
+        name: str, change: Callable[[dict[str, Any]], object], check: str) -> None:
+    record = stored_browsed.load(name).reported(change).judge()
+    if check:
+        assert record.verdict == FAIL and check in record.failed_checks.split("; ")
+    else:
+        assert record.ok and record.verdict == PASS
+
+
+@pytest.mark.parametrize("name", stored_browsed.NAMES)
+def test_a_response_cannot_end_before_its_last_byte_came(name: str) -> None:
+    """It is said to end when the segment before its last one came."""
+    stored = stored_browsed.load(name)
+    requests = stored.observation["load"]["requests"]
+    number = max(range(len(requests)), key=lambda place: requests[place]["content_bytes"])
+    end_ns = stored.observation["load"]["begun_ns"] + round(requests[number]["end_ms"] * 1e6)
+    came = [packet.time_ns for packet in data(stored_browsed.read(stored.client))
+            if packet.time_ns < end_ns - 10**6 and packet.payload_bytes > 1000]
+    before_ms = (came[-1] - stored.observation["load"]["begun_ns"]) / 1e6
+    record = stored.reported(of_request(number, end_ms=before_ms)).judge()
+    assert record.failed_checks == "times" and "before its last byte came" in record.verdict_reason
+
+
+def data(packets: list[Packet], to_client: bool = True) -> list[Packet]:
+    return [packet for packet in packets if packet.payload_bytes and packet.to_client == to_client]
+
+
+def without(number: int, to_client: bool = True) -> Callable[[list[Packet]], list[Packet]]:
+    return lambda packets: [packet for packet in packets
+                            if packet is not data(packets, to_client)[number]]
+
+
+def later(number: int, by_ns: int, to_client: bool = True
+          ) -> Callable[[list[Packet]], list[Packet]]:
+    return lambda packets: [replace(packet, time_ns=packet.time_ns + by_ns)
+                            if packet is data(packets, to_client)[number] else packet
+                            for packet in packets]
+
+
+@pytest.mark.parametrize("name", stored_browsed.NAMES)
+@pytest.mark.parametrize(("side", "change"), [
+    ("client", without(3)), ("client", later(3, 5400)), ("client", later(0, -5400)),
+    ("client", without(1, to_client=False)), ("client", later(1, 20_400, to_client=False)),
+    ("server", without(3)), ("server", later(5, 5400)), ("server", later(1, 5400, False)),
+    ("client", lambda packets: packets[:-8]), ("server", lambda packets: packets[8:])])
+def test_a_tampered_packet_is_refused(
+        name: str, side: str, change: Callable[[list[Packet]], list[Packet]]) -> None:
+    record = stored_browsed.load(name).captured(side, change).judge()
+    assert record.verdict == FAIL or not record.ok, "a tampered capture passed"
+
+
+def test_data_that_leaves_without_a_cause_is_seen() -> None:
+    """Both captures agree, so the path has nothing against it."""
+    def change(packets: list[Packet]) -> list[Packet]:
+        late = data(packets)[-1]
+        return [replace(packet, time_ns=packet.time_ns + 3_400_000) if packet is late else packet
+                for packet in packets]
+    stored = stored_browsed.load("http2")
+    record = stored.captured("client", change).captured("server", change).judge()
+    assert "host" in record.failed_checks.split("; ")
+
+
+@pytest.mark.parametrize(("wrong", "named"), [
+    ({"rtt_ms": 40.01}, "path"), ({"bandwidth_kbps": 5001.0}, "path"),
+    ({"uplink_kbps": 990.0}, "path"), ({"initcwnd": 5}, "initial window"),
+    ({"initcwnd": 3}, "first flight"), ({"mss": 1000}, "TCP options"),
+    ({"initrwnd": 20}, "TCP options"), ({"chain_bytes": 9000}, "TLS")])
+def test_a_setting_that_was_not_the_requested_one_fails(wrong: dict[str, Any], named: str) -> None:
+    record = stored_browsed.load("http2").requested(**wrong).judge()
+    assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
+
+
+def test_what_the_worker_says_is_read_by_its_schema() -> None:
+    for name in stored_browsed.NAMES:
+        observation = {**stored_browsed.load(name).observation}
+        observation.pop("received_at")  # the engine adds it
+        assert observations.OBSERVATION(observation, "")["served"] == observation["served"]
+    for wrong in ([1], [0, 70_000, "GET", "u", 1, 2, 200, 5], [0, 1, 2, "u", 1, 2, 200, 5]):
+        with pytest.raises(ValueError):
+            observations.served(wrong, "served")
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    (lambda observation: observation.update(error="the page's process crashed"), "crashed"),
+    (lambda observation: observation.pop("load"), "the worker reported no load"),
+    (of_load(lambda load: load.update(requests=[])), "no request that was answered"),
+    (of_load(lambda load: load.update(load_ms=None)), "no request that was answered")])
+def test_a_load_that_failed_says_why(change: Callable[[dict[str, Any]], object], why: str) -> None:
+    record = stored_browsed.load("http2").reported(change).judge()
+    assert not record.ok and why in record.error
+
+
+def test_a_load_is_described_before_it_is_measured() -> None:
+    trial = stored_browsed.load("http1").trial
+    assert f"chromium: the recorded site {trial.site[:8]} over HTTP/1.1" in commands_of(trial.job())
+
+
+def test_a_trial_without_a_browser_is_skipped() -> None:
+    record = stored_browsed.load("http2").reported(
+        lambda observation: observation.update(skipped="the browser is missing")).judge()
+    assert (record.verdict, record.verdict_reason) == (SKIPPED, "the browser is missing")
+
+
+def test_a_text_is_equal_in_utf_8_too() -> None:
+    from firstflight.testbed.hosts.replay.recording import Answer
+    answer = Answer(0, "GET", "/", 200, (("content-type", 'text/html; charset="iso-8859-2"'),),
+                    "Łódź".encode("iso-8859-2"))
+    digests = browsed.digests_of(answer)
+    from hashlib import sha256
+    assert {sha256(answer.body).hexdigest(), sha256("Łódź".encode()).hexdigest()} <= digests

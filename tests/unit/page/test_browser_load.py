@@ -1,0 +1,101 @@
+"""What the browser's client makes of Chromium's events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firstflight.testbed.hosts.browser import load as loads
+from firstflight.testbed.hosts.browser.client import summary
+from firstflight.testbed.hosts.browser.load import Load
+
+SESSION, FRAME = "S", "F"
+
+
+def event(method: str, session: str = SESSION, **parameters: Any) -> dict[str, Any]:
+    return {"method": method, "sessionId": session, "params": parameters}
+
+
+def asked(number: str, at_s: float, url: str, kind: str = "Document", **more: Any
+          ) -> dict[str, Any]:
+    return event("Network.requestWillBeSent", requestId=number, timestamp=at_s, type=kind,
+                 documentURL="https://a.test/", frameId=FRAME, wallTime=1000 + at_s,
+                 request={"url": url, "method": "GET", "initialPriority": "High"}, **more)
+
+
+def answer(status: int = 200, at_s: float = 1.0) -> dict[str, Any]:
+    return {"status": status, "protocol": "h2", "connectionId": 7, "remotePort": 800,
+            "timing": {"requestTime": at_s, "sendStart": 50, "connectStart": 1,
+                       "receiveHeadersStart": 100, "receiveHeadersEnd": 101}}
+
+
+def loaded(*events: dict[str, Any]) -> Load:
+    load = Load(SESSION)
+    for each in events:
+        load.take(each)
+    return load
+
+
+def test_times_begin_with_the_request_of_the_document() -> None:
+    load = loaded(
+        event("Page.loadEventFired", timestamp=0.5),  # of about:blank
+        asked("1", 1.0, "https://a.test/"),
+        event("Network.responseReceived", requestId="1", type="Document", response=answer()),
+        event("Network.dataReceived", requestId="1", dataLength=300),
+        event("Network.loadingFinished", requestId="1", timestamp=1.2, encodedDataLength=120.0),
+        event("Page.lifecycleEvent", name="firstContentfulPaint", frameId=FRAME, timestamp=1.3),
+        event("Page.lifecycleEvent", name="firstContentfulPaint", frameId="other", timestamp=1.1),
+        event("PerformanceTimeline.timelineEventAdded", event={
+            "type": "largest-contentful-paint", "frameId": FRAME,
+            "lcpDetails": {"renderTime": 1001.4}}),
+        event("Page.domContentEventFired", timestamp=1.25),
+        event("Page.loadEventFired", timestamp=1.5))
+    assert load.is_over
+    found: dict[str, Any] = summary(load, shift_ns=10**9)
+    assert (found["begun_ns"], found["content_loaded_ms"], found["load_ms"], found["paint_ms"],
+            found["largest_paint_ms"]) == (2 * 10**9, 250, 500, 300, 400)
+    (request,) = found["requests"]
+    assert [request[name] for name in ("start_ms", "sent_ms", "first_byte_ms", "end_ms", "status",
+                                       "content_bytes", "wire_bytes", "connection")] == [
+        0, 50, 100, 200, 200, 300, 120, 7]
+
+
+def test_a_redirect_is_a_request_of_its_own() -> None:
+    load = loaded(asked("1", 1.0, "http://a.test/"),
+                  asked("1", 1.1, "https://a.test/", redirectResponse=answer(301)),
+                  event("Network.responseReceived", requestId="1", response=answer(200, 1.1)),
+                  event("Network.loadingFinished", requestId="1", timestamp=1.4))
+    first, second = load.requests
+    assert (first.status, first.is_redirect, load.since_ms(first.end_s)) == (301, True, 100)
+    assert (second.status, second.is_redirect, load.since_ms(second.end_s)) == (200, False, 400)
+
+
+def test_what_came_from_the_cache_or_failed_is_said() -> None:
+    load = loaded(asked("1", 1.0, "https://a.test/"), asked("2", 1.1, "https://a.test/x", "Image"),
+                  event("Network.requestServedFromCache", requestId="2"),
+                  asked("3", 1.1, "https://b.test/", "Script"),
+                  event("Network.loadingFailed", requestId="3", timestamp=1.2,
+                        errorText="net::ERR_NAME_NOT_RESOLVED"),
+                  asked("4", 1.1, "data:text/plain,x", "Image"))
+    assert [(each.is_cached, each.failure) for each in load.requests] == [
+        (False, ""), (True, ""), (False, "net::ERR_NAME_NOT_RESOLVED")]
+
+
+@pytest.mark.parametrize("crash", [event("Inspector.targetCrashed"),
+                                   {"method": "Target.targetCrashed", "params": {}}])
+def test_a_page_that_crashes_is_over(crash: dict[str, Any]) -> None:
+    load = loaded(asked("1", 1.0, "https://a.test/"), crash)
+    assert load.is_over and load.fault == "the page's process crashed"
+
+
+def test_a_page_may_not_request_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "MOST_REQUESTS", 3)
+    load = loaded(*(asked(f"{number}", 1.0, "https://a.test/") for number in range(6)))
+    assert load.fault == "the page made more than 3 requests" and len(load.requests) == 4
+
+
+def test_events_of_other_pages_do_not_count() -> None:
+    load = loaded(asked("1", 1.0, "https://a.test/"),
+                  event("Page.loadEventFired", "other", timestamp=1.5))
+    assert not load.is_over
