@@ -48,8 +48,10 @@ class Receiver:
         self.stamp = 0  # the time stamp that it echoes (ts_recent)
         self.scheduled = False  # whether an acknowledgement of repeated data is due
         self.unit = unit
-        window_mss = window_mss or mss + TIMESTAMP_BYTES
-        self.window = receive_window(initrwnd, buffers, window_mss, unit)
+        first = first_window(initrwnd, buffers, window_mss or mss + TIMESTAMP_BYTES)
+        if window_mss:  # a SYN-ACK's window has no unit
+            first = min(first, MOST_IN_A_HEADER)
+        self.window = first if window_mss else scaled(first, unit)
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
@@ -57,8 +59,7 @@ class Receiver:
         self.most_window = most_window
         if most_window:
             self.clamp = min(self.clamp, most_window)
-        self.threshold = min(first_window(initrwnd, buffers, window_mss),
-                             self.clamp)  # rcv_ssthresh
+        self.threshold = min(first, self.clamp)  # rcv_ssthresh
         # From so many bytes on a segment counts as full (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
         self.offer: int | None = None  # the window to offer if it acknowledges before reading

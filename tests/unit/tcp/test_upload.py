@@ -59,9 +59,26 @@ def test_a_pause_resets_the_clients_window() -> None:
 
 
 def test_a_servers_receive_window_limits_an_upload() -> None:
-    large = predict(uploading(300_000, 200)).upload_flight
-    assert large == 65_160 // MSS < predict(uploading(
-        300_000, 200, server_receive_buffers=(4 << 20, 6 << 20))).upload_flight
+    """Its first one, which stands in a SYN-ACK, has 16 bits, whatever the buffer."""
+    flights = [predict(uploading(300_000, 200, server_receive_buffers=buffers)).upload_flight
+               for buffers in ((20_000, 60_000), (131_072, 6 << 20), (4 << 20, 6 << 20))]
+    assert flights == [8688 // MSS, 65_160 // MSS, -(-65_535 // MSS)]
+
+
+@pytest.mark.parametrize("total_ms, values", [
+    # A large window of the client's receiver, and what curl waits with until poll says so.
+    (1317.448, {"rtt_ms": 658.617, "bandwidth_kbps": 6731333.614, "initcwnd": 23, "initrwnd": 64,
+                "response_bytes": 71, "request_writes": (75, *[1 << 16] * 12, 39_964),
+                "earlier_bytes": 447, "earlier_request_bytes": 76, "client_initcwnd": 10,
+                "earlier_writes": (76, *[1 << 16] * 12, 39_964)}),
+    # Handshakes are repeated; the window of the SYN-ACK has no unit.
+    (9282.088, {"rtt_ms": 3054.569, "bandwidth_kbps": 1149.337, "initcwnd": 37, "initrwnd": 100,
+                "response_bytes": 3850, "request_writes": (119, 1 << 16, 8563),
+                "client_initcwnd": 54})])
+def test_an_upload_as_a_guest_measured_it(total_ms: float, values: dict[str, Any]) -> None:
+    rate = values["bandwidth_kbps"]
+    measured = changed(BASE, uplink_kbps=rate, **values)
+    assert predict(measured).total_ms == pytest.approx(total_ms, abs=0.1)
 
 
 def test_a_slow_uplink_repeats_what_was_not_lost() -> None:
