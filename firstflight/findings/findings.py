@@ -36,6 +36,9 @@ class Rounded:
 Cell = str | int | float | Estimate | Interval | Rounded | None
 
 
+REQUESTED = "requested"  # the group of columns that were not measured but requested
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table.

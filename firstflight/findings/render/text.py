@@ -13,7 +13,8 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.base.words import visible_line, format_duration
 from firstflight.findings import claims
 from firstflight.findings.claims import in_full
-from firstflight.findings.findings import Answer, Cell, Column, Finding, Report, Statement, Table
+from firstflight.findings.findings import (REQUESTED, Answer, Cell, Column, Finding, Report,
+                                           Statement, Table)
 from firstflight.findings.render.values import (counted, counted_for_readers, head, quoted,
                                                 shortened, written)
 
@@ -75,24 +76,56 @@ def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> st
 # Tables ------------------------------------------------------------------------------
 
 def table_text(table: Table, width: int) -> str:
-    """The table with as many columns as fit; those of the lowest rank are dropped first."""
+    """The table with as many columns as fit.
+
+    What is the same in all rows is said below it first. Then columns of the lowest rank go.
+    """
     rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
             for row in table.rows]
     if table.wraps:
         rows = _wrapped(table.columns, rows, width)
     shown = list(range(len(table.columns)))
+    same = _same_in_all_rows(table.columns, rows)
+    told: list[int] = []
     while True:
         lines = _aligned([table.columns[place] for place in shown],
                          [[row[place] for place in shown] for row in rows])
+        if max(map(len, lines)) <= width:
+            break
+        if same:
+            told.append(same.pop(0))
+            shown.remove(told[-1])
+            continue
         lowest = min(table.columns[place].rank for place in shown)
         others = [place for place in shown if table.columns[place].rank > lowest]
-        if not others or max(map(len, lines)) <= width:
+        if not others:
             break
         shown = others
-    hidden = [head(column) for place, column in enumerate(table.columns) if place not in shown]
+    hidden = [head(column) for place, column in enumerate(table.columns)
+              if place not in (*shown, *told)]
+    equal = [_told(table.columns[place], rows[0][place]) for place in told]
     notes = [*([f"{shortened(table)}."] if table.hidden_rows else []), *table.notes,
+             *([f"In all rows: {'; '.join(equal)}."] if equal else []),
              *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
+
+
+def _same_in_all_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """The columns that have one value, by place; those that were requested come first.
+
+    Of a single row only these: the others are its result.
+    """
+    same = [place for place in range(len(columns)) if len({row[place] for row in rows}) == 1]
+    requested = [place for place in same if columns[place].group == REQUESTED]
+    others = [place for place in same if columns[place].group != REQUESTED]
+    return [*requested, *(others if len(rows) > 1 else [])][:len(columns) - 1]
+
+
+def _told(column: Column, value: str) -> str:
+    """A column and its value in words, such as "RTT 80 ms"."""
+    group = "" if column.group in ("", REQUESTED) else f"{column.group}: "
+    unit = f" {column.unit}" if value[-1:].isdigit() else ""
+    return f"{group}{column.name} {value}{unit}".rstrip()
 
 
 def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int

@@ -13,7 +13,7 @@ from firstflight.base.words import (format_brief, format_interval, format_number
 from firstflight.figures.compare import VARIES_MS
 from firstflight.figures.kernel_changes import note_on_windows
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
-from firstflight.findings.findings import Answer, Cell, Column, Finding, Table
+from firstflight.findings.findings import REQUESTED, Answer, Cell, Column, Finding, Table
 from firstflight.setting.draws import note_on_draws
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
@@ -28,7 +28,7 @@ from firstflight.workloads.fetch.figures.reasons import (WhatIfs, changes_to_exp
 from firstflight.workloads.fetch.record import Record, is_one_draw
 from firstflight.workloads.fetch.scenario.figures import FIGURES
 from firstflight.workloads.fetch.scenario.scenario import Figure
-from firstflight.workloads.fetch.scenario.varied_parameters import REQUESTED, requested_columns
+from firstflight.workloads.fetch.scenario.varied_parameters import requested_columns
 
 MOST_ROWS = 20  # in the table of comparisons
 MOST_FIGURES = 3

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from firstflight.findings.findings import Cell, Column, Finding, Table
+from firstflight.findings.findings import REQUESTED, Cell, Column, Finding, Table
 from firstflight.runs.reporting import MOST_ROWS
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
@@ -18,8 +18,7 @@ from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_
 from firstflight.workloads.fetch.figures.raw_cells import PublishedCell, PublishedCells
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, why_equal
 from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.varied_parameters import (REQUESTED, order,
-                                                                    requested_columns)
+from firstflight.workloads.fetch.scenario.varied_parameters import order, requested_columns
 from firstflight.workloads.fetch.verify import notes
 
 Group = tuple[tuple[Cell, ...], Sequence[Record]]

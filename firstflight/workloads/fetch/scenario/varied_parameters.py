@@ -9,7 +9,7 @@ from typing import Any
 
 from firstflight.base.quantity import ClientWindow, in_words
 from firstflight.base.words import plain
-from firstflight.findings.findings import Cell, Column, Rounded
+from firstflight.findings.findings import REQUESTED, Cell, Column, Rounded
 from firstflight.findings.quantities import quantity
 from firstflight.net.queue_length import AUTO
 from firstflight.parameters import PARAMETERS
@@ -21,7 +21,6 @@ from firstflight.workloads.fetch.scenario.trial import Trial
 
 Requested = tuple[Column, Callable[[Trial], Cell]]
 
-REQUESTED = "requested"  # a heading
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
 _NEVER = ("scenario", "seed", *NOT_DRAWN, "own_server", "key_rtt_ms", "key_bandwidth_kbps",
           "weight")
