@@ -51,7 +51,8 @@ reproductions of the paper stand [at the end](#two-reproductions-by-their-author
   mean RTT in ms with a queue of 20 packets.
 - **Network, wall**: seconds of the experiment's clock, and of waiting, with {jobs} experiments
   side by side on two processors that also did other work.
-- **Differs**: a number is more than 10 % from the published one. What is known of the reason follows.
+- **Differs**: a number is more than 10 % from the published one. What is known of the reason
+  follows.
 - ***unit***: `delay=5` becomes `delay="5ms"`. Mininet hands a number without a unit to tc, which
   takes it for microseconds.
 - ***tso***: `tcp_tso_rtt_log` is 0 in each host, as before Linux 5.18. Since then Linux builds
