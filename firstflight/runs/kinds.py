@@ -7,7 +7,7 @@ rendering and drawing use a Study and know no kind. study/registry.py lists the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -76,25 +76,6 @@ class Overrides:
             known = dict.fromkeys(FLAGS[name].check(value, flag) for value in values)
             checked[name] = FLAGS[name].together(tuple(known))
         return checked
-
-    def replacing(self, known: Sequence[str], why_not: Callable[[str, str], str],
-                  one_value: str) -> dict[str, Any]:
-        """The values that replace those of a sweep, by name; RTT and bandwidth are one value each.
-
-        known: names that may be replaced. why_not: takes another name and its flag, and returns
-        the message. one_value: the message, behind the flag, where several values are given.
-        Raises UsageError.
-        """
-        for name, flag in self.given.items():
-            if name not in known:
-                raise UsageError(why_not(name, flag))
-        values: dict[str, Any] = dict(self.checked())
-        for name in ("rtt_ms", "bandwidth_kbps"):
-            if name in values:
-                if len(values[name]) != 1:
-                    raise UsageError(f"{FLAGS[name].flag}: {one_value}")
-                (values[name],) = values[name]
-        return values
 
 
 NOTHING = Overrides({}, many=True)  # the scenario as it stands

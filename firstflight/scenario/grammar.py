@@ -17,7 +17,7 @@ from firstflight.base.errors import UsageError
 from firstflight.findings.names import ON_THE_WIRE
 from firstflight.runs import schema
 from firstflight.runs.kinds import AnyTrial
-from firstflight.runs.scenario_file import Head, ScenarioFile
+from firstflight.runs.scenario_file import HEAD_KEYS, Head, ScenarioFile
 from firstflight.runs.schema import key
 from firstflight.scenario.claims import Claim, check_expects, read_claims
 from firstflight.scenario.figure_kinds import Figure, FigureKind, check_keys
@@ -115,27 +115,49 @@ def trials_of(sweeps: Iterable[Sweep[Tr]], scenario: str, seed: int) -> list[Tr]
     return list(dict.fromkeys(trial for sweep in sweeps for trial in sweep.trials(scenario, seed)))
 
 
-def read_scenario(file: ScenarioFile, sweeps: tuple[S, ...], figure: type[F], claim: type[C],
-                  kinds: Mapping[str, FigureKind[Sequence[S], F]],
-                  check_claim: Callable[[C, F, Sequence[S], str], None],
-                  table: str = "sweep") -> Scenario[S, F, C]:
-    """Read the figures, claims and head of a file whose sweeps are read. Raises UsageError.
+@dataclass(frozen=True)
+class Tables(Generic[S, F, C]):
+    """The tables of a kind of scenario: what reads a sweep, a figure and a claim.
 
-    table: the name of a sweep's table. kinds: of the workload's figures. check_claim: raises
-    UsageError where a claim names something that is not measured.
+    others: names of the tables that the kind has besides these and the head. link: reads them, and
+    returns what gives a sweep what it names in them, or raises UsageError. kinds: of the figures.
+    check_claim: raises UsageError where a claim names something that is not measured. without: keys
+    of a sweep that have no default. table: the name of a sweep's table.
     """
-    if not sweeps:
-        raise UsageError(f"{file.where}: has no [[{table}]], so nothing to measure")
-    figures = read_figures(figure, file.raw, file.where)
-    for place, shown in figures.items():
-        check_keys(shown, kinds, place)
-        kinds[shown.kind].check(sweeps, shown, place)
-    by_name = {shown.name: shown for shown in figures.values()}
-    claims = read_claims(claim, file.raw, list(by_name.values()), file.where)
-    for place, stated in claims.items():
-        check_expects(stated, by_name[stated.figure], kinds, place)
-        check_claim(stated, by_name[stated.figure], sweeps, place)
-    return Scenario(file.head(), sweeps, tuple(by_name.values()), tuple(claims.values()))
+
+    sweep: type[S]
+    figure: type[F]
+    claim: type[C]
+    kinds: Mapping[str, FigureKind[Sequence[S], F]]
+    others: tuple[str, ...]
+    link: Callable[[ScenarioFile], Callable[[S, str], S]]
+    check_claim: Callable[[C, F, Sequence[S], str], None] = lambda *_: None
+    without: Collection[str] = ("name",)
+    table: str = "sweep"
+
+    def read(self, file: ScenarioFile) -> Scenario[S, F, C]:
+        """The scenario of a file. Raises UsageError."""
+        raw, where = file.raw, file.where
+        schema.known_keys(raw, (*HEAD_KEYS, "defaults", *self.others, self.table, "figure"),
+                          where)
+        linked = self.link(file)
+        defaults = read_defaults(self.sweep, raw, where, self.without)
+        sweeps = tuple(linked(sweep, schema.place_of(where, self.table, sweep.name)) for sweep in
+                       schema.read_tables(self.sweep, raw, self.table, where, defaults=defaults))
+        if not sweeps:
+            raise UsageError(f"{where}: has no [[{self.table}]], so nothing to measure")
+
+        figures = read_figures(self.figure, raw, where)
+        for place, shown in figures.items():
+            check_keys(shown, self.kinds, place)
+            self.kinds[shown.kind].check(sweeps, shown, place)
+        by_name = {shown.name: shown for shown in figures.values()}
+        claims = read_claims(self.claim, raw, list(by_name.values()), where)
+        for place, stated in claims.items():
+            figure = by_name[stated.figure]
+            check_expects(stated, figure, self.kinds, place)
+            self.check_claim(stated, figure, sweeps, place)
+        return Scenario(file.head(), sweeps, tuple(by_name.values()), tuple(claims.values()))
 
 
 def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,

@@ -205,19 +205,22 @@ class SettingSweep(grammar.Sweep[Tr]):
         """The sweep with some lists replaced, by name."""
         return replace(self, lists={**self.lists, **lists})
 
-    def overridden(self: Sw, lists: Mapping[str, tuple[Any, ...]]) -> Sw:
+    def overridden(self: Sw, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> Sw:
         """The sweep with some lists replaced, by name; "initcwnd" replaces the windows.
 
+        Lists of its own (LISTS) may be among them. where: the sweep, for messages.
         Rows that have values of these lists go. Pairs then become every RTT with every bandwidth.
         """
-        given = {**self.lists, **lists}
+        own = {name: values for name, values in lists.items() if name in self.LISTS}
+        given = {**self.lists, **{name: values for name, values in lists.items()
+                                  if name not in own}}
         initcwnd = given.pop("initcwnd", self.initcwnd)
         rows = {together: getattr(self, together) if lists.keys().isdisjoint(names) else ()
                 for together, names in self.TOGETHER.items()}
         if self.pairs and not rows["pairs"]:
             rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(values)) for values in zip(*self.pairs))
             given = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, **given}
-        return replace(self, lists=given, initcwnd=initcwnd, **rows)
+        return replace(self, lists=given, initcwnd=initcwnd, **rows, **own)
 
 
 Sw = TypeVar("Sw", bound=SettingSweep[Any])

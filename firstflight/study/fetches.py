@@ -11,8 +11,8 @@ from firstflight.base.errors import UsageError
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
-from firstflight.scenario import grammar
-from firstflight.scenario.setting_sweep import refuse_empty_cake
+from firstflight.parameters import PARAMETERS
+from firstflight.scenario import grammar, requested
 from firstflight.setting import draws
 from firstflight.setting.server import OWN, OwnServer
 from firstflight.setting.tcp import BY_KERNEL
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from firstflight.findings.findings import Report
     from firstflight.runs.results.checks import Check
 
+# The flags that fetches take.
+TAKEN = requested.Taken(
+    "fetches", "trials", (*PARAMETERS, "repeat", "client", "sample", "server-command",
+                          "own_window"),
+    {"load": "it has one transfer at a time; scenarios of kind load take this flag (--list)"},
+    table="")
 # Seconds that a fetch takes in a guest, on two cores.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
 
@@ -56,26 +62,22 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     one network stand together, since setting up a network costs time; otherwise the order is that
     of the file. Raises UsageError.
     """
-    requested = apply(scenario, overrides)
-    check_count(requested.count, many=overrides.many)
+    changed = apply(scenario, overrides)
+    check_count(changed.count, TAKEN.trials, overrides.many)
     by_network: dict[tuple[object, ...], list[Trial]] = {}
-    for trial in grammar.trials_of(chain.from_iterable(requested.levels), scenario.name, seed):
-        refuse_empty_cake(trial.qdisc, trial.queue, scenario.name)
+    for trial in grammar.trials_of(chain.from_iterable(changed.levels), scenario.name, seed):
         by_network.setdefault(trial.network, []).append(trial)
     expanded = [trial for trials in by_network.values() for trial in trials]
-    if requested.users:
-        expanded += requested.users.trials(scenario.name, seed)
-    if requested.drawn:
-        expanded += requested.drawn.trials(seed)
+    if changed.users:
+        expanded += changed.users.trials(scenario.name, seed)
+    if changed.drawn:
+        expanded += changed.drawn.trials(seed)
     return expanded
 
 
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
     given = overrides.checked()
-    if "load" in given:
-        raise UsageError(f"{scenario.name}: --load: it has one transfer at a time; only scenarios"
-                         " of kind load take this flag (--list)")
     single: dict[str, Any] = {}  # fields that are not lists
     if overrides.own_window:
         given["window_by"] = (BY_KERNEL,)
@@ -85,25 +87,19 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
         single["own_server"] = own.text
     if overrides.client is not None:
         single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
-    if overrides.repeat is not None:
-        single["repeat"] = schema.number("repeat")(overrides.repeat, "--repeat")
-        single["repeat_with_loss"] = single["repeat_with_drops"] = None
-    if scenario.users and (given or single):
+    changed = requested.apply(scenario, overrides, TAKEN, given, **single)
+    has_more = bool(single) or overrides.repeat is not None
+    if scenario.users and (given or has_more):
         raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
-    changed = replace(
-        scenario, drawn=_drawn(scenario, given, single),
-        sweeps=tuple(replace(sweep.overridden(given), **single) for sweep in scenario.sweeps))
-    for sweep in changed.sweeps:
-        sweep.check_together(scenario.name)
-    return changed
+    return replace(changed, drawn=_drawn(scenario, given, overrides))
 
 
-def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]],
-           single: Mapping[str, object]) -> Populations | None:
+def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]], overrides: Overrides
+           ) -> Populations | None:
     """The populations under the requested windows. Raises UsageError."""
     if scenario.drawn is None:
         return None
-    if {*lists, *single} - {"initcwnd", "client"}:
+    if {*lists, *overrides.given} - {"initcwnd", "client", "sample"}:
         raise UsageError(f"{scenario.name} draws its clients and responses: it takes --iw and"
                          " --seed, and no list of RTTs, bandwidths, sizes or repeats. The same"
                          " flags without its name measure one response on that network")

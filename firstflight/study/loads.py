@@ -14,7 +14,7 @@ from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.load import verify
 from firstflight.workloads.load.record import LoadRecord
-from firstflight.workloads.load.scenario import TAKEN, LoadScenario, read_scenario
+from firstflight.workloads.load.scenario import TABLES, TAKEN, LoadScenario
 from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
 
 # In a guest, roughly: starting it, then each connection by its segments.
@@ -26,11 +26,10 @@ class LoadKind(Kind):
     record = LoadRecord
 
     def read(self, file: ScenarioFile, overrides: Overrides) -> LoadScenario:
-        return read_scenario(file, overrides)
+        return TABLES.read(file)
 
     def expand(self, scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
-        return requested.expand(requested.apply(scenario, overrides, TAKEN), overrides, seed,
-                                "runs")
+        return requested.expand(scenario, TAKEN, overrides, seed)
 
     def judge(self, trial: LoadTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True

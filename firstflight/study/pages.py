@@ -11,12 +11,13 @@ from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.scenario import requested
 from firstflight.setting import draws
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.page import browsed, verify
 from firstflight.workloads.page.analysis import setting_of
 from firstflight.workloads.page.record import PageRecord, is_one_draw
-from firstflight.workloads.page.scenario import PageScenario, expand, read_scenario
+from firstflight.workloads.page.scenario import TABLES, TAKEN, PageScenario
 from firstflight.workloads.page.trial import PageTrial
 
 # Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
@@ -28,10 +29,10 @@ class PageKind(Kind):
     record = PageRecord
 
     def read(self, file: ScenarioFile, overrides: Overrides) -> PageScenario:
-        return read_scenario(file, overrides)
+        return TABLES.read(file)
 
     def expand(self, scenario: PageScenario, overrides: Overrides, seed: int) -> list[PageTrial]:
-        return expand(scenario, overrides, seed)
+        return requested.expand(scenario, TAKEN, overrides, seed)
 
     def judge(self, trial: PageTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True

@@ -10,11 +10,11 @@ from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import Check
 from firstflight.runs.scenario_file import ScenarioFile
+from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.trace import findings, verify
 from firstflight.workloads.trace.record import TraceRecord
-from firstflight.workloads.trace.requested import expand
-from firstflight.workloads.trace.scenario import TraceScenario, read_scenario
+from firstflight.workloads.trace.scenario import TABLES, TAKEN, TraceScenario
 from firstflight.workloads.trace.trial import TraceTrial
 
 # From runs on two cores: wall time of a trace in a guest, and of each of its
@@ -31,10 +31,10 @@ class TraceKind(Kind):
     all_captures = True
 
     def read(self, file: ScenarioFile, overrides: Overrides) -> TraceScenario:
-        return read_scenario(file, overrides)
+        return TABLES.read(file)
 
     def expand(self, scenario: TraceScenario, overrides: Overrides, seed: int) -> list[TraceTrial]:
-        return expand(scenario, overrides, seed)
+        return requested.expand(scenario, TAKEN, overrides, seed)
 
     def judge(self, trial: TraceTrial, observed: ObservedTrial, exact: bool,
               sysctls: Mapping[str, str], known_kernel: bool = True

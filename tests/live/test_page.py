@@ -14,17 +14,18 @@ import pytest
 from firstflight.model.predict import predict
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
+from firstflight.scenario.requested import expand
 from firstflight.testbed.guests import UmlEngine
 from firstflight.workloads.load.record import Connections, LoadRecord, join_rows, parse_connections
-from firstflight.workloads.load.trial import LoadTrial, wire_bytes
+from firstflight.workloads.load.traffic import ClientHost, wire_bytes
+from firstflight.workloads.load.trial import LoadTrial
 from firstflight.workloads.load.verify import judge_load
 from firstflight.workloads.page import objects
 from firstflight.workloads.page.record import PageRecord, read_file
 from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.page.verify import judge_page
 from firstflight.workloads.trace.record import TraceRecord
-from firstflight.workloads.trace.requested import expand
-from firstflight.workloads.trace.scenario import read_scenario
+from firstflight.workloads.trace.scenario import TABLES, TAKEN
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
 from tests.golden import stored_trace
@@ -243,8 +244,8 @@ def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(shared: UmlEngine,
 
 
 def test_losses_and_recovery_leave_the_rules_standing(shared: UmlEngine, tmp_path: Path) -> None:
-    trials = [trial for trial in expand(read_scenario(scenario_file.find("handley1999_modem5")))
-              if trial.tcp in ("unmodified_1999", "cwv_1999")]
+    scenario = TABLES.read(scenario_file.find("handley1999_modem5"))
+    trials = [trial for trial in expand(scenario, TAKEN) if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = of_traces(shared, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records
     unmodified, validated = (records[f"ssh-{name}_1999-iw1-mss512"] for name in ("unmodified", "cwv"))
@@ -255,7 +256,7 @@ def test_losses_and_recovery_leave_the_rules_standing(shared: UmlEngine, tmp_pat
 def test_networks_that_draw_are_judged(shared: UmlEngine, tmp_path: Path) -> None:
     """Losses in bursts, jitter, cake and fq, with drops as the queues count them."""
     file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
-    records = of_traces(shared, tmp_path / "run", expand(read_scenario(file), seed=4))
+    records = of_traces(shared, tmp_path / "run", expand(TABLES.read(file), TAKEN, seed=4))
     assert {record.verdict_reason for record in records.values()} == {""}
     assert all(record.judged_by == "path" for record in records.values()) and len(records) == 4
 
@@ -282,7 +283,7 @@ def test_without_time_stamps_no_trial_meets_the_one_before(shared: UmlEngine,
                                                            tmp_path: Path) -> None:
     """The server would take its SYN for one of the connection that it still holds."""
     file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
-    jitter = next(trial for trial in expand(read_scenario(file), seed=4)
+    jitter = next(trial for trial in expand(TABLES.read(file), TAKEN, seed=4)
                   if trial.trace == "jitter")
     trials = [replace(jitter, sysctl="net.ipv4.tcp_timestamps=0", repeat=repeat)
               for repeat in (1, 2, 3, 4)]

@@ -144,7 +144,7 @@ REFUSALS = [
         ("ietf78_load --mss 1460", "88 to 1448 bytes"),
         ("ietf78_load --repeat 0", "--repeat"),
         # Pages
-        *((f"{page} --early-data 1", "--early-data: a page's client sends no early data: which")
+        *((f"{page} --early-data 1", "a page's client sends no early data: which")
           for page in ("--objects 3", "page2026")),
         ("--objects 3 --chain 300", "a chain of 300 bytes is too small for 1 certificate"),
         ("--objects 3 --resumed 1", "resumed (resumed, --resumed) only with TLS: give a chain"),
@@ -170,7 +170,7 @@ REFUSALS = [
           for part in ("''", "1/1", "1/0", "1/x", "16", "2/16", "1/10001", "Full")),
         ("zhao2019 --sysctl net.ipv4.tcp_sak=0", "--sysctl: unknown 'net.ipv4.tcp_sak' (did you"),
         ("dukkipati2010 --sysctl net.ipv4.tcp_sack=0", "draws its clients and responses"),
-        ("zhao2019 --load 0.5", "zhao2019: --load: it has one transfer at a time"),
+        ("zhao2019 --load 0.5", 'zhao2019: --load does not go with a scenario of kind "fetches": it has one transfer'),
         ("zhao2019 --queue 1 --qdisc fifo,cake",
          "zhao2019: cake lets nothing through a queue of 1 packet"),
         ("dukkipati2010 --rtt 20", "draws its clients and responses: it takes --iw"),

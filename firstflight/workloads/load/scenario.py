@@ -5,7 +5,7 @@ docs/examples/load.toml describes a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -14,8 +14,7 @@ from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.parameters import RESPONSE, SERVER, TLS
 from firstflight.runs import schema
-from firstflight.runs.kinds import NOTHING, Overrides
-from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
+from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar, published
 from firstflight.scenario.claims import ALIKE, LESS, MORE, Claim
@@ -242,21 +241,20 @@ class LoadSweep(SettingSweep[LoadTrial]):
                 values["queue_packets"] = self.nearest_packets(values)
             yield values
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]]) -> LoadSweep:
+    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> LoadSweep:
         """The sweep with some values replaced, by name.
 
         Initial windows replace the mixes, and a queue's length replaces queue_bdp. What is said of
         all client hosts replaces what each has of its own.
         """
-        own: dict[str, Any] = {name: lists[name] for name in OF_TRAFFIC if name in lists}
+        own: dict[str, Any] = {}
         if "initcwnd" in lists:
             own["mixes"] = ()
         if "queue" in lists:
             own["queue_bdp"] = ()
         of_all = {name: None for name in OF_HOST if name in lists}
         own["hosts"] = tuple(replace(host, **of_all) for host in self.hosts)
-        return replace(super().overridden({name: values for name, values in lists.items()
-                                           if name not in OF_TRAFFIC}), **own)
+        return replace(super().overridden(lists, where), **own)
 
     def nearest_packets(self, values: Mapping[str, Any]) -> int:
         """A multiple of the bandwidth-delay product in packets of 1500 bytes, to the nearest.
@@ -269,7 +267,6 @@ class LoadSweep(SettingSweep[LoadTrial]):
         return int(QUANTITIES["queue_packets"].check(packets, f"sweep {self.name!r}: queue_bdp"))
 
 
-KEYS = (*HEAD_KEYS, "defaults", "sweep", "population", "figure", "claim")
 # The fields of a trial that a figure can have as axes.
 AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window", *KERNEL,
         *(name for name in OF_SETTING if name not in KERNEL))
@@ -277,7 +274,7 @@ AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
 # The flags that a load takes, and why it does not take another one.
-TAKEN = Taken("load", (*OF_SETTING, *OF_TRAFFIC, "initcwnd", "repeat"), {
+TAKEN = Taken("load", "runs", (*OF_SETTING, *OF_TRAFFIC, "initcwnd", "repeat"), {
     "uplink_kbps": "the way back to its servers has a delay and no rate",
     "rwnd_growth": "its clients read at once, and their windows grow",
     RESPONSE: "each of its connections has one response",
@@ -369,22 +366,6 @@ LoadScenario = grammar.Scenario[LoadSweep, LoadFigure, LoadClaim]
 
 # Reading a file --------------------------------------------------------------------
 
-def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> LoadScenario:
-    """A scenario of kind load. Raises UsageError."""
-    schema.known_keys(file.raw, KEYS, file.where)
-    return grammar.read_scenario(file, _sweeps(file), LoadFigure, LoadClaim, FIGURES,
-                                 _check_claim)
-
-
-def _sweeps(file: ScenarioFile) -> tuple[LoadSweep, ...]:
-    populations = {population.name: population.clients for population in schema.read_tables(
-        LoadPopulation, file.raw, "population", file.where)}
-    defaults = grammar.read_defaults(LoadSweep, file.raw, file.where)
-    return tuple(schema.read(LoadSweep, {**defaults, **table}, where).linked(populations, where)
-                 for table, where in schema.tables(file.raw, "sweep", file.where,
-                                                   known=schema.keys_of(LoadSweep)))
-
-
 def _check_figure(sweeps: Sequence[LoadSweep], figure: LoadFigure, where: str) -> None:
     if figure.published:
         deck_rows(figure.published, f"{where}: published")  # raises where there is none
@@ -424,6 +405,17 @@ def _check_claim(claim: LoadClaim, figure: LoadFigure, sweeps: Sequence[LoadSwee
         schema.one_of(compared.text, (*figure.windows, *parts), f"{where}: compares")
     schema.one_of(claim.metric, OF_GROUPS if claim.is_of_groups else OF_RUNS,
                   f"{where}: metric")
+
+
+def _link(file: ScenarioFile) -> Callable[[LoadSweep, str], LoadSweep]:
+    populations = {population.name: population.clients for population in schema.read_tables(
+        LoadPopulation, file.raw, "population", file.where)}
+    return lambda sweep, where: sweep.linked(populations, where)
+
+
+TABLES = grammar.Tables(
+    LoadSweep, LoadFigure, LoadClaim, FIGURES, others=("population", "claim"), link=_link,
+    check_claim=_check_claim)
 
 
 # The deck's tables -------------------------------------------------------------------

@@ -5,23 +5,22 @@ docs/examples/page.toml describes a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
-from firstflight.parameters import PARAMETERS
+from firstflight.parameters import PARAMETERS, RESPONSE
 from firstflight.runs import schema
-from firstflight.runs.kinds import NOTHING, Overrides
-from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile, check_count
+from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.runs.schema import key
 from firstflight.scenario import grammar
 from firstflight.scenario.claims import Claim
 from firstflight.scenario.figure_kinds import Figure, FigureKind
-from firstflight.scenario.setting_sweep import (SettingSweep, draws_at_random, lists_of,
-                                                refuse_empty_cake)
+from firstflight.scenario.requested import Taken
+from firstflight.scenario.setting_sweep import SettingSweep, draws_at_random, lists_of
 from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, HTTP_1, HTTP_2, NEWER, NGINX
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
@@ -31,7 +30,6 @@ from firstflight.workloads.page import objects
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING, PageTrial
 
-TABLES = ("defaults", "page", "sweep", "figure")
 # Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: the last short segment of each
 # response would wait for an acknowledgement.
 ONLY_OVER_TLS = ("browsers speak HTTP/2 over TLS only: give a chain (chain_bytes, --chain), or"
@@ -187,13 +185,13 @@ class PageSweep(SettingSweep[PageTrial]):
                                  if name not in self.lists}}
         return super().with_followers({"system": (system_for(lists),), **lists})
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]]) -> PageSweep:
+    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> PageSweep:
         if HTTP_2 in lists.get("http", ()):
             lists = {**{name: values for name, values in OVER_HTTP_2.items()
                         if self.lists[name] == PARAMETERS[name].quantity.defaults}, **lists}
         if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
-        return super().overridden(lists)
+        return super().overridden(lists, where)
 
     def cell_values(self) -> Iterator[dict[str, Any]]:
         """As of every setting; over HTTP/2 with one connection to a host only."""
@@ -207,8 +205,6 @@ class PageSweep(SettingSweep[PageTrial]):
         """Check that values go together. Raises UsageError."""
         super().check_together(where)
         lists = self.lists
-        for qdisc, queue in product(lists["qdisc"], lists["queue"]):
-            refuse_empty_cake(qdisc, queue, where)
         check_system(lists, where)
         check_builtin(lists, where)
         check_resumed(lists, where)
@@ -222,6 +218,10 @@ class PageSweep(SettingSweep[PageTrial]):
         if HTTP_2 in lists["http"] and BUILTIN in lists["server"]:
             raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: use another one"
                              f" (server, --server {NGINX})")
+
+    def check_requested(self, where: str) -> None:
+        super().check_requested(where)
+        self.check_server(where)
 
     def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
         """The sweep with the contents of its pages. Raises UsageError where a page is missing."""
@@ -309,18 +309,6 @@ class PageFigure(Figure):
 PageScenario = grammar.Scenario[PageSweep, PageFigure, Claim]
 
 
-def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> PageScenario:
-    """Read the scenario of a file. Raises UsageError."""
-    schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
-    pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
-    defaults = grammar.read_defaults(PageSweep, file.raw, file.where, without=("name", "title"))
-    sweeps = tuple(sweep.linked(pages, schema.place_of(file.where, "sweep", sweep.name))
-                   for sweep in schema.read_tables(PageSweep, file.raw, "sweep", file.where,
-                                                   defaults=defaults))
-    return grammar.read_scenario(file, sweeps, PageFigure, Claim, FIGURES,
-                                 lambda claim, figure, sweeps, where: None)
-
-
 def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
     """Raises UsageError where a figure names a sweep or window that is not measured."""
     names = [sweep.name for sweep in sweeps]
@@ -338,29 +326,19 @@ FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
     # Each object over time, under one or two windows.
     "waterfall": FigureKind(_check_figure, windows=(0, 2))}
 
-
-def expand(scenario: PageScenario, overrides: Overrides = NOTHING, seed: int = 1
-           ) -> list[PageTrial]:
-    """The trials of a scenario with its overrides. Raises UsageError."""
-    requested = apply(scenario, overrides)
-    check_count(requested.count, "pages", overrides.many)
-    return grammar.trials_of(requested.sweeps, scenario.name, seed)
+def _link(file: ScenarioFile) -> Callable[[PageSweep, str], PageSweep]:
+    pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
+    return lambda sweep, where: sweep.linked(pages, where)
 
 
-def apply(scenario: PageScenario, overrides: Overrides) -> PageScenario:
-    """The scenario with the command line's overrides in its sweeps. Raises UsageError."""
-    for name, flag in overrides.given.items():
-        if name == "early_data_bytes":
-            raise UsageError(f"{scenario.name}: {flag}: {NO_EARLY_DATA}")
-        if name not in (*OF_SETTING, "connections", "initcwnd", "repeat"):
-            raise UsageError(f'{scenario.name}: {flag} does not go with a scenario of kind "page"')
-    lists = overrides.checked()
-    own: dict[str, Any] = {name: lists.pop(name) for name in ("connections",) if name in lists}
-    if overrides.repeat is not None:
-        own |= {"repeat": overrides.repeat, "repeat_with_loss": None, "repeat_with_drops": None}
-    sweeps = tuple(replace(sweep.overridden(lists), **own) for sweep in scenario.sweeps)
-    for sweep in sweeps:
-        place = schema.place_of(scenario.name, "sweep", sweep.name)
-        sweep.check_together(place)
-        sweep.check_server(place)
-    return replace(scenario, sweeps=sweeps)
+TABLES = grammar.Tables(
+    PageSweep, PageFigure, Claim, FIGURES, others=("page",), link=_link, without=("name", "title"))
+
+# The flags that a page takes, and why it does not take another one.
+TAKEN = Taken("page", "pages", (*OF_SETTING, "connections", "initcwnd", "repeat"), {
+    "early_data_bytes": NO_EARLY_DATA,
+    "rwnd_growth": "its client does not set the window on its sockets",
+    RESPONSE: "its file says which objects are sent, and when",
+    "client": "its client is curl's library",
+    "server-command": f"a page comes from {BUILTIN} or {NGINX}",
+    "own_window": 'write --iw 10, or window_by = "kernel" in its file'})

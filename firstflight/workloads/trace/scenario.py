@@ -7,40 +7,33 @@ into one trial for each TCP on each of its traces.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.parameters import NETWORK, PARAMETERS, TCP
+from firstflight.parameters import NETWORK, PARAMETERS, RESPONSE, SERVER, TCP, TLS
 from firstflight.runs import schema
-from firstflight.runs.kinds import NOTHING, Overrides
-from firstflight.runs.scenario_file import HEAD_KEYS, ScenarioFile
+from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.runs.schema import key
-from firstflight.runs.sysctls import sysctls_of
 from firstflight.scenario import grammar
 from firstflight.scenario.claims import ALIKE, IS, LESS, MORE, Claim
 from firstflight.scenario.figure_kinds import Figure, FigureKind
+from firstflight.scenario.requested import Taken
 from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
-                                                lists_of, refuse_empty_cake)
+                                                lists_of)
 from firstflight.setting.seeds import netem_seed
 from firstflight.workloads.trace.schedule import EACH_THINK, Schedule
+from firstflight.workloads.trace.tcps import Tcp, changed_tcps, refuse_sysctls
 from firstflight.workloads.trace.trial import TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import METRICS
 
-TABLES = ("defaults", "tcp", "schedule", "trace", "figure", "claim")
 OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
 
 
 # Readers of what is more than one word or number -------------------------------------
-
-def _settings(value: object, where: str) -> tuple[str, ...]:
-    """A table of sysctls as "name=value" each."""
-    sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
-    return tuple(f"{name}={word}" for name, word in sysctls.items())
-
 
 def _outage_ms(value: object, where: str) -> tuple[float, ...]:
     check = schema.number("outage_ms")
@@ -52,25 +45,26 @@ def _outage_ms(value: object, where: str) -> tuple[float, ...]:
 
 # What stands in a file ---------------------------------------------------------------
 
-@dataclass(frozen=True)
-class Tcp:
-    """One of the TCPs that are compared.
-
-    validation: whether Linux's own rules are on (workloads.trace.trial.VALIDATION_SYSCTL).
-    sysctls: what else is set at the server, "name=value" each.
-    """
-
-    title: str
-    validation: bool
-    name: str = key(reader=schema.file_name)
-    congestion_control: str = key(reader=schema.number("congestion_control"))
-    sysctls: tuple[str, ...] = key((), reader=_settings)
-
-
 # The parameters of its setting. TCPs have the congestion control, and windows stand apart.
 _APART = ("initcwnd", "initrwnd", "rwnd_growth", "congestion_control")
 SWEPT = tuple(name for name, row in PARAMETERS.items() if row.subject in (NETWORK, TCP)
               and row.quantity.flag and name not in _APART)
+
+
+OF_TCPS = ("initrwnd", "congestion_control")  # values that the TCPs have, or the client
+
+# The flags that a trace takes, and why it does not take another one.
+_BY_SERVER = "server.py writes on its schedules, and no other server does"
+TAKEN = Taken(
+    "trace", "traces", (*SWEPT, *OF_TCPS, "initcwnd", "repeat"), {
+        RESPONSE: "its schedules say what is sent, and when",
+        TLS: "its connections are plain HTTP", SERVER: _BY_SERVER, "server-command": _BY_SERVER,
+        "rwnd_growth": "its file says how far the window grows (receive_window)",
+        "client": "curl's library fetches in it, and the others have no pauses",
+        "own_window": "the rules of its TCPs begin with a window that has to be known: write --iw"
+                      " 10"},
+    "it is one connection", of_one_value=(*SWEPT, *OF_TCPS),
+    why_one="its curves are named by trace, TCP and initial window only", table="trace")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +107,6 @@ class TraceSweep(SettingSweep[TraceTrial]):
             if len(values) > 1:
                 raise UsageError(f"{where}: {PARAMETERS[name].key}: a trace has one value of it:"
                                  " write a [[trace]] for each")
-        refuse_empty_cake(self.network["qdisc"], self.network["queue"], where)
         if self.outage_ms[1] and draws_at_random(self.network):
             raise UsageError(f"{where}: an outage (outage_ms) does not go with random loss or"
                              " jitter (--loss, --jitter): it draws their random numbers anew, so"
@@ -141,6 +134,19 @@ class TraceSweep(SettingSweep[TraceTrial]):
                              " in its schedule")
         return replace(self, writing=writing, think_s=self.think_s or (None,),
                        tcps=tuple(tcps[name] for name in self.tcp_names))
+
+    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> TraceSweep:
+        """The sweep with some values replaced, and those of its TCPs. Raises UsageError."""
+        own: dict[str, Any] = {}
+        if "initrwnd" in lists:
+            (own["initrwnd"],) = lists["initrwnd"]
+        if lists:
+            # What a file says of its own queue, that it holds all, is not said of another network.
+            own["may_lose"] = True
+            refuse_sysctls(self.tcps, lists.get("sysctl", ()), where)
+            own["tcps"] = changed_tcps(self.tcps, lists.get("congestion_control", ()), where)
+        of_network = {name: values for name, values in lists.items() if name not in OF_TCPS}
+        return replace(super().overridden(of_network, where), **own)
 
     def tcp(self, name: str) -> Tcp:
         return next(tcp for tcp in self.tcps if tcp.name == name)
@@ -243,23 +249,6 @@ TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]
 
 # The file ------------------------------------------------------------------------------
 
-def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> TraceScenario:
-    """The scenario of a file. Raises UsageError."""
-    schema.known_keys(file.raw, (*HEAD_KEYS, *TABLES), file.where)
-    return grammar.read_scenario(file, _sweeps(file), TraceFigure, TraceClaim, FIGURES,
-                                 _check_claim, table="trace")
-
-
-def _sweeps(file: ScenarioFile) -> tuple[TraceSweep, ...]:
-    raw, where = file.raw, file.where
-    defaults = grammar.read_defaults(TraceSweep, raw, where, without=OF_ONE_TRACE)
-    tcps = {tcp.name: tcp for tcp in schema.read_tables(Tcp, raw, "tcp", where)}
-    schedules = {each.name: each for each in schema.read_tables(Schedule, raw, "schedule", where)}
-    return tuple(sweep.linked(schedules, tcps, f'{where}: [[trace]] "{sweep.name}"')
-                 for sweep in schema.read_tables(TraceSweep, raw, "trace", where,
-                                                 defaults=defaults))
-
-
 def _check_figure(sweeps: Sequence[TraceSweep], figure: TraceFigure, where: str) -> None:
     for curve in figure.curves:
         _check_measured(curve, sweeps, f"{where}: curves")
@@ -282,3 +271,15 @@ def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str)
     if not any((sweep.name, curve.tcp in sweep.tcp_names) == (curve.trace, True)
                and curve.initcwnd in (None, *sweep.initcwnd) for sweep in sweeps):
         raise UsageError(f"{where}: no trace is {curve.text!r}")
+
+
+def _link(file: ScenarioFile) -> Callable[[TraceSweep, str], TraceSweep]:
+    tcps = {tcp.name: tcp for tcp in schema.read_tables(Tcp, file.raw, "tcp", file.where)}
+    schedules = {schedule.name: schedule for schedule in schema.read_tables(
+        Schedule, file.raw, "schedule", file.where)}
+    return lambda sweep, where: sweep.linked(schedules, tcps, where)
+
+
+TABLES = grammar.Tables(
+    TraceSweep, TraceFigure, TraceClaim, FIGURES, others=("tcp", "schedule", "claim"), link=_link,
+    check_claim=_check_claim, without=OF_ONE_TRACE, table="trace")

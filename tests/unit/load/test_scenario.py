@@ -21,9 +21,9 @@ from firstflight.study.loads import KIND
 from firstflight.testbed.network.commands import commands_of
 from firstflight.workloads.load.analysis import describe, name_of, named
 from firstflight.workloads.load.record import LoadRecord
-from firstflight.workloads.load.scenario import (TAKEN, Compared, LoadClaim, LoadFigure,
+from firstflight.workloads.load.scenario import (TABLES, TAKEN, Compared, LoadClaim, LoadFigure,
                                                  LoadPopulation, LoadScenario, LoadSweep,
-                                                 PopulationHost, read_scenario)
+                                                 PopulationHost)
 from firstflight.workloads.load.traffic import (ClientHost, MixPart, SizePoint, Window, mean_bytes,
                                                 mean_wire_bytes, named_curve, single, wire_bytes)
 from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
@@ -42,7 +42,7 @@ FAR = {"population": [{"name": "far", "clients": [
 
 
 def made(tables: dict[str, Any] | None = None, **defaults: Any) -> LoadScenario:
-    return read_scenario(ScenarioFile("made", "# c\n", {
+    return TABLES.read(ScenarioFile("made", "# c\n", {
         "kind": "load", "title": "t", "source": "s", "defaults": {
             key: value for key, value in {**DEFAULTS, **defaults}.items() if value is not None},
         "sweep": [{"name": "only"}], **(tables or {})}))

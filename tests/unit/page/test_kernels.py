@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from firstflight.runs.kinds import Overrides, RunData
+from firstflight.scenario.requested import expand
 from firstflight.study.loads import KIND
 from firstflight.study.questions.page import RequestedPage, scenario
 from firstflight.testbed.guests import Place, place_of
 from firstflight.workloads.load import findings as load_findings
 from firstflight.workloads.page.analysis import kernel_changes, labels, settings
 from firstflight.workloads.page.findings import answer, findings
-from firstflight.workloads.page.scenario import expand
+from firstflight.workloads.page.scenario import TAKEN
 from tests.golden import stored_load, stored_page
 
 TUNED = "tcp_cubic.hystart=0"
@@ -27,7 +28,7 @@ def page_study(**lists: list[Any]) -> Any:
 
 @pytest.mark.parametrize("trials", [
     expand(page_study(kernel=["default", "mine"], module_parameter=["none", TUNED],
-                      loss_percent=[1])),
+                      loss_percent=[1]), TAKEN),
     [replace(stored_load.study().trials[0], kernel=kernel, module_parameter=parameter)
      for kernel in ("default", "mine") for parameter in ("none", TUNED)]], ids=["page", "load"])
 def test_trials_that_differ_in_the_kernel_alone_have_one_seed_and_guests_of_their_own(

@@ -26,7 +26,7 @@ from firstflight.testbed.hosts.page_client import Browser
 from firstflight.workloads.page import objects, scenario
 from firstflight.workloads.page.har import SavedPage
 from firstflight.workloads.page.objects import PageObject
-from firstflight.workloads.page.scenario import Page, read_scenario
+from firstflight.workloads.page.scenario import TABLES, Page
 from tests.unit.page import saved
 
 MADE = '[[page]]\nname = "p"\nobjects = 3\nbytes = 6000\n'
@@ -216,7 +216,7 @@ def test_nginx_cannot_think() -> None:
 
 
 @pytest.mark.parametrize(("lists", "words"), [
-    ({"early_data_bytes": [1]}, "--early-data: a page's client sends no early data"),
+    ({"early_data_bytes": [1]}, "a page's client sends no early data"),
     ({"loss_burst": [4]}, "bursts of losses (loss_burst, --burst-loss) need random loss"),
     ({"server": ["own"]}, "server: a page comes from builtin or nginx, not from own"),
     ({"http": ["2"], "chain_bytes": [0, 4000]}, "browsers speak HTTP/2 over TLS only")])
@@ -355,7 +355,7 @@ def test_a_page_is_written_so_that_an_equal_one_is_read(
     made = question.scenario("own", page, Overrides(lists))
     assert made.head.note == (HOSTILE if page.file else "")
     assert (HOSTILE in made.head.about) == (page.file is not None)
-    assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
+    assert TABLES.read(scenario_file.parsed("own", made.head.text)) == made
 
 
 def test_names_from_strangers_stay_within_their_strings() -> None:
@@ -364,7 +364,7 @@ def test_names_from_strangers_stay_within_their_strings() -> None:
     head = replace(made.head, title=HOSTILE, source=HOSTILE, note=HOSTILE, text="")
     made = replace(made, head=head)
     text = question.text(made, Page("own", 3, question.OBJECT_BYTES, question.OBJECT_BYTES))
-    assert read_scenario(scenario_file.parsed("own", text)) == replace(
+    assert TABLES.read(scenario_file.parsed("own", text)) == replace(
         made, head=replace(head, text=text))
 
 

@@ -155,7 +155,7 @@ def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
 
 # Values to draw lists from. The client and whose programs run are the question's.
 VALUES: dict[str, tuple[Any, ...]] = {
-    "rtt_ms": (1, 20.5, 100, 3000), "bandwidth_kbps": (56, 1000, 20_000.5, 10_000_000),
+    "rtt_ms": (4, 20.5, 100, 3000), "bandwidth_kbps": (56, 1000, 20_000.5, 10_000_000),
     "uplink_kbps": (28, 1000), "queue": ("1", "100", "50ms", "0.5bdp"),
     "qdisc": ("fifo", "fq", "fq_codel", "cake"), "loss_percent": (0, 1, 5), "jitter_ms": (0, 0.4),
     "initcwnd": (1, 10, 44, 45, 64, 910, 911, 3000), "initrwnd": (2, 44, 45, 64, 400, 3000),

@@ -21,6 +21,7 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import (FAIL, PASS, SKIPPED, RowReader, RowWriter,
                                               columns_of, read_records)
+from firstflight.scenario import requested
 from firstflight.study import registry
 from firstflight.study.traces import KIND
 from firstflight.testbed.hosts.server.http import parse_writes
@@ -28,9 +29,8 @@ from firstflight.workloads.trace import findings
 from firstflight.workloads.trace.analysis import Views, row_of
 from firstflight.workloads.trace.findings import _judged
 from firstflight.workloads.trace.record import TraceRecord
-from firstflight.workloads.trace.requested import apply, expand
-from firstflight.workloads.trace.scenario import (TraceClaim, TraceCurve, TraceScenario,
-                                                  read_scenario)
+from firstflight.workloads.trace.scenario import (TABLES, TAKEN, TraceClaim, TraceCurve,
+                                                  TraceScenario)
 from firstflight.workloads.trace.schedule import Request, Schedule, Write, fault_of
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import FIELDS, WindowError, parse
@@ -40,6 +40,17 @@ from tests.golden.stored_trace import LOSSY, RUN
 
 TRACES = [name for name in scenario_file.names()
           if scenario_file.find(name).raw.get("kind") == "trace"]
+
+
+
+def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
+    return requested.apply(scenario, overrides, TAKEN)
+
+
+def expand(scenario: TraceScenario, overrides: Overrides = NOTHING, seed: int = 1
+           ) -> list[TraceTrial]:
+    return requested.expand(scenario, TAKEN, overrides, seed)
+
 
 HEAD = """# A claim in a sentence.
 kind = "trace"
@@ -77,13 +88,13 @@ GOOD = HEAD + SCHEDULE + TRACE_TABLE + FIGURE
 
 def load(folder: Path, text: str) -> TraceScenario:
     (folder / "mine.toml").write_text(text)
-    return read_scenario(scenario_file.read(folder / "mine.toml"))
+    return TABLES.read(scenario_file.read(folder / "mine.toml"))
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_trace_scenario_loads_and_expands(name: str) -> None:
     study = registry.study_of(scenario_file.find(name))
-    scenario, ids = read_scenario(scenario_file.find(name)), [trial.id for trial in study.trials]
+    scenario, ids = TABLES.read(scenario_file.find(name)), [trial.id for trial in study.trials]
     assert ids and len(set(ids)) == len(ids) and study.whole
     assert list(study.trials) == expand(scenario)
     assert study.head.claim.endswith(".") and "\n" not in study.head.claim

@@ -134,10 +134,10 @@ class Sweep(SettingSweep[Trial]):
                     yield Trial(scenario=scenario, initcwnd=initcwnd, client=self.client,
                                 repeat=repeat, seed=own_seed, own_server=own, **values)
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]]) -> Sweep:
+    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> Sweep:
         if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
-        return super().overridden(lists)
+        return super().overridden(lists, where)
 
     def coarse(self, one_in: int, where: str) -> Sweep:
         """A coarser grid of about one in `one_in` networks, with the ends of both lists.

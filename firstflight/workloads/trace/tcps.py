@@ -1,0 +1,65 @@
+"""The TCPs that traces compare: [[tcp]] of a file, and what the command line changes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from firstflight.base.errors import UsageError
+from firstflight.net.sysctls import settings_of
+from firstflight.runs import schema
+from firstflight.runs.schema import key
+from firstflight.runs.sysctls import sysctls_of
+from firstflight.workloads.trace.trial import VALIDATION_SYSCTL
+
+
+def _settings(value: object, where: str) -> tuple[str, ...]:
+    """A table of sysctls as "name=value" each."""
+    sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
+    return tuple(f"{name}={word}" for name, word in sysctls.items())
+
+
+@dataclass(frozen=True)
+class Tcp:
+    """One of the TCPs that are compared.
+
+    validation: whether Linux's own rules are on (workloads.trace.trial.VALIDATION_SYSCTL).
+    sysctls: what else is set at the server, "name=value" each.
+    """
+
+    title: str
+    validation: bool
+    name: str = key(reader=schema.file_name)
+    congestion_control: str = key(reader=schema.number("congestion_control"))
+    sysctls: tuple[str, ...] = key((), reader=_settings)
+
+
+def refuse_sysctls(tcps: Sequence[Tcp], values: Sequence[str], where: str) -> None:
+    """Raises UsageError where the TCPs of a trace set a sysctl themselves."""
+    added = {name for words in values for name in settings_of(words)}
+    for tcp in tcps:
+        own = {VALIDATION_SYSCTL, *(setting.partition("=")[0] for setting in tcp.sysctls)}
+        for name in sorted(own & added):
+            what = "validation" if name == VALIDATION_SYSCTL else "sysctls"
+            raise UsageError(f'{where}: --sysctl: {name}: its TCP "{tcp.name}" sets this one itself'
+                             f" ({what})")
+
+
+def changed_tcps(tcps: Sequence[Tcp], control: Sequence[str], where: str) -> tuple[Tcp, ...]:
+    """The TCPs of a trace with another congestion control.
+
+    control: none or one. Raises UsageError where the TCPs would be the same.
+    """
+    changed = [replace(tcp, congestion_control=(*control, tcp.congestion_control)[0])
+               for tcp in tcps]
+    for (first, second), (one, other) in zip(combinations(tcps, 2), combinations(changed, 2)):
+        if _is_same(one, other) and not _is_same(first, second):
+            raise UsageError(f'{where}: --cc: its TCPs "{first.name}" and "{second.name}" differ by'
+                             " their congestion control only, and would be the same TCP twice")
+    return tuple(changed)
+
+
+def _is_same(first: Tcp, second: Tcp) -> bool:
+    """Whether two TCPs differ by nothing but their names."""
+    return replace(first, name="", title="") == replace(second, name="", title="")
