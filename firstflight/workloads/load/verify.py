@@ -14,13 +14,12 @@ from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import syns
-from firstflight.net.segments import CaptureError
+from firstflight.judge.verdict import judged_record
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
-from firstflight.runs.runs import now_text
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.load.record import (FAILED, FILE, QUEUE_FILE, Connections,
-                                               ConnectionsError, LoadEvidence, LoadRecord,
+                                               LoadEvidence, LoadRecord,
                                                join_rows, record_of, whole_numbers)
 from firstflight.workloads.load.trial import FIXED, LoadTrial
 
@@ -37,24 +36,20 @@ def judge_load(trial: LoadTrial, observed: ObservedTrial,
 
     sysctls: those that the scenario sets. has_scale: as of LoadEvidence.
     """
-    fault = observed.content.get("error", "")
-    if QUEUE_FILE not in observed.files:
-        return _failed(trial, fault or "the run left no records"), observed.files
-    files = {FILE: join_rows(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
-    if fault:
-        return _failed(trial, fault), files
-    try:
+    failure, files = observed.content.get("error", ""), observed.files
+    if QUEUE_FILE in observed.files:
+        files = {FILE: join_rows(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
+    else:
+        failure = failure or "the run left no records"
+
+    def judge() -> LoadRecord:
         evidence = LoadEvidence.gather(trial, observed, files[FILE], sysctls, has_scale)
-    except (ConnectionsError, CaptureError) as unreadable:
-        return _failed(trial, str(unreadable)), files
-    dead = evidence.ended_servers
-    error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
-    record = replace(record_of(evidence), ok=not dead, error=error, measured_at=now_text())
-    return checks.give_verdict(record, checks.failures(CHECKS, evidence)), files
+        dead = evidence.ended_servers
+        error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
+        record = replace(record_of(evidence), ok=not dead, error=error)
+        return checks.give_verdict(record, checks.failures(CHECKS, evidence))
 
-
-def _failed(trial: LoadTrial, error: str) -> LoadRecord:
-    return LoadRecord(trial, False, error, measured_at=now_text())
+    return judged_record(LoadRecord, trial, observed.content, failure, judge), files
 
 
 # What is compared --------------------------------------------------------------------

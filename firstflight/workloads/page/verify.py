@@ -10,16 +10,16 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
-from firstflight.base.errors import FirstFlightError
 from firstflight.judge import syns
 from firstflight.judge.path import counted_drops, delivered
+from firstflight.judge.verdict import judged_record
 from firstflight.net.segments import MS, CaptureError, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import SKIPPED
 from firstflight.setting.server import HTTP_1
 from firstflight.testbed.hosts.serving import body_of
-from firstflight.testbed.messages import Observation, ObservedTrial, started_at
+from firstflight.testbed.messages import Observation, ObservedTrial
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH
@@ -45,22 +45,18 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
     the model was checked against its kernel; otherwise the model's times are recorded and do not
     judge, and nor does why data left.
     """
-    observation, measured_at = observed.content, started_at(observed.content)
-    if observation.get("skipped"):
-        return PageRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
-                          measured_at=measured_at), observed.files
-    error = _failure(trial, observation)
-    try:
-        if not error:
-            evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
-            record = replace(record_of(evidence), measured_at=measured_at)
-            judging = CHECKS if known_kernel else tuple(
-                check for check in CHECKS if check.name not in (MODEL, HOST))
-            return (checks.give_verdict(record, checks.failures(judging, evidence)),
-                    {FILE: file_of(evidence), **observed.files})
-    except FirstFlightError as fault:
-        error = str(fault)
-    return PageRecord(trial, False, error, measured_at=measured_at), observed.files
+    files = dict(observed.files)
+
+    def judge() -> PageRecord:
+        evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
+        judging = CHECKS if known_kernel else tuple(
+            check for check in CHECKS if check.name not in (MODEL, HOST))
+        record = checks.give_verdict(record_of(evidence), checks.failures(judging, evidence))
+        files[FILE] = file_of(evidence)
+        return record
+
+    failure = _failure(trial, observed.content)
+    return judged_record(PageRecord, trial, observed.content, failure, judge), files
 
 
 def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],

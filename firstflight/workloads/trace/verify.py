@@ -10,12 +10,13 @@ from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
 from firstflight.judge import syns
 from firstflight.judge.path import counted_drops, delivered
+from firstflight.judge.verdict import judged_record
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import SKIPPED
-from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response, started_at
+from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
@@ -39,21 +40,13 @@ def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool,
     that the scenario changes. known_kernel: whether the rules are those of its kernel; if not, they
     do not judge.
     """
-    observation, measured_at = observed.content, started_at(observed.content)
-    if observation.get("skipped"):
-        return TraceRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
-                           measured_at=measured_at)
-    error = _failure(observation)
-    try:
-        if not error:
-            evidence = replace(_evidence(trial, observed, exact),
-                               client_sysctls=trial.host_settings(sysctls),
-                               known_kernel=known_kernel)
-            record = replace(record_of(evidence), measured_at=measured_at)
-            return checks.give_verdict(record, checks.failures(CHECKS, evidence))
-    except FirstFlightError as fault:
-        error = str(fault)
-    return TraceRecord(trial, False, error, measured_at=measured_at)
+    def judge() -> TraceRecord:
+        evidence = replace(_evidence(trial, observed, exact),
+                           client_sysctls=trial.host_settings(sysctls), known_kernel=known_kernel)
+        return checks.give_verdict(record_of(evidence), checks.failures(CHECKS, evidence))
+
+    failure = _failure(observed.content)
+    return judged_record(TraceRecord, trial, observed.content, failure, judge)
 
 
 def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:

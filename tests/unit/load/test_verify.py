@@ -106,6 +106,12 @@ def test_a_run_without_its_records_is_a_failure() -> None:
     assert (record.error, record.verdict) == ("the run left no records", SKIPPED)
 
 
+def test_a_run_that_the_kernel_cannot_have_is_skipped_with_the_reason() -> None:
+    why = "this kernel has no sysctl net.ipv4.tcp_new"
+    record = judge(TRIAL, replace(RAW, files={}, content={"skipped": why}))
+    assert record.was_skipped and (record.ok, record.verdict_reason) == (True, why)
+
+
 @pytest.mark.parametrize(("seen", "said"), [
     (replace(RAW, content={"error": "no answer within 128 s"}), "no answer within 128 s"),
     (replace(RAW, files={**RAW.files, QUEUE_FILE: b"time_s,bytes\n1,x\n"}), "measure again"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
+from firstflight.judge.verdict import skipped_record
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.parameters import default
 from firstflight.runs.results import checks
@@ -51,9 +52,9 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     left or was retransmitted. Such a kernel's own window, where no route sets one, is the one that
     all else has to agree with.
     """
-    if observation.get("skipped"):
-        return Record(trial, True, measured_at=started_at(observation),
-                      verdict_reason=observation["skipped"])
+    skipped = skipped_record(Record, trial, observation)
+    if skipped is not None:
+        return skipped
     own_window = observation.get("server", {}).get("initial_window")
     if trial.window_by == BY_KERNEL and not known_kernel and own_window:
         under = replace(trial, initcwnd=own_window, window_by=default("window_by"))

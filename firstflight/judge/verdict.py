@@ -1,0 +1,40 @@
+"""The record of a trial with its verdict, whether it was measured, failed or was skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from firstflight.base.errors import FirstFlightError
+from firstflight.runs.results.records import SKIPPED, Record
+from firstflight.testbed.messages import Observation, started_at
+
+R = TypeVar("R", bound=Record)
+
+
+def skipped_record(kind: type[R], trial: Any, observation: Observation) -> R | None:
+    """The record of a trial that the machine cannot measure; None where it could."""
+    if not observation.get("skipped"):
+        return None
+    return kind(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
+                measured_at=started_at(observation))
+
+
+def judged_record(kind: type[R], trial: Any, observation: Observation, failure: str,
+                  judge: Callable[[], R]) -> R:
+    """The record of a trial. kind: of such records.
+
+    failure: why the transfer failed, "" where it did not. judge: gives the record with its verdict;
+    where it raises FirstFlightError, the trial has failed for that reason.
+    """
+    skipped = skipped_record(kind, trial, observation)
+    if skipped is not None:
+        return skipped
+    measured_at = started_at(observation)
+    try:
+        if not failure:
+            return replace(judge(), measured_at=measured_at)
+    except FirstFlightError as fault:
+        failure = str(fault)
+    return kind(trial, False, failure, measured_at=measured_at)
