@@ -81,7 +81,8 @@ def cell(initcwnd: int, *total_ms: float, queue_drops: int = 0, **requested: Any
 
 def uploaded(client_initcwnd: int, total_ms: float, **requested: Any) -> CellSetting:
     """A cell with a request of 30 kB, sent in two flights or in one."""
-    one = cell(10, total_ms, request_bytes=30_000, client_initcwnd=client_initcwnd, **requested)
+    one = cell(10, total_ms, client_initcwnd=client_initcwnd,
+               **{"request_bytes": 30_000, **requested})
     trips, flights = (1, "21") if client_initcwnd > 20 else (2, "10+11")
     return replace(one, records=[replace(record, upload_round_trips=trips, upload_flights=flights,
                                          link_idle_ms=total_ms) for record in one.records])
@@ -106,6 +107,9 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
             uploaded(10, 675.0), uploaded(32, 466.0),
             uploaded(10, 675.0, queue_packets=50), uploaded(32, 875.0, queue_packets=50)),
         "one window of the client": (uploaded(0, 675.0),),
+        "a large request to a slow uplink": (
+            uploaded(10, 675.0, request_bytes=300_000, uplink_kbps=100.0),
+            uploaded(32, 466.0, request_bytes=300_000, uplink_kbps=100.0)),
         "one is the fastest": (cell(10, 200.0), cell(20, 150.0), cell(40, 160.0)),
         "two are as fast": (cell(10, 200.0), cell(20, 160.0), cell(40, 160.0)),
         "less than half a millisecond": (cell(10, 200.0), cell(20, 199.7)),

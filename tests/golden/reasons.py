@@ -20,13 +20,19 @@ ONE = next(record for record in stored_fetches.stored("zhao2019") if record.tria
 Network = Callable[[Trial], tuple[float, float]]
 
 
+def window_of(trial: Trial) -> int:
+    """The window that is compared: of a client that uploads, its own."""
+    return trial.client_initcwnd if trial.request_bytes else trial.initcwnd
+
+
 def measured(network: Network, trial: Trial) -> Record:
     total_ms, idle_ms = network(trial)
-    flights = "10+11" if trial.initcwnd == 10 else "3+6+12"
+    flights = "10+11" if window_of(trial) == 10 else "3+6+12"
     if trial.jitter_ms and trial.repeat == 3:
         total_ms, flights = total_ms + 1, f"{flights[:-1]}1+1"
     return replace(ONE, trial=trial, total_ms=total_ms, link_idle_ms=idle_ms,
-                   response_round_trips=flights.count("+") + 1, response_flights=flights)
+                   response_round_trips=flights.count("+") + 1, response_flights=flights,
+                   upload_round_trips=flights.count("+") + 1, upload_flights=flights)
 
 
 def asked(network: Network, trials: int = reasons.MOST_TRIALS, **values: object
@@ -35,7 +41,8 @@ def asked(network: Network, trials: int = reasons.MOST_TRIALS, **values: object
     base = replace(ONE.trial, rtt_ms=100.0, bandwidth_kbps=1000.0, uplink_kbps=1000.0,
                    queue_packets=20, initrwnd=10)
     base = replace(base, **values)  # type: ignore[arg-type]
-    records = [measured(network, replace(base, initcwnd=window, repeat=repeat))
+    varied = "client_initcwnd" if base.request_bytes else "initcwnd"
+    records = [measured(network, replace(base, **{varied: window}, repeat=repeat))
                for window in (3, 10) for repeat in ((1, 2, 3) if base.is_random else (1,))]
     (change,) = changes(settings(records))
     what_ifs = WhatIfs()
@@ -62,7 +69,7 @@ def saves(saved_ms: float, idle_ms: float | None = None) -> tuple[float, float]:
 
 
 def of_larger(effect: Callable[[set[str]], tuple[float, float]]) -> Network:
-    return lambda trial: effect(lifted(trial)) if trial.initcwnd == 10 else saves(0.0)
+    return lambda trial: effect(lifted(trial)) if window_of(trial) == 10 else saves(0.0)
 
 
 def slower_base(trial: Trial) -> tuple[float, float]:
@@ -99,6 +106,11 @@ def paragraphs() -> Iterator[tuple[str, list[str]]]:
                 lambda without: saves(66.0 if "used" in without else 0.0)), kept=1),
             "most of it is the uplink": told(of_larger(
                 lambda without: saves(20.0 if "uplink" in without else 100.0)), uplink_kbps=56.0),
+            "of an upload the uplink is most": told(of_larger(
+                lambda without: saves(20.0 if "uplink" in without else 100.0)), uplink_kbps=56.0,
+                request_bytes=30_000),
+            "of an upload one limit takes it away": told(of_larger(lambda without: saves(
+                66.0 if "uplink" in without else 0.0)), uplink_kbps=56.0, request_bytes=30_000),
             "a limit that changes next to nothing": told(of_larger(lambda without: saves(
                 5.2 if {"bandwidth", "queue"} <= without else
                 4.9 if "bandwidth" in without else 0.0))),

@@ -17,7 +17,8 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
     """Sentences on the shortest queue, if it dropped packets, and on the longest one."""
     by_ratio = {}
     for trial in trials:
-        bdp = trial.rtt_ms * trial.bandwidth_kbps / 8 / (trial.mss + HEADER_BYTES)
+        rate_kbps = trial.uplink_kbps if _is_upload(trial) else trial.bandwidth_kbps
+        bdp = trial.rtt_ms * rate_kbps / 8 / (trial.mss + HEADER_BYTES)
         if trial.qdisc == "fifo" and trial.queue_from != AUTO:
             by_ratio[trial.queue_packets / bdp] = (trial, bdp)
     if not by_ratio:
@@ -33,8 +34,8 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
                      f" transfer{'' if len(drops) == 1 else 's'}: compare with --queue 1bdp.")
     if max(by_ratio) > LONG_BDP:
         trial, bdp = by_ratio[max(by_ratio)]
-        name, size = max(("response", trial.response_bytes), ("request", trial.request_bytes),
-                         key=lambda message: message[1])
+        name, size = (("request", trial.request_bytes) if _is_upload(trial)
+                      else ("response", trial.response_bytes))
         times = size / trial.mss / bdp
         if times > LONG_BDP:
             lines.append(f"The queue of {trial.queue_packets} packets is"
@@ -42,6 +43,11 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
                          f" bandwidth-delay product, the {name}"
                          f" {format_number(times, 0)} times: compare with --queue 1bdp.")
     return lines
+
+
+def _is_upload(trial: Trial) -> bool:
+    """Whether more goes to the server than comes from it."""
+    return trial.request_bytes > trial.response_bytes
 
 
 def _dropped(record: Record) -> int:

@@ -258,7 +258,7 @@ def _round_trips(change: WindowChange, what_ifs: WhatIfs) -> Reason:
         larger_ms = max(lifted.saved_ms, change.saved_ms)
         if abs(lifted.saved_ms - change.saved_ms) > MOST_OF * larger_ms:
             names.append(limit.name)
-        window, base = change.experiment.requested.initcwnd, change.base.requested.initcwnd
+        base, window = change.windows
         text += f"; with {limit.without} {_effect(window, base, lifted)}"
     label = ", ".join(names)
     return Reason(label, text, label)
