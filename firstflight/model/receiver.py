@@ -49,9 +49,7 @@ class Receiver:
         self.scheduled = False  # whether an acknowledgement of repeated data is due
         self.unit = unit
         first = first_window(initrwnd, buffers, window_mss or mss + TIMESTAMP_BYTES)
-        if window_mss:  # a SYN-ACK's window has no unit
-            first = min(first, MOST_IN_A_HEADER)
-        self.window = first if window_mss else scaled(first, unit)
+        self.window = first if window_mss else scaled(first, unit)  # a SYN-ACK's has no unit
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import accumulate
 
 from firstflight.base.quantity import OWN_WINDOW
-from firstflight.model.endpoints import SERVER_WINDOW, Handshake
+from firstflight.model.endpoints import Handshake
 from firstflight.model.network import Events, Happening, SimulatedLink
 from firstflight.model.receiver import (MOST_IN_A_HEADER, Receiver, first_window, receive_window,
                                         window_unit)
@@ -24,6 +24,9 @@ from firstflight.net.headers import HEADER_BYTES, MSS, TIMESTAMP_BYTES
 from firstflight.net.path import Clock, Sent
 from firstflight.net.waiting import waited_ns
 from firstflight.wire.flights import FlightCounts
+
+
+NO_ROUTE = 1 << 30  # segments: no route limits the window that the server offers
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class Upload(Events):
         """The client is connected, and sends its first request."""
         transfer, us = self.transfer, self.shaken_hands.client_us
         self.connected = now
-        offered = first_window(SERVER_WINDOW, transfer.server_receive_buffers, MSS)
+        offered = first_window(NO_ROUTE, transfer.server_receive_buffers, MSS)
         self.client = Host(
             self._sender(MSS, transfer.client_initcwnd, min(offered, MOST_IN_A_HEADER),
                          transfer.client_send_buffers, us, polls=True),
@@ -145,7 +148,7 @@ class Upload(Events):
         self.server = Host(
             self._sender(transfer.mss, transfer.initcwnd, window, transfer.send_buffers,
                          transfer.handshake_us or us),
-            Receiver(SERVER_WINDOW, MSS, now, us, self.clock, buffers, window_unit(buffers),
+            Receiver(NO_ROUTE, MSS, now, us, self.clock, buffers, window_unit(buffers),
                      transfer.loss_probes, window_mss=MSS),
             self.down, self._take_upload, is_server=True)
 

@@ -71,6 +71,11 @@ def test_a_servers_receive_window_limits_an_upload() -> None:
                 "response_bytes": 71, "request_writes": (75, *[1 << 16] * 12, 39_964),
                 "earlier_bytes": 447, "earlier_request_bytes": 76, "client_initcwnd": 10,
                 "earlier_writes": (76, *[1 << 16] * 12, 39_964)}),
+    # Of a larger buffer the client learns with the first acknowledgement.
+    (4656.720, {"rtt_ms": 587.111, "bandwidth_kbps": 987.092, "initcwnd": 46, "initrwnd": 100,
+                "mss": 1222, "response_bytes": 24_033, "client_initcwnd": 68,
+                "server_receive_buffers": (500_000, 6_000_000),
+                "request_writes": (121, *[1 << 16] * 5, 54_644)}),
     # Handshakes are repeated; the window of the SYN-ACK has no unit.
     (9282.088, {"rtt_ms": 3054.569, "bandwidth_kbps": 1149.337, "initcwnd": 37, "initrwnd": 100,
                 "response_bytes": 3850, "request_writes": (119, 1 << 16, 8563),
