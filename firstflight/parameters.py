@@ -2,7 +2,8 @@
 
 Its name ends in the unit. It is the name of a column in records, of a key in scenario files, and of
 a field of a trial. A new parameter is a row here, in the place where sweeps vary it, and a typed
-field in workloads/fetch/scenario; one of the network is a field of Link as well (net/link.py).
+field in setting/ or workloads/fetch/scenario; one of the network is a field of Link as well
+(net/link.py).
 Flags, --help, keys of files, sweeps, defaults, columns, ids of trials and documents follow.
 """
 

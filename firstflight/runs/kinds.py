@@ -1,6 +1,6 @@
 """The interface of a kind of study, and the Study that it makes of a scenario.
 
-A kind is one folder of study/, and the file study.py in it has its Kind. Measuring, resuming,
+A kind is one folder of workloads/, and a file of study/ has its Kind. Measuring, resuming,
 rendering and drawing use a Study and know no kind. study/registry.py lists the kinds.
 """
 
