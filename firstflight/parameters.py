@@ -9,6 +9,7 @@ Flags, --help, keys of files, sweeps, defaults, columns, ids of trials and docum
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,8 @@ from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS, PACKETS, Leng
 NETWORK, TCP, RESPONSE, TLS, SERVER = "network", "TCP", "response", "TLS", "server"
 PUBLISHED = "published"  # what published set-ups did otherwise; without a flag
 OVERTAKEN = "packets that jitter let overtake each other look lost (RACK, duplicate ACKs)"
+# Values of parameters by their names; what type each has follows from its row.
+Lists = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ from firstflight.base import errors
 from firstflight.base.terminal import say, terminal_width
 from firstflight.commands import export
 from firstflight.commands.request import Request
-from firstflight.runs.kinds import AnyTrial, Study
-from firstflight.runs.results.records import Record
+from firstflight.runs.kinds import AnyStudy
 from firstflight.study import registry
 from firstflight.study.registry import FoundCliff
 
 if TYPE_CHECKING:
+    from firstflight.study.fetches import FetchStudy
+    from firstflight.workloads.fetch.record import Record
+    from firstflight.workloads.fetch.scenario.trial import Trial
     from firstflight.findings.findings import Report
 
 
@@ -37,7 +39,7 @@ def check(request: Request) -> str:
     return ""
 
 
-def read(request: Request) -> list[Study]:
+def read(request: Request) -> list[FetchStudy]:
     """The network and windows of the search. Raises UsageError."""
     assert request.find_cliff is not None
     return [registry.cliff_question(request.find_cliff, request.overrides)]
@@ -61,13 +63,13 @@ def run(request: Request) -> int:
     with rounds(study, request.measuring) as records:
         is_quiet = output.quiet
 
-        def measure(trials: Sequence[AnyTrial]) -> dict[AnyTrial, Record]:
+        def measure(trials: Sequence[Trial]) -> dict[Trial, Record]:
             """Measure some trials; their records, judged as those of any run."""
             nonlocal is_quiet
             if not is_quiet:
                 say(f"--find-cliff: measures {len(trials)} sizes at a time, until one byte decides")
             is_quiet = True
-            return {record.trial: record for record in records(study, trials)}
+            return {record.trial: record for record in records(trials)}
 
         for cliff in registry.cliffs(what, study, measure):
             for line in cliff.lines:
@@ -84,7 +86,7 @@ def run(request: Request) -> int:
     return errors.OK if was_read else errors.UNREAD
 
 
-def report_of(study: Study, found: Sequence[FoundCliff]) -> Report:
+def report_of(study: AnyStudy, found: Sequence[FoundCliff]) -> Report:
     """The cliffs as a report, for --export."""
     from firstflight.findings.findings import Answer, Column, Finding, Report, Table
     values = [cliff.values for cliff in found if cliff.values is not None]
@@ -101,7 +103,7 @@ def report_of(study: Study, found: Sequence[FoundCliff]) -> Report:
         sentences=lines, answer=Answer(lines[0], values={"cliffs": values}))
 
 
-def dry(study: Study, request: Request) -> int:
+def dry(study: AnyStudy, request: Request) -> int:
     """Print what a search would measure."""
     from firstflight.commands.dry_run import dry_run
     dry_run(study, request.measuring, request.overrides)

@@ -29,7 +29,7 @@ from typing import NamedTuple, Protocol
 from firstflight.base.errors import VERDICT, FirstFlightError, UsageError
 from firstflight.base.words import nearest
 from firstflight.findings.quantities import FLAGS
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import AnyStudy
 from firstflight.runs.results.records import Record, columns_of, hints_of, trial_class, value_of
 
 MOST_CHARACTERS = 200
@@ -104,7 +104,7 @@ class Condition:
         """The numbers that it names."""
         return list(_means((self.left, self.right)))
 
-    def check(self, study: Study, named: Collection[str] = ()) -> None:
+    def check(self, study: AnyStudy, named: Collection[str] = ()) -> None:
         """Refuse a condition on what the study does not measure. Raises UsageError.
 
         named: names of numbers that are no columns, and that no window selects.
@@ -141,7 +141,7 @@ class Condition:
                 raise UsageError(f"--fail-if {self.text!r}: {what} has one {mean.column}: write it"
                                  " without parentheses")
 
-    def _check_value(self, study: Study, flag: str, typed: str) -> None:
+    def _check_value(self, study: AnyStudy, flag: str, typed: str) -> None:
         """Refuse a flag's value that no trial has. Raises UsageError."""
         name = column_of(flag)
         values = {getattr(trial, name) for trial in study.trials if hasattr(trial, name)}

@@ -6,13 +6,13 @@ from firstflight.base.words import escaped
 from firstflight.commands.engines import engine_errors, planned
 from firstflight.commands.request import Measuring
 from firstflight.runs.expected import expected_time
-from firstflight.runs.kinds import Overrides, Study
+from firstflight.runs.kinds import AnyStudy, Overrides
 from firstflight.testbed.network.commands import commands_of
 
 DRY_RUN_LISTED = 20
 
 
-def dry_run(study: Study, measuring: Measuring, overrides: Overrides) -> None:
+def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None:
     """Print what a run would do.
 
     Raises CannotError, as a run does, for more guests than this machine can have and for a kernel

@@ -18,8 +18,9 @@ from firstflight.commands.runners import measurer_for
 from firstflight.findings.render import text
 from firstflight.findings.render.text import not_drawn
 from firstflight.runs import runs
-from firstflight.runs.kinds import RunData, Study
-from firstflight.runs.measuring import MeasureOptions, Refining, measure
+from firstflight.runs.earlier import Refining
+from firstflight.runs.kinds import AnyRun, AnyStudy, R, RunData, S, Study, T
+from firstflight.runs.measuring import MeasureOptions, measure
 from firstflight.runs.results import provenance
 from firstflight.runs.results.records import FAIL
 
@@ -36,19 +37,19 @@ def worst(statuses: Sequence[int]) -> int:
                  if status in statuses), errors.OK)
 
 
-def run_study(study: Study, request: Request) -> int:
+def run_study(study: AnyStudy, request: Request) -> int:
     """Measure one scenario and show its report; return the exit status."""
     return show(study, measure_study(study, request), request.output)
 
 
-def measure_study(study: Study, request: Request,
-                  refining: Refining | None = None) -> RunData:
+def measure_study(study: Study[S, T, R], request: Request,
+                  refining: Refining[T, R] | None = None) -> RunData[R]:
     """Measure one scenario; return its run. refining: how it gives an early answer."""
     with engine_errors(), measurer_for(study, request.measuring) as measurer:
         return measure(study, measurer, options_of(study, request, refining))
 
 
-def show(study: Study, run: RunData, output: Output, source: Source | None = None) -> int:
+def show(study: AnyStudy, run: AnyRun, output: Output, source: Source | None = None) -> int:
     """Write the page and figures of a run, then print its report; return the exit status.
 
     Files come first, so that a reader who leaves early (`| head`) loses only text. source: of the
@@ -116,7 +117,8 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     return "\n".join(lines)
 
 
-def options_of(study: Study, request: Request, refining: Refining | None) -> MeasureOptions:
+def options_of(study: AnyStudy, request: Request, refining: Refining[T, R] | None
+               ) -> MeasureOptions:
     """Where and how to measure, and what run.json records of the command and the machine.
 
     A question with few trials keeps all their packets, so that the trial that shows most is drawn.
@@ -130,7 +132,7 @@ def options_of(study: Study, request: Request, refining: Refining | None) -> Mea
         quiet=request.output.quiet, refining=refining, reasons=measuring.reasons)
 
 
-def status_of(run: RunData) -> int:
+def status_of(run: AnyRun) -> int:
     """The exit status by the records: CANNOT where every trial was skipped, FAILED, VERDICT, OK."""
     if run.records and all(record.was_skipped for record in run.records):
         return errors.CANNOT

@@ -10,7 +10,7 @@ from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
 from firstflight.commands.request import Request
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import AnyStudy
 from firstflight.study import registry
 from firstflight.testbed.messages import CHROMIUM
 
@@ -77,11 +77,11 @@ def check(request: Request) -> str:
     return ""
 
 
-def read(request: Request) -> list[Study]:
+def read(request: Request) -> list[AnyStudy]:
     """The page under its windows. Raises UsageError."""
     page = request.page
     assert page is not None
-    made: dict[str, object] = {"objects": page.objects}
+    made: registry.PageFields = {"objects": page.objects}
     if page.document_bytes is not None:
         made["document_bytes"] = page.document_bytes
     if page.mine:
@@ -89,8 +89,9 @@ def read(request: Request) -> list[Study]:
     if page.connections:
         made["connections"] = page.connections
     if page.client == CHROMIUM:
-        made |= {"client": CHROMIUM, "url_path": page.url_path or "",
-                 "with_server_time": page.with_server_time}
+        made["client"] = CHROMIUM
+        made["url_path"] = page.url_path or ""
+        made["with_server_time"] = page.with_server_time
 
     return [registry.page_question(request.name or "own", page.file, made, request.overrides,
                                    request.measuring.seed)]

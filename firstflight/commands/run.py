@@ -9,7 +9,7 @@ from firstflight.base.argument_types import nonempty
 from firstflight.base.errors import UsageError
 from firstflight.commands.request import Request
 from firstflight.runs import scenario_file
-from firstflight.runs.kinds import Overrides, Study
+from firstflight.runs.kinds import AnyStudy, Overrides
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study import registry
 
@@ -33,12 +33,12 @@ def is_requested(request: Request) -> bool:
     return True
 
 
-def read(request: Request) -> list[Study]:
+def read(request: Request) -> list[AnyStudy]:
     """The studies of the named scenarios, or of the question by flags. Raises UsageError."""
     return [study_of(name, request) for name in request.scenarios or [""]]
 
 
-def run(request: Request, read: Callable[[Request], Sequence[Study]] = read) -> int:
+def run(request: Request, read: Callable[[Request], Sequence[AnyStudy]] = read) -> int:
     """Measure each study, or print what would be measured; return the exit status.
 
     All are read before the first is measured, which may take hours. Raises UsageError, and
@@ -57,7 +57,7 @@ def run(request: Request, read: Callable[[Request], Sequence[Study]] = read) -> 
     return measure.worst([measure.run_study(study, request) for study in studies])
 
 
-def read_all(request: Request, read: Callable[[Request], Sequence[Study]]) -> list[Study]:
+def read_all(request: Request, read: Callable[[Request], Sequence[AnyStudy]]) -> list[AnyStudy]:
     """The studies, once each --fail-if was checked with all of them. Raises UsageError."""
     studies = list(read(request))
     for study in studies:
@@ -66,7 +66,7 @@ def read_all(request: Request, read: Callable[[Request], Sequence[Study]]) -> li
     return studies
 
 
-def study_of(name: str, request: Request) -> Study:
+def study_of(name: str, request: Request) -> AnyStudy:
     """The study of a scenario; name: "" for the question by flags. Raises UsageError."""
     overrides, seed = request.overrides, request.measuring.seed
     if not name:
@@ -79,7 +79,7 @@ def study_of(name: str, request: Request) -> Study:
     return registry.study_of(file, overrides, seed)
 
 
-def sampled_study(file: ScenarioFile, one_in: int, requested: Overrides, seed: int) -> Study:
+def sampled_study(file: ScenarioFile, one_in: int, requested: Overrides, seed: int) -> AnyStudy:
     """The study of one in `one_in` networks or clients (--sample 1/N).
 
     Raises UsageError, of the whole file where that is wrong already.

@@ -14,10 +14,9 @@ from firstflight.base.terminal import say
 from firstflight.commands.engines import engine_errors
 from firstflight.commands.request import Measuring
 from firstflight.parameters import default
-from firstflight.runs.kinds import AnyTrial, Overrides, Study
+from firstflight.runs.kinds import AnyStudy, Overrides, R, S, Study, T
 from firstflight.runs.measuring import Measurer, OneMachine, kernel_of
 from firstflight.runs.results import provenance
-from firstflight.runs.results.records import Record
 from firstflight.testbed import engine
 from firstflight.testbed.engine import choose_engine
 from vtime.uml import KernelMissing, built_kernel, made_from, named_kernel, recipe_of
@@ -41,7 +40,7 @@ def check_kernels(overrides: Overrides) -> None:
 
 
 @contextmanager
-def measurer_for(study: Study, measuring: Measuring) -> Iterator[Measurer]:
+def measurer_for(study: AnyStudy, measuring: Measuring) -> Iterator[Measurer]:
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
     if not measuring.cluster:
         this_machine = choose_engine(measuring.engine, measuring.jobs)
@@ -57,7 +56,7 @@ def measurer_for(study: Study, measuring: Measuring) -> Iterator[Measurer]:
                                    {name: recipe_of(path) for name, path in named.items()})
 
 
-def named_kernels(study: Study) -> dict[str, Path]:
+def named_kernels(study: AnyStudy) -> dict[str, Path]:
     """The named kernels that its trials use, without those that are not there."""
     found: dict[str, Path] = {}
     for name in {kernel_of(trial) for trial in study.trials} - {default("kernel")}:
@@ -67,8 +66,8 @@ def named_kernels(study: Study) -> dict[str, Path]:
 
 
 @contextmanager
-def rounds(study: Study, measuring: Measuring
-           ) -> Iterator[Callable[[Study, Sequence[AnyTrial]], list[Record]]]:
+def rounds(study: Study[S, T, R], measuring: Measuring
+           ) -> Iterator[Callable[[Sequence[T]], list[R]]]:
     """A function that measures trials of a study and returns their records; it may be called often.
 
     Nothing is stored. Raises CannotError, FirstFlightError.
@@ -78,14 +77,14 @@ def rounds(study: Study, measuring: Measuring
                                      ) as folder, \
             engine_errors(), measurer_for(study, measuring) as measurer:
 
-        def records(study: Study, trials: Sequence[AnyTrial]) -> list[Record]:
+        def records(trials: Sequence[T]) -> list[R]:
             work = Path(folder) / f"round{next(numbers)}"
             return [judged.record for judged in measurer.judged(study, trials, set(), work)]
 
         yield records
 
 
-def tools_of(study: Study) -> dict[str, str]:
+def tools_of(study: AnyStudy) -> dict[str, str]:
     """Versions of the tools that its trials depend on: of a server only if one uses it."""
     servers = {getattr(trial, "server", "") for trial in study.trials}
     return {name: version for name, version in provenance.tools().items()

@@ -13,7 +13,7 @@ from typing import Protocol
 from firstflight.commands import (check_scenario, cliff, compare_runs, list_scenarios,
                                   new_scenario, page, probe, run, users)
 from firstflight.commands.request import Request
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import AnyStudy
 
 
 class Command(Protocol):
@@ -31,7 +31,7 @@ class Command(Protocol):
 class Measurement(Command, Protocol):
     """A command that measures trials."""
 
-    def read(self, request: Request) -> Sequence[Study]:
+    def read(self, request: Request) -> Sequence[AnyStudy]:
         """What it would measure. Raises UsageError."""
 
 
@@ -55,7 +55,7 @@ def command_of(request: Request) -> Command:
                 if command.is_requested(request))
 
 
-def studies_of(request: Request) -> Sequence[Study]:
+def studies_of(request: Request) -> Sequence[AnyStudy]:
     """What a request measures; () where it runs no trial. Raises UsageError."""
     if any(command.is_requested(request) for command in WITHOUT_TRIALS):
         return ()

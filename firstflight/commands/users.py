@@ -14,14 +14,18 @@ from firstflight.base.terminal import say
 from firstflight.commands.request import Request, UsersRequest
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
-from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.kinds import AnyStudy, RunData
 from firstflight.study import registry
 from firstflight.workloads.fetch.scenario.requested_users import (CHOSEN, LARGEST_WINDOW,
                                                                   QUANTITY_NAMES, TRIALS, WINDOWS,
                                                                   Requested, RttField)
 
 if TYPE_CHECKING:
-    from firstflight.runs.measuring import Refining
+    from firstflight.study.fetches import FetchStudy
+    from firstflight.workloads.fetch.record import Record
+    from firstflight.workloads.fetch.scenario.trial import Trial
+    from firstflight.workloads.fetch.scenario.users import UserSample
+    from firstflight.runs.earlier import Refining
     from firstflight.study.users.rows import UserTable
 
 
@@ -68,7 +72,7 @@ def check(request: Request) -> str:
     return ""
 
 
-def read(request: Request) -> list[Study]:
+def read(request: Request) -> list[AnyStudy]:
     """The study of a sample of a file's users. Raises UsageError."""
     return [_study(_read_users(_asked(request)), request, requested_of(request))]
 
@@ -83,7 +87,7 @@ def _read_users(asked: UsersRequest) -> UserTable:
     return logs.read_file(asked.file, asked.rtt_field, asked.first_requests)
 
 
-def _study(users: UserTable, request: Request, requested: Requested) -> Study:
+def _study(users: UserTable, request: Request, requested: Requested) -> FetchStudy:
     from firstflight.study.users import sample
     seed = request.measuring.seed
     scenario = sample.scenario(users, requested, _asked(request).file, seed)
@@ -122,22 +126,29 @@ def run(request: Request) -> int:
             f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
 
-    source = OfUsers(study.scenario.users, measured.records)
+    source = OfUsers(_users(study), measured.records)
     return measure.show(study, measured, request.output, source)
 
 
-def _refining(study: Study) -> Refining:
+def _users(study: FetchStudy) -> UserSample:
+    """The users of whom a study is."""
+    assert study.scenario.users is not None
+    return study.scenario.users
+
+
+def _refining(study: FetchStudy) -> Refining[Trial, Record]:
     """How to measure users: equal trials once, in an order that gives a fair first answer."""
-    from firstflight.runs.measuring import Refining
+    from firstflight.runs.earlier import Refining
     from firstflight.study.users.recommendation import first_answer
     from firstflight.workloads.fetch.scenario.users import content, order
-    return Refining(content, order, lambda records: first_answer(study.scenario.users, records))
+    return Refining(content, lambda record: content(record.trial), order,
+                    lambda records: first_answer(_users(study), records))
 
 
-def _chosen(study: Study, measured: RunData) -> set[int | None]:
+def _chosen(study: FetchStudy, measured: RunData[Record]) -> set[int | None]:
     """The windows that are recommended for all users, one for each option."""
     from firstflight.study.users import varied
-    users = study.scenario.users
+    users = _users(study)
     of_options = [varied.choices(users, varied.with_option(measured.records, option))
                   for option in users.options]
     return {choices[varied.ALL].initcwnd for choices in of_options if choices}

@@ -15,7 +15,7 @@ from firstflight.base.errors import UsageError
 from firstflight.base.stats import weighted_mean
 from firstflight.commands.conditions import Condition, Mean, UndeterminedError, column_of
 from firstflight.findings.quantities import FLAGS
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import AnyStudy
 from firstflight.runs.results.records import value_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECOMMENDED = "recommended_iw"
 
 
-def check_conditions(conditions: Sequence[Condition], study: Study) -> None:
+def check_conditions(conditions: Sequence[Condition], study: AnyStudy) -> None:
     """Refuse conditions on what is not measured of these users. Raises UsageError."""
     several = {name for option in study.scenario.users.options for name in option}
     for condition in conditions:

@@ -15,11 +15,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Generic
 
 from firstflight.base.inflated import inflate
 from firstflight.base.untrusted import quoted
-from firstflight.runs.kinds import AnyTrial, Kind, Study
+from firstflight.runs.kinds import AnyKind, AnyTrial, R, S, Study, T
 from firstflight.runs.measuring import Engine, JudgedTrial, is_known, judge
 from firstflight.runs.results.records import (RowReader, RowWriter, columns_of, table_columns,
                                               trial_class)
@@ -40,15 +40,15 @@ ENGINE_FACTS = ("confined", "kernel", "kernels", "systems", "sysctls")
 
 
 @dataclass(frozen=True)
-class TrialBatch:
+class TrialBatch(Generic[S, T, R]):
     """Trials that one guest measures one after another.
 
     captured: the ids of trials whose packets are kept. known_kernel: whether the model of TCP was
     checked against the default kernel.
     """
 
-    study: Study
-    trials: Sequence[AnyTrial]
+    study: Study[S, T, R]
+    trials: Sequence[T]
     captured: Sequence[str]
     known_kernel: bool = True
 
@@ -59,7 +59,7 @@ class TrialBatch:
             "captured": self.captured, "known_kernel": self.known_kernel,
             "trials": list(map(named_values, self.trials))}).encode())
 
-    def read(self, result: bytes) -> tuple[list[JudgedTrial], dict[str, Any]]:
+    def read(self, result: bytes) -> tuple[list[JudgedTrial[R]], dict[str, object]]:
         """Read the result of a machine: the judged trials, and its facts on engine and machine.
 
         Raises ValueError if that is not a result of these trials.
@@ -69,7 +69,7 @@ class TrialBatch:
         try:
             most_bytes = LINE_BYTES + len(self.trials) * OF_TRIAL_BYTES
             stream = io.BytesIO(inflate(result, most_bytes))
-            facts: dict[str, Any] = json.loads(stream.readline())
+            facts: dict[str, object] = json.loads(stream.readline())
             for trial in self.trials:
                 reply = json.loads(stream.readline())
                 record = rows.record(reply["row"])
@@ -100,8 +100,8 @@ def read_parts(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]
     return {name: read_exactly(stream, size) for name, size in sizes.items()}
 
 
-def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
-                 guests: int, known_kernel: bool = True) -> Iterator[TrialBatch]:
+def deal_batches(study: Study[S, T, R], trials: Sequence[T], captured: set[str], guests: int,
+                 known_kernel: bool = True) -> Iterator[TrialBatch[S, T, R]]:
     """Deal trials into batches of about equal length; trials on the same network stay together."""
     if not trials:
         return
@@ -109,7 +109,7 @@ def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
     longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
     rounds = math.ceil(whole_s / longest_s / guests)  # batches of each guest: all end together
     longest_s = whole_s / rounds / guests
-    batch: list[AnyTrial] = []
+    batch: list[T] = []
     batch_s = 0.0
     ordered = order_by_network(trials)
     for place, trial in enumerate(ordered, start=1):
@@ -121,9 +121,9 @@ def deal_batches(study: Study, trials: Sequence[AnyTrial], captured: set[str],
             batch, batch_s = [], 0.0
 
 
-def order_by_network(trials: Sequence[AnyTrial]) -> list[AnyTrial]:
+def order_by_network(trials: Sequence[T]) -> list[T]:
     """The trials in the order in which a single guest gets them (testbed.job.shared_out)."""
-    shapes: dict[str, list[AnyTrial]] = {}
+    shapes: dict[str, list[T]] = {}
     for trial in trials:
         job = trial.job()
         if job.get("alone"):
@@ -143,16 +143,17 @@ def named_values(trial: AnyTrial) -> dict[str, object]:
     return values
 
 
-def trial_of(kind: type[Any], values: Mapping[str, Any]) -> Any:
+def trial_of(kind: type[T], values: Mapping[str, object]) -> T:
     """The trial of this class that has these named_values. Raises ValueError."""
     tables = table_columns(kind)
-    return kind(**{name: reader(tables[name], name)(value) if name in tables else value
+    make: Callable[..., T] = kind
+    return make(**{name: reader(tables[name], name)(value) if name in tables else value
                    for name, value in values.items()})
 
 
 # On the machine that measures --------------------------------------------------------
 
-def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], Kind],
+def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], AnyKind],
              machine: Mapping[str, object], folder: Path) -> bytes:
     """Measure a batch with an engine of this machine; return the result (TrialBatch.read).
 

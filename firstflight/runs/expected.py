@@ -9,13 +9,13 @@ from pathlib import Path
 
 from firstflight.base import PROJECT, reading
 from firstflight.runs import runs, scenario_file
-from firstflight.runs.kinds import Study
+from firstflight.runs.kinds import R, S, Study, T
 
 MOST_RUNS = 20  # stored runs that are read
 KEPT = PROJECT / "docs" / "results"  # reports of whole scenarios (findings/render/data.py)
 
 
-def expected_time(study: Study, engine: str, jobs: int, results: Path) -> str:
+def expected_time(study: Study[S, T, R], engine: str, jobs: int, results: Path) -> str:
     """How long measuring will take, in words, or that it is unknown.
 
     It follows from the stored run of this scenario or question on the same engine whose number of

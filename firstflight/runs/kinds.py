@@ -1,38 +1,46 @@
 """The interface of a kind of study, and the Study that it makes of a scenario.
 
-A kind is one folder of workloads/, and a file of study/ has its Kind. Measuring, resuming,
-rendering and drawing use a Study and know no kind. study/registry.py lists the kinds.
+A workload has one Kind, in a file of study/. Measuring, resuming, rendering and drawing use a Study
+and know no kind. study/registry.py lists the kinds.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS
-from firstflight.runs.results.records import Record
+from firstflight.runs.results.facts import Facts
+from firstflight.runs.results.records import Record, RequestedTrial
 from firstflight.runs.scenario_file import Head, ScenarioFile
 from firstflight.testbed.messages import Job, ObservedTrial
 
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
-    from firstflight.runs.results.checks import Check
+    from firstflight.runs.results.checks import AnyCheck
 
 
-class AnyTrial(Protocol):
-    """What is requested, as plain data. job(): the same as JSON, for the worker."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def scenario(self) -> str: ...
+class AnyTrial(RequestedTrial, Protocol):
+    """What is requested, as a worker can measure it."""
 
     def job(self) -> Job: ...
+
+
+class AnyScenario(Protocol):
+    """A scenario of any kind."""
+
+    @property
+    def head(self) -> Head: ...
+
+
+S = TypeVar("S", bound=AnyScenario)
+T = TypeVar("T", bound=AnyTrial)
+R = TypeVar("R", bound=Record)
+T_contra = TypeVar("T_contra", bound=AnyTrial, contravariant=True)
+R_co = TypeVar("R_co", bound=Record, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Overrides:
     client: str | None = None
     many: bool = False
     sample: str = ""
-    own_server: Mapping[str, Any] = field(default_factory=dict)
+    own_server: Mapping[str, object] = field(default_factory=dict)
     own_window: bool = False
 
     @property
@@ -87,7 +95,7 @@ def is_drawn(trial: AnyTrial) -> bool:
 
 
 @dataclass(frozen=True)
-class RunData:
+class RunData(Generic[R]):
     """A run as it was measured: what its report is built from.
 
     folder: of the run; facts: run.json. records: of the requested trials; means, counts and
@@ -97,9 +105,9 @@ class RunData:
     """
 
     folder: Path
-    facts: Mapping[str, Any]
-    records: Sequence[Any]
-    what_ifs: Sequence[Any] = ()
+    facts: Facts
+    records: Sequence[R]
+    what_ifs: Sequence[R] = ()
     changed: str = ""
 
     @property
@@ -108,83 +116,69 @@ class RunData:
         return self.facts.get("virtual_time") is True
 
 
-class Kind(ABC):
-    """What a kind of study does with its scenarios, each of which has a `head`.
+class Judge(Protocol[T_contra, R_co]):
+    """Judges a trial by what an engine observed of it.
 
-    all_captures: whether the packets of every trial are kept.
+    Returns its record with the verdict, and the files to keep, by name. exact: measured in virtual
+    time. sysctls: the head's. known_kernel: whether the model of TCP was checked against this
+    kernel; otherwise its prediction is recorded, and is no part of the verdict. Nothing else of the
+    study is needed, so that another machine can judge.
     """
 
+    def __call__(self, trial: T_contra, observed: ObservedTrial, exact: bool,
+                 sysctls: Mapping[str, str], known_kernel: bool = True, /
+                 ) -> tuple[R_co, Mapping[str, bytes]]: ...
+
+
+def are_measured(trials: Sequence[T], measured: Sequence[T]) -> bool:
+    """Whether all trials of a scenario are among those that were measured."""
+    return set(trials) <= set(measured)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[S, T, R]):
+    """What a kind of study does with its scenarios (S), their trials (T) and records (R).
+
+    record: the class of its records.
+    read: the scenario of a file; overrides: some of them select a part of it. Raises UsageError.
+    expand: the trials of a scenario, with overrides in place of the file's values, for the seed of
+    a run. Raises UsageError.
+    report: of a run of a study. Raises FirstFlightError if a file is missing.
+    guest_s: rough wall seconds of a trial in a guest, so that batches take about equally long.
+    checks: those behind the verdicts.
+    all_captures: whether the packets of every trial are kept.
+    has_all_cells: whether the trials of a whole scenario, given first, are covered by those that
+    were measured, so that these are enough for its figures.
+    repeats_with_drops: how often a cell of a scenario is measured in which one measurement is one
+    draw; 0 for as any other.
+    with_draws: the study's trials, with those that such cells get, by the first record of each cell
+    and window, and by the seed of the run.
+    what_if_trials: those that would show why windows differ; those measured already are among them.
+    Takes the records of the requested trials, and those of trials that were added so far.
+    """
+
+    record: type[R]
+    read: Callable[[ScenarioFile, Overrides], S]
+    expand: Callable[[S, Overrides, int], Sequence[T]]
+    judge: Judge[T, R]
+    report: Callable[[Study[S, T, R], RunData[R]], Report]
+    guest_s: Callable[[T], float]
+    checks: Callable[[], Sequence[AnyCheck[R]]]
     all_captures: bool = False
+    has_all_cells: Callable[[Sequence[T], Sequence[T]], bool] = are_measured
+    repeats_with_drops: Callable[[S], int] = lambda _: 0
+    with_draws: Callable[[Study[S, T, R], Sequence[R], int], Sequence[T]] = (
+        lambda study, measured, seed: study.trials)
+    what_if_trials: Callable[[Study[S, T, R], Sequence[R], Sequence[R]], Sequence[T]] = (
+        lambda study, records, what_ifs: ())
 
-    @property
-    @abstractmethod
-    def record(self) -> type[Record]:
-        """The class of its records."""
-
-    @abstractmethod
-    def read(self, file: ScenarioFile, overrides: Overrides) -> Any:
-        """The scenario of a file; overrides: some of them select a part of it.
-
-        Raises UsageError.
-        """
-
-    @abstractmethod
-    def expand(self, scenario: Any, overrides: Overrides, seed: int) -> Sequence[AnyTrial]:
-        """The trials of a scenario, with overrides in place of the file's values.
-
-        seed: of the run. Raises UsageError.
-        """
-
-    @abstractmethod
-    def judge(self, trial: Any, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-        """The record of a trial with its verdict, and the files to keep, by name.
-
-        exact: measured in virtual time. sysctls: the head's. known_kernel: whether the model of
-        TCP was checked against this kernel; otherwise its prediction is recorded, and is no part
-        of the verdict. Nothing else of the study is needed, so that another machine can judge.
-        """
-
-    @abstractmethod
-    def report(self, study: Study, run: RunData) -> Report:
-        """The report of a run of a study. Raises FirstFlightError if a file is missing."""
-
-    @abstractmethod
-    def guest_s(self, trial: Any) -> float:
-        """Rough wall seconds of a trial in a guest, so that batches take about equally long."""
-
-    @abstractmethod
-    def checks(self) -> Sequence[Check[Any, Any]]:
-        """The checks behind the verdicts of this kind."""
-
-    def has_all_cells(self, trials: Sequence[Any], measured: Sequence[Any]) -> bool:
-        """Whether the trials that were measured are enough for the scenario's figures."""
-        return set(trials) <= set(measured)
-
-    def repeats_with_drops(self, scenario: Any) -> int:
-        """How often a cell is measured in which one measurement is one draw; 0 for as any other."""
-        return 0
-
-    def with_draws(self, study: Study, measured: Sequence[Any], seed: int) -> Sequence[AnyTrial]:
-        """The study's trials, with those that cells get in which one measurement is one draw.
-
-        measured: the first record of each cell and window. seed: of the run.
-        """
-        return study.trials
-
-    def what_if_trials(self, study: Study, records: Sequence[Any], what_ifs: Sequence[Any]
-                       ) -> Sequence[AnyTrial]:
-        """The trials that would show why windows differ; those measured already are among them.
-
-        records: of the requested trials. what_ifs: of the trials that were added so far.
-        """
-        return ()
-
-    def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+    def study(self, file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1
+              ) -> Study[S, T, R]:
         """The study of a scenario's file, with the command line's overrides. Raises UsageError."""
         return self.study_of(self.read(file, overrides), overrides, seed)
 
-    def study_of(self, scenario: Any, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+    def study_of(self, scenario: S, overrides: Overrides = NOTHING, seed: int = 1
+                 ) -> Study[S, T, R]:
         """The study of a scenario that is read already, or was built from flags.
 
         Raises UsageError.
@@ -198,7 +192,7 @@ class Kind(ABC):
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Generic[S, T, R]):
     """One scenario, ready to be measured and rendered.
 
     trials: what to measure. whole: whether these are all the trials that the figures need.
@@ -206,17 +200,22 @@ class Study:
     more than trials has of it.
     """
 
-    kind: Kind
-    scenario: Any
-    trials: Sequence[Any]
+    kind: Kind[S, T, R]
+    scenario: S
+    trials: Sequence[T]
     whole: bool
     repeat_with_drops: int = 0
 
     @property
     def head(self) -> Head:
         """Title, claim, source, text and sysctls of the scenario."""
-        head: Head = self.scenario.head
-        return head
+        return self.scenario.head
 
-    def report(self, run: RunData) -> Report:
+    def report(self, run: RunData[R]) -> Report:
         return self.kind.report(self, run)
+
+
+# Of a kind that only the registry knows; each stands for a study of one kind, never for a mixture.
+AnyKind = Kind[Any, Any, Any]
+AnyStudy = Study[Any, Any, Any]
+AnyRun = RunData[Any]

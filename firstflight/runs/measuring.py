@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import (Callable, Collection, Hashable, Iterable, Iterator, Mapping,
-                             Sequence)
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 from firstflight.base import files, places, reading
 from firstflight.base.errors import FirstFlightError, mark_resumable
@@ -18,8 +17,9 @@ from firstflight.net.segments import capture_file
 from firstflight.parameters import default
 from firstflight.runs import earlier, runs
 from firstflight.runs.captured import choose_captured
-from firstflight.runs.kinds import AnyTrial, Kind, RunData, Study, is_drawn
-from firstflight.runs.results.records import Record
+from firstflight.runs.earlier import Refining
+from firstflight.runs.kinds import AnyTrial, Kind, R, RunData, S, Study, T, is_drawn
+from firstflight.runs.results.facts import Recipe
 from firstflight.runs.runs import Run
 from firstflight.testbed.messages import Job, ObservedTrial
 
@@ -46,7 +46,7 @@ class Engine(Protocol):
     jobs: int
     facts: dict[str, object]
 
-    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+    def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]:
         """What each of these named kernels was built from; kernels that are missing have no entry.
         """
         ...
@@ -62,14 +62,14 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class JudgedTrial:
+class JudgedTrial(Generic[R]):
     """A judged trial with what the run keeps of it.
 
     captures: its packets at each side, where they were requested. files: other files, by name.
     emulated_s: how long it took on its network.
     """
 
-    record: Record
+    record: R
     captures: Mapping[str, bytes]
     files: Mapping[str, bytes]
     emulated_s: float
@@ -93,10 +93,10 @@ class Measurer(Protocol):
     @property
     def doing(self) -> str: ...
 
-    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]: ...
+    def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]: ...
 
-    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
-               folder: Path) -> Iterator[JudgedTrial]:
+    def judged(self, study: Study[S, T, R], trials: Sequence[T], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial[R]]:
         """Yield each trial once it is judged; captured: the ids of those whose packets are kept."""
         ...
 
@@ -116,11 +116,11 @@ class OneMachine:
     def facts(self) -> dict[str, object]:
         return self.engine.facts
 
-    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+    def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]:
         return self.engine.recipes(names)
 
-    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
-               folder: Path) -> Iterator[JudgedTrial]:
+    def judged(self, study: Study[S, T, R], trials: Sequence[T], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial[R]]:
         waiting = {trial.id: trial for trial in trials}
         jobs = [trial.job() for trial in trials]
         for observed in self.engine.run(jobs, study.head.sysctls, folder):
@@ -141,7 +141,7 @@ def is_known(engine: Engine, trial: AnyTrial, is_default_known: bool) -> bool:
     return is_default_known if name == default("kernel") else engine.is_known(name)
 
 
-def build_of(study: Study, measurer: Measurer) -> str:
+def build_of(study: Study[S, T, R], measurer: Measurer) -> str:
     """The builds of a study's kernels: the default one, then each named one.
 
     A named kernel that is missing is "none", so that a run in which its trials were skipped is not
@@ -150,31 +150,18 @@ def build_of(study: Study, measurer: Measurer) -> str:
     names = {kernel_of(trial) for trial in study.trials} - {default("kernel")}
     recipes = measurer.recipes(names) if names else {}
     return " ".join([measurer.build, *(
-        f"{name}={recipes[name]['linux'][:16] if name in recipes else 'none'}"
+        f"{name}={str(recipes[name]['linux'])[:16] if name in recipes else 'none'}"
         for name in sorted(names))])
 
 
-def judge(kind: Kind, trial: AnyTrial, observed: ObservedTrial, exact: bool,
-          sysctls: Mapping[str, str], with_captures: bool, known_kernel: bool) -> JudgedTrial:
+def judge(kind: Kind[S, T, R], trial: T, observed: ObservedTrial, exact: bool,
+          sysctls: Mapping[str, str], with_captures: bool, known_kernel: bool
+          ) -> JudgedTrial[R]:
     """Judge a trial by what an engine observed of it."""
     record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
     captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
                 if with_captures else {})
     return JudgedTrial(record, captures, files_kept, observed.content.get("duration_s", 0.0))
-
-
-@dataclass(frozen=True)
-class Refining:
-    """How a long measurement gives an early answer.
-
-    content: the key of a trial's outcome. Trials with equal keys have the same outcome, so that
-    what an earlier run measured is not measured again. order: the key by which trials are sorted,
-    the most important first. answer: takes the records so far; "" while there is none.
-    """
-
-    content: Callable[[Any], Hashable]
-    order: Callable[[Any], Any]
-    answer: Callable[[Sequence[Any]], str]
 
 
 @dataclass(frozen=True)
@@ -192,12 +179,12 @@ class MeasureOptions:
     keep_captures: bool
     facts: Mapping[str, object]
     quiet: bool = False
-    refining: Refining | None = None
+    refining: Refining[Any, Any] | None = None
     reasons: bool = True
     keep_first_captures: bool = False
 
 
-def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunData:
+def measure(study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions) -> RunData[R]:
     """Measure the trials that have no record yet; return the whole run.
 
     Raises FirstFlightError if something cannot be written; the trial then has no record.
@@ -233,12 +220,13 @@ def measure(study: Study, measurer: Measurer, requested: MeasureOptions) -> RunD
         run.close()
 
 
-def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: Refining) -> None:
+def _take_earlier(run: Run[R], study: Study[S, T, R], requested: MeasureOptions,
+                  refining: Refining[T, R]) -> None:
     """Append what earlier runs have measured, with the packets that this run keeps."""
     captured, file, taken = _captured(study, requested), run.open_records(), Counter[Path]()
     try:
         for record, folder, there in earlier.records(study, run, run.missing(study.trials),
-                                                     refining.content):
+                                                     refining):
             packets = {side: read_trial_file(path) for side in ("client", "server")
                        if (path := capture_path(folder, there, side)).is_file()}
             if record.trial.id in captured and not packets:
@@ -257,7 +245,7 @@ def _take_earlier(run: Run, study: Study, requested: MeasureOptions, refining: R
             " them again)")
 
 
-def _take_facts(run: Run, taken: Mapping[Path, int]) -> None:
+def _take_facts(run: Run[R], taken: Mapping[Path, int]) -> None:
     """Record which earlier runs measured how many trials, and what their guests reported.
 
     The guests' kernel was of the same build (earlier.records). Where a run measures the rest, its
@@ -270,7 +258,8 @@ def _take_facts(run: Run, taken: Mapping[Path, int]) -> None:
         run.facts["earlier_runs"] = {folder.name: count for folder, count in taken.items()}
 
 
-def _with_draws(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> Study:
+def _with_draws(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
+                ) -> Study[S, T, R]:
     """Measure the first trial of each cell and window; return the study with those that these need.
 
     A run that was interrupted adds the same trials: they follow from the first ones alone.
@@ -283,14 +272,14 @@ def _with_draws(run: Run, study: Study, measurer: Measurer, requested: MeasureOp
     return replace(study, trials=study.kind.with_draws(study, records, requested.seed))
 
 
-def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions
-                     ) -> list[AnyTrial]:
+def _measure_reasons(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
+                     ) -> list[T]:
     """Measure the trials that show reasons, round after round; return all of them, in their order.
 
     A round starts from what was requested and what the rounds before it added, in that order, and
     from nothing else: a run that was interrupted adds the same trials, and measures the rest.
     """
-    what_ifs: dict[AnyTrial, None] = {}
+    what_ifs: dict[T, None] = {}
     rounds = range(MOST_ROUNDS if requested.reasons and measurer.exact else 0)
     records = _in_order(run.records(), study.trials) if rounds else []
     for _ in rounds:
@@ -305,13 +294,13 @@ def _measure_reasons(run: Run, study: Study, measurer: Measurer, requested: Meas
     return list(what_ifs)
 
 
-def _in_order(records: Sequence[Record], trials: Iterable[AnyTrial]) -> list[Record]:
+def _in_order(records: Sequence[R], trials: Iterable[AnyTrial]) -> list[R]:
     """The records of these trials, in the order of the trials."""
     measured = {record.trial: record for record in records}
     return [measured[trial] for trial in trials if trial in measured]
 
 
-def _append_what_ifs(run: Run, study: Study, measurer: Measurer, trials: Sequence[AnyTrial]
+def _append_what_ifs(run: Run[R], study: Study[S, T, R], measurer: Measurer, trials: Sequence[T]
                      ) -> None:
     """Append the records of a few what-if trials, without progress and without their packets."""
     file = run.open_what_ifs()
@@ -323,7 +312,7 @@ def _append_what_ifs(run: Run, study: Study, measurer: Measurer, trials: Sequenc
         file.close()
 
 
-def _captured(study: Study, requested: MeasureOptions) -> set[str]:
+def _captured(study: Study[S, T, R], requested: MeasureOptions) -> set[str]:
     """The ids of the trials whose packets are kept."""
     if requested.keep_captures or study.kind.all_captures:
         return {trial.id for trial in study.trials}
@@ -333,7 +322,7 @@ def _captured(study: Study, requested: MeasureOptions) -> set[str]:
     return choose_captured(firsts)
 
 
-def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: MeasureOptions) -> None:
+def _measure_missing(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions) -> None:
     """Append the record of each trial as it comes, and add up the times in run.json."""
     started, emulated_s = time.monotonic(), 0.0
     missing, refining = run.missing(study.trials), requested.refining
@@ -369,14 +358,15 @@ def _measure_missing(run: Run, study: Study, measurer: Measurer, requested: Meas
         file.close()
 
 
-def initial_facts(study: Study, measurer: Measurer, requested: MeasureOptions) -> dict[str, object]:
+def initial_facts(study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
+                  ) -> dict[str, object]:
     """The entries of run.json before the first trial."""
     return {"scenario": study.head.name, "scenario_file": study.head.text, "seed": requested.seed,
             "jobs": measurer.jobs, "virtual_time": measurer.exact, "partial": not study.whole,
             **requested.facts}
 
 
-def save_trial_files(folder: Path, judged: JudgedTrial) -> None:
+def save_trial_files(folder: Path, judged: JudgedTrial[R]) -> None:
     """Save the files of a trial, and its packets as captures that Wireshark opens."""
     trial_id = judged.record.trial.id
     contents = {capture_path(folder, trial_id, side): capture_file(packets)

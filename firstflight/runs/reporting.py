@@ -12,14 +12,14 @@ from firstflight.findings.claims import REPRODUCED, UNDECIDED, in_full
 from firstflight.findings.findings import (Answer, Column, Fact, Finding, Report, Table, Tile, bars,
                                            kernel_of)
 from firstflight.runs import runs, scenario_file
-from firstflight.runs.kinds import RunData, Study
+from firstflight.runs.kinds import R, RunData, S, Study, T
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import Record
 
 MOST_ROWS = 500  # of one table; a browser sorts them without delay, and nobody reads more
 
 
-def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
+def report_of(study: Study[S, T, R], run: RunData[R], findings: Sequence[Finding], *,
               summary: Sequence[str] = (), sentences: Sequence[str] = (),
               tiles: Sequence[Tile] = (), answer: Answer = Answer(),
               timelines: tuple[Timeline, ...] = (), trials: Table | None = None,
@@ -45,7 +45,7 @@ def report_of(study: Study, run: RunData, findings: Sequence[Finding], *,
         files=(runs.TRIALS_CSV, *((runs.WHAT_IF_CSV,) if run.what_ifs else ()), runs.RUN_JSON))
 
 
-def verified_tiles(run: RunData, findings: Sequence[Finding]) -> tuple[Tile, ...]:
+def verified_tiles(run: RunData[R], findings: Sequence[Finding]) -> tuple[Tile, ...]:
     """The numbers at the top of the page of every run."""
     if not run.records:
         return ()

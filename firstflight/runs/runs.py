@@ -20,16 +20,16 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from firstflight.base import files, places
 from firstflight.base.errors import FirstFlightError, UsageError, WriteError
 from firstflight.base.terminal import say
-from firstflight.runs.kinds import AnyTrial, RunData, Study
-from firstflight.runs.results.facts import RUN, read_facts_file
+from firstflight.runs.kinds import AnyTrial, R, RunData, S, Study, T
+from firstflight.runs.results.facts import RUN, Facts, read_facts_file
 from firstflight.runs.results.record_file import RecordFile, changes, make_seal, order_rows
-from firstflight.runs.results.records import (Record, RecordsError, read_records, trial_class,
-                                              whole_lines)
+from firstflight.runs.results.records import (Record, RecordsError, RequestedTrial, read_records,
+                                              trial_class, whole_lines)
 
 RUN_JSON = "run.json"
 TRIALS_CSV, WHAT_IF_CSV = "trials.csv", "what_if.csv"
@@ -40,7 +40,7 @@ LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 
 
 @dataclass
-class Run:
+class Run(Generic[R]):
     """One run folder, locked by the process that measures into it.
 
     facts: the content of run.json. kind: the class of its records. measured: the trials with a
@@ -49,8 +49,8 @@ class Run:
 
     folder: Path
     facts: dict[str, Any]
-    kind: type[Record]
-    measured: set[AnyTrial]
+    kind: type[R]
+    measured: set[RequestedTrial]
     resumed: bool
     _lock: int
 
@@ -59,15 +59,15 @@ class Run:
         """The folder of the engine's own files; it is removed when the run is closed."""
         return self.folder / WORK
 
-    def missing(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
+    def missing(self, trials: Iterable[T]) -> list[T]:
         """The trials that have no record yet, in the order given."""
         return [trial for trial in trials if trial not in self.measured]
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[R]:
         """The records of requested trials so far. Raises RecordsError."""
         return read_records(self.folder / TRIALS_CSV, self.kind)
 
-    def what_ifs(self) -> list[Record]:
+    def what_ifs(self) -> list[R]:
         """The records of what-if trials so far. Raises RecordsError."""
         return _records_if_there(self.folder / WHAT_IF_CSV, self.kind)
 
@@ -128,7 +128,8 @@ class Run:
         os.close(self._lock)
 
 
-def open_run(results: Path, study: Study, requested: Mapping[str, str], fresh: bool) -> Run:
+def open_run(results: Path, study: Study[S, T, R], requested: Mapping[str, str], fresh: bool
+             ) -> Run[R]:
     """The newest unfinished run with exactly this request, or a new one.
 
     A run that another process is still measuring is left alone. Where the newest unfinished run is
@@ -159,7 +160,7 @@ def remove_work_of_killed(home: Path) -> None:
                 os.close(lock)
 
 
-def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]:
+def request(study: Study[S, T, R], engine: str, kernel: str, seed: int) -> dict[str, str]:
     """What the results of a run depend on, by the words that name it in a message.
 
     The digest of the trials covers every value that is not its default, with all digits; so a
@@ -177,7 +178,7 @@ def request(study: Study, engine: str, kernel: str, seed: int) -> dict[str, str]
             "trials": _digest(_values_of(study.trials, trial_class(study.kind.record)))}
 
 
-def _values_of(trials: Sequence[AnyTrial], kind: type[Any]) -> list[str]:
+def _values_of(trials: Sequence[RequestedTrial], kind: type[RequestedTrial]) -> list[str]:
     """Every value of every trial, as text; repr() of a float has all of its digits."""
     defaults = {column.name: column.default for column in fields(kind)}
     return sorted(repr([(name, value) for name, default in defaults.items()
@@ -210,7 +211,7 @@ def newest_whole(name: str, results: Path) -> Path:
     return folders[0]
 
 
-def load_run(folder: Path, study: Study) -> RunData:
+def load_run(folder: Path, study: Study[S, T, R]) -> RunData[R]:
     """A stored run. Raises FirstFlightError if it cannot be read, or is another scenario's.
 
     If its trials.csv or what_if.csv was changed since it was measured, a line is printed.
@@ -231,7 +232,7 @@ def load_run(folder: Path, study: Study) -> RunData:
     return RunData(folder, stored, records, what_ifs, changed)
 
 
-def _records_if_there(path: Path, kind: type[Record]) -> list[Record]:
+def _records_if_there(path: Path, kind: type[R]) -> list[R]:
     """The records of a file that a run may lack, or may have begun. Raises RecordsError."""
     return read_records(path, kind) if path.exists() and whole_lines(path) else []
 
@@ -245,12 +246,12 @@ def _check_trials(path: Path, records: Sequence[Record], name: str) -> None:
     for number, record in enumerate(records, start=2):
         try:
             # Its captures and files are named after it.
-            places.named_after(path.parent, record.trial.job()["id"], "")
+            places.named_after(path.parent, str(record.trial.job()["id"]), "")
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{path}, row {number}: is not a trial: {error}") from error
 
 
-def _changes(folder: Path, stored: Mapping[str, Any], complete: bool) -> str:
+def _changes(folder: Path, stored: Facts, complete: bool) -> str:
     """How a run's records were changed since they were sealed, in words; "" if they were not.
 
     Raises RecordsError.
@@ -287,7 +288,7 @@ def now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _resume(folder: Path, requested: Mapping[str, str], kind: type[Record]) -> Run | str:
+def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R] | str:
     """The unfinished run in a folder, or why it is not resumed; "" if that needs no message."""
     stored = read_facts(folder)
     if stored.get("state") != RUNNING:
@@ -327,7 +328,7 @@ def _difference(before: object, now: Mapping[str, str]) -> str:
                      for name in other)
 
 
-def _create(home: Path, requested: Mapping[str, str], kind: type[Record]) -> Run:
+def _create(home: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]:
     folder = _new_folder(home, requested["engine"])
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet

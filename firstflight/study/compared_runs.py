@@ -24,7 +24,7 @@ from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
 from firstflight.findings.quantities import FLAGS, of_column
 from firstflight.parameters import SERVER, TCP, TLS, of_subject
-from firstflight.runs.kinds import RunData
+from firstflight.runs.kinds import AnyRun
 from firstflight.runs.reporting import MOST_ROWS, mapping
 from firstflight.runs.results.cells import Cells, grouped
 from firstflight.runs.results.records import Record, quantity_of, requested_fields, varied
@@ -51,7 +51,7 @@ def names(folders: Sequence[Path]) -> dict[Path, str]:
             for folder, name in of_scenario.items()}
 
 
-def report(runs: Sequence[tuple[str, RunData]]) -> Report:
+def report(runs: Sequence[tuple[str, AnyRun]]) -> Report:
     """How further runs differ from the first. runs: with their names. Raises UsageError."""
     (base_name, base), *others = runs
     metric = _compared(base)
@@ -75,7 +75,7 @@ def report(runs: Sequence[tuple[str, RunData]]) -> Report:
         summary=(_different(differs), *(_sentence(name, rows) for name, rows in tables.items())))
 
 
-def _compared(run: RunData) -> Quantity | None:
+def _compared(run: AnyRun) -> Quantity | None:
     """What runs of this kind are compared by; None where a run holds nothing of it."""
     kind: type[Record] = type(run.records[0]) if run.records else Record
     return quantity_of(kind, kind.COMPARED) if kind.COMPARED else None
@@ -83,7 +83,7 @@ def _compared(run: RunData) -> Quantity | None:
 
 # Cells -------------------------------------------------------------------------------
 
-def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
+def _shared(first: AnyRun, second: AnyRun, metric: str) -> list[Row]:
     """The values of the cells that both runs have, in the order of the first run."""
     without = [name for name in OF_HOSTS if all(len(_ones(run, name)) == 1
                                                 for run in (first, second))]
@@ -93,12 +93,12 @@ def _shared(first: RunData, second: RunData, metric: str) -> list[Row]:
             for draw, value in values.items()]
 
 
-def _ones(run: RunData, name: str) -> set[Any]:
+def _ones(run: AnyRun, name: str) -> set[Any]:
     """The values of a parameter that a run's trials have; none of a kind without it."""
     return {getattr(record.trial, name) for record in run.records if hasattr(record.trial, name)}
 
 
-def _values(run: RunData, metric: str,
+def _values(run: AnyRun, metric: str,
             without: Collection[str] = ()) -> dict[Key, dict[Key, float]]:
     """The values that count, by cell and by what was drawn for each.
 
@@ -177,7 +177,7 @@ def _different(differs: Table) -> str:
     return f"Different: {', '.join(named)}." if named else differs.notes[0]
 
 
-def _differs(runs: Sequence[tuple[str, RunData]], metric: str) -> Table:
+def _differs(runs: Sequence[tuple[str, AnyRun]], metric: str) -> Table:
     """What differs between the runs: cells, repeats, and run.json's kernel, sysctls, seed, tools.
     """
     descriptions = []

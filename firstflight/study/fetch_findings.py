@@ -18,12 +18,17 @@ from firstflight.workloads.fetch.figures.cells import changes, settings
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.figure import Analysis
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained
+from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim, Scenario
+from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.fetch.scenario.varied_parameters import order, words_of
 from firstflight.workloads.fetch.verify import notes
 
 
-def report(study: Study, run: RunData) -> Report:
+FetchStudy = Study[Scenario, Trial, Record]
+
+
+def report(study: FetchStudy, run: RunData[Record]) -> Report:
     """All findings of a run of a whole scenario (study.whole) or of a part of it.
 
     A part shows its cells first, and in each figure the buckets that were measured. Raises
@@ -36,7 +41,7 @@ def report(study: Study, run: RunData) -> Report:
     return rendered(study, analyse(scenario, run, study.whole))
 
 
-def analyse(scenario: Scenario, run: RunData, is_whole: bool) -> Analysis:
+def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysis:
     """Analyse a run of a whole scenario or of a part.
 
     Raises FirstFlightError where a file of paper/ is missing or wrong.
@@ -66,7 +71,7 @@ def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) ->
             and labels.issuperset(claim.compares)]
 
 
-def rendered(study: Study, analysis: Analysis) -> Report:
+def rendered(study: FetchStudy, analysis: Analysis) -> Report:
     """The report of an analysed run."""
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)

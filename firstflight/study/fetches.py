@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firstflight.base.errors import UsageError
+from firstflight.parameters import Lists
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
@@ -27,7 +28,7 @@ from firstflight.workloads.fetch.scenario.trial import Trial
 
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
-    from firstflight.runs.results.checks import Check
+    from firstflight.runs.results.checks import AnyCheck
 
 # The flags that fetches take.
 TAKEN = requested.Taken(
@@ -78,7 +79,7 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
     given = overrides.checked()
-    single: dict[str, Any] = {}  # fields that are not lists
+    single: dict[str, object] = {}  # fields that are not lists
     if overrides.own_window:
         given["window_by"] = (BY_KERNEL,)
     if overrides.own_server:
@@ -94,8 +95,7 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     return replace(changed, drawn=_drawn(scenario, given, overrides))
 
 
-def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]], overrides: Overrides
-           ) -> Populations | None:
+def _drawn(scenario: Scenario, lists: Lists, overrides: Overrides) -> Populations | None:
     """The populations under the requested windows. Raises UsageError."""
     if scenario.drawn is None:
         return None
@@ -106,61 +106,61 @@ def _drawn(scenario: Scenario, lists: Mapping[str, tuple[Any, ...]], overrides: 
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
-class FetchKind(Kind):
-    """The kind "fetches". Methods import what judges and draws, so that a dry run loads none of it.
-    """
+# The kind. Functions import what judges and draws, so that a dry run loads none of it.
 
-    @property
-    def record(self) -> type[Record]:
-        return Record
-
-    def read(self, file: ScenarioFile, overrides: Overrides) -> Scenario:
-        return read_scenario(file, overrides)
-
-    def expand(self, scenario: Scenario, overrides: Overrides, seed: int) -> list[Trial]:
-        return expand(scenario, overrides, seed)
-
-    def judge(self, trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
-              known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
-        from firstflight.workloads.fetch.verify.verify import judge_fetch
-        return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
-                           exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
-
-    def report(self, study: Study, run: RunData) -> Report:
-        from firstflight.study import fetch_findings
-        return fetch_findings.report(study, run)
-
-    def guest_s(self, trial: Trial) -> float:
-        return GUEST_FETCH_S[trial.client]
-
-    def checks(self) -> Sequence[Check[Any, Any]]:
-        from firstflight.workloads.fetch.verify.verify import every_check
-        return every_check()
-
-    def has_all_cells(self, trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
-        """Whether every cell and window was measured."""
-        def settings_of(trials: Sequence[Trial]) -> set[tuple[object, ...]]:
-            return {(cell_key(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
-
-        return settings_of(trials) <= settings_of(measured)
-
-    def repeats_with_drops(self, scenario: Scenario) -> int:
-        return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
-
-    def with_draws(self, study: Study, measured: Sequence[Record], seed: int) -> Sequence[Trial]:
-        sensitive = {cell_key(record.trial) for record in measured if is_one_draw(record)}
-        return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
-
-    def what_if_trials(self, study: Study, records: Sequence[Record], what_ifs: Sequence[Record]
-                       ) -> Sequence[Trial]:
-        """What-if trials for the reasons of the answer; a drawn population and users have none."""
-        scenario = study.scenario
-        if not scenario.is_grid:
-            return ()
-        from firstflight.workloads.fetch.figures import cells, reasons
-        compared = reasons.changes_to_explain(
-            cells.changes(cells.settings(records)), scenario.cells)
-        return reasons.what_if_trials(compared, reasons.WhatIfs(what_ifs))
+FetchStudy = Study[Scenario, Trial, Record]
 
 
-KIND = FetchKind()
+def judge(trial: Trial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+          known_kernel: bool = True) -> tuple[Record, Mapping[str, bytes]]:
+    from firstflight.workloads.fetch.verify.verify import judge_fetch
+    return judge_fetch(trial, observed.content, observed.client_pcap, observed.server_pcap,
+                       exact=exact, sysctls=sysctls, known_kernel=known_kernel), observed.files
+
+
+def report(study: FetchStudy, run: RunData[Record]) -> Report:
+    from firstflight.study import fetch_findings
+    return fetch_findings.report(study, run)
+
+
+def guest_s(trial: Trial) -> float:
+    return GUEST_FETCH_S[trial.client]
+
+
+def checks() -> Sequence[AnyCheck[Record]]:
+    from firstflight.workloads.fetch.verify.verify import every_check
+    return every_check()
+
+
+def has_all_cells(trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
+    """Whether every cell and window was measured."""
+    def settings_of(trials: Sequence[Trial]) -> set[tuple[object, ...]]:
+        return {(cell_key(trial), trial.initcwnd, trial.part, trial.sample) for trial in trials}
+
+    return settings_of(trials) <= settings_of(measured)
+
+
+def repeats_with_drops(scenario: Scenario) -> int:
+    return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
+
+
+def with_draws(study: FetchStudy, measured: Sequence[Record], seed: int) -> list[Trial]:
+    sensitive = {cell_key(record.trial) for record in measured if is_one_draw(record)}
+    return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
+
+
+def what_if_trials(study: FetchStudy, records: Sequence[Record], what_ifs: Sequence[Record]
+                   ) -> Sequence[Trial]:
+    """What-if trials for the reasons of the answer; a drawn population and users have none."""
+    scenario = study.scenario
+    if not scenario.is_grid:
+        return ()
+    from firstflight.workloads.fetch.figures import cells, reasons
+    compared = reasons.changes_to_explain(
+        cells.changes(cells.settings(records)), scenario.cells)
+    return reasons.what_if_trials(compared, reasons.WhatIfs(what_ifs))
+
+
+KIND = Kind(Record, read_scenario, expand, judge, report, guest_s, checks,
+            has_all_cells=has_all_cells, repeats_with_drops=repeats_with_drops,
+            with_draws=with_draws, what_if_trials=what_if_trials)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from firstflight.findings.findings import Report
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
-from firstflight.runs.results.checks import Check
-from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.load import verify
@@ -21,42 +18,35 @@ from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
 START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
 
 
+def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
+    return requested.expand(scenario, TAKEN, overrides, seed)
 
-class LoadKind(Kind):
-    record = LoadRecord
 
-    def read(self, file: ScenarioFile, overrides: Overrides) -> LoadScenario:
-        return TABLES.read(file)
+def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+          known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
+    return verify.judge_load(trial, observed, sysctls, exact and known_kernel)
 
-    def expand(self, scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
-        return requested.expand(scenario, TAKEN, overrides, seed)
 
-    def judge(self, trial: LoadTrial, observed: ObservedTrial, exact: bool,
-              sysctls: Mapping[str, str], known_kernel: bool = True
-              ) -> tuple[LoadRecord, Mapping[str, bytes]]:
-        return verify.judge_load(trial, observed, sysctls, exact and known_kernel)
+def report(study: Study[LoadScenario, LoadTrial, LoadRecord], run: RunData[LoadRecord]) -> Report:
+    """The report: a whole run's figures, or a partial one's runs."""
+    from firstflight.workloads.load import findings
+    shown = (findings.findings(study.scenario, run) if study.whole else
+             (findings.partial(run.records), *findings.kernel_findings(run.records)))
+    return report_of(study, run, shown)
 
-    def report(self, study: Study, run: RunData) -> Report:
-        """The report: a whole run's figures, or a partial one's runs."""
-        from firstflight.workloads.load import findings
-        return report_of(study, run, findings.findings(study.scenario, run) if study.whole else
-                         (findings.partial(run.records),
-                          *findings.kernel_findings(run.records)))
 
-    def guest_s(self, trial: LoadTrial) -> float:
-        connections: float = trial.responses_per_s * trial.duration_s
-        return START_S + connections * (CONNECTION_S + trial.response_bytes / trial.mss * SEGMENT_S)
+def guest_s(trial: LoadTrial) -> float:
+    connections = trial.responses_per_s * trial.duration_s
+    return START_S + connections * (CONNECTION_S + trial.response_bytes / trial.mss * SEGMENT_S)
 
-    def has_all_cells(self, trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) -> bool:
-        """Whether all runs were measured, and none on another network or under another TCP.
 
-        A figure has axes for more windows and more traffic, and would take the others for these.
-        """
-        settings, of_measured = ({_setting(trial) for trial in runs} for runs in (trials, measured))
-        return set(trials) <= set(measured) and of_measured <= settings
+def has_all_cells(trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) -> bool:
+    """Whether all runs were measured, and none on another network or under another TCP.
 
-    def checks(self) -> Sequence[Check[Any, Any]]:
-        return verify.CHECKS
+    A figure has axes for more windows and more traffic, and would take the others for these.
+    """
+    settings, of_measured = ({_setting(trial) for trial in runs} for runs in (trials, measured))
+    return set(trials) <= set(measured) and of_measured <= settings
 
 
 def _setting(trial: LoadTrial) -> tuple[object, ...]:
@@ -65,4 +55,5 @@ def _setting(trial: LoadTrial) -> tuple[object, ...]:
     return tuple(getattr(trial, of_trial.get(name, name)) for name in OF_SETTING)
 
 
-KIND = LoadKind()
+KIND = Kind(LoadRecord, lambda file, _: TABLES.read(file), expand, judge, report, guest_s,
+            checks=lambda: verify.CHECKS, has_all_cells=has_all_cells)

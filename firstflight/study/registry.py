@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs import runs, scenario_file, schema
-from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
+from firstflight.runs.kinds import NOTHING, AnyKind, AnyRun, AnyScenario, AnyStudy, Overrides
 from firstflight.runs.scenario_file import ScenarioFile
 
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
+    from firstflight.study.fetches import FetchStudy
+    from firstflight.workloads.fetch.record import Record
+    from firstflight.workloads.fetch.scenario.scenario import Scenario
+    from firstflight.workloads.fetch.scenario.trial import Trial
 
 # The module of each `kind` of a scenario file, imported only where it is needed. Its KIND is the
 # kind. To remove a kind, remove its line and its folder: nothing else names it.
@@ -28,15 +32,15 @@ KINDS = {
 }
 
 
-def kind(name: str) -> Kind:
+def kind(name: str) -> AnyKind:
     """The kind of that name. Raises ValueError."""
     if name not in KINDS:
         raise ValueError(f"there is no kind {name!r} of study")
-    kind_of_study: Kind = import_module(KINDS[name]).KIND
+    kind_of_study: AnyKind = import_module(KINDS[name]).KIND
     return kind_of_study
 
 
-def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> Study:
+def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) -> AnyStudy:
     """The study of a scenario file, with the command line's overrides. Raises UsageError."""
     QUANTITIES["seed"].check(seed, "--seed")
     if file.raw.get("kind") == "arithmetic":
@@ -45,7 +49,7 @@ def study_of(file: ScenarioFile, overrides: Overrides = NOTHING, seed: int = 1) 
     return kind(name).study(file, overrides, seed)
 
 
-def fetches_of(scenario: Any, many: bool, seed: int) -> Study:
+def fetches_of(scenario: Scenario, many: bool, seed: int) -> FetchStudy:
     """The study of a scenario of kind fetches that is built already. Raises UsageError.
 
     many: more than 100,000 trials are allowed.
@@ -53,24 +57,35 @@ def fetches_of(scenario: Any, many: bool, seed: int) -> Study:
     return _study_of_built("fetches", scenario, many, seed)
 
 
-def _study_of_built(name: str, scenario: Any, many: bool, seed: int) -> Study:
+def _study_of_built(name: str, scenario: AnyScenario, many: bool, seed: int) -> AnyStudy:
     QUANTITIES["seed"].check(seed, "--seed")
     return kind(name).study_of(scenario, Overrides({}, many=many), seed)
 
 
-def own_question(name: str, requested: Overrides, seed: int = 1) -> Study:
+def own_question(name: str, requested: Overrides, seed: int = 1) -> FetchStudy:
     """The study of a question by flags. Raises UsageError."""
     from firstflight.study.questions import question
     with question.errors_by_flags():
         return fetches_of(question.scenario(name, requested), requested.many, seed)
 
 
-def page_question(name: str, path: Path | None, made: Mapping[str, Any], requested: Overrides,
-                  seed: int = 1) -> Study:
+class PageFields(TypedDict, total=False):
+    """The fields of study.questions.page.RequestedPage but its file."""
+
+    objects: int | None
+    document_bytes: int | None
+    connections: Sequence[int]
+    mine: Sequence[str]
+    client: str
+    url_path: str
+    with_server_time: bool
+
+
+def page_question(name: str, path: Path | None, made: PageFields, requested: Overrides,
+                  seed: int = 1) -> AnyStudy:
     """The study of a page by flags. Raises UsageError.
 
-    path: the page's file, None for equal objects. made: the other fields of
-    study.questions.page.RequestedPage.
+    path: the page's file, None for equal objects.
     """
     from firstflight.study.questions import page as question
     page = question.RequestedPage(path, **made)
@@ -79,7 +94,7 @@ def page_question(name: str, path: Path | None, made: Mapping[str, Any], request
         return _study_of_built("page", scenario, requested.many, seed)
 
 
-def cliff_question(what: str, requested: Overrides) -> Study:
+def cliff_question(what: str, requested: Overrides) -> FetchStudy:
     """The study of the trials for which a cliff is searched. Raises UsageError."""
     from firstflight.study.cliff import search
     return own_question("cliff", search.question(what, requested))
@@ -93,11 +108,11 @@ class FoundCliff(NamedTuple):
 
     agrees: bool
     lines: list[str]
-    values: Mapping[str, Any] | None = None
+    values: Mapping[str, str | int | None] | None = None
 
 
-def cliffs(what: str, study: Study, measure: Callable[[Sequence[Any]], Mapping[Any, Any]]
-           ) -> Iterator[FoundCliff]:
+def cliffs(what: str, study: FetchStudy,
+           measure: Callable[[Sequence[Trial]], Mapping[Trial, Record]]) -> Iterator[FoundCliff]:
     """Search for the cliffs; yield each. Lines on what else to consider come last.
 
     measure: takes trials, and returns their records. Raises FirstFlightError.
@@ -117,7 +132,7 @@ def stored_report(folder: Path) -> Report:
     return study.report(run)
 
 
-def stored_run(folder: Path) -> tuple[Study, RunData]:
+def stored_run(folder: Path) -> tuple[AnyStudy, AnyRun]:
     """A stored run with its study, whatever its kind. Raises FirstFlightError."""
     name = runs.scenario_of(folder)
     text = runs.read_facts(folder).get("scenario_file")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from firstflight.findings.findings import Report
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
-from firstflight.runs.results.checks import Check
-from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.trace import findings, verify
@@ -23,42 +20,35 @@ GUEST_TRACE_S = 0.15
 GUEST_SEGMENT_S = 0.0003
 
 
-
-class TraceKind(Kind):
-    """Keep all captures: the findings are read from them."""
-
-    record = TraceRecord
-    all_captures = True
-
-    def read(self, file: ScenarioFile, overrides: Overrides) -> TraceScenario:
-        return TABLES.read(file)
-
-    def expand(self, scenario: TraceScenario, overrides: Overrides, seed: int) -> list[TraceTrial]:
-        return requested.expand(scenario, TAKEN, overrides, seed)
-
-    def judge(self, trial: TraceTrial, observed: ObservedTrial, exact: bool,
-              sysctls: Mapping[str, str], known_kernel: bool = True
-              ) -> tuple[TraceRecord, Mapping[str, bytes]]:
-        return verify.judge_trace(trial, observed, exact, sysctls, known_kernel), observed.files
-
-    def report(self, study: Study, run: RunData) -> Report:
-        shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
-        return report_of(study, run, findings.findings(shown, run),
-                         summary=findings.summary(run.records))
-
-    def guest_s(self, trial: TraceTrial) -> float:
-        return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss
-
-    def checks(self) -> Sequence[Check[Any, Any]]:
-        return verify.CHECKS
-
-    def has_all_cells(self, trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
-        """Whether exactly these trials were measured.
-
-        A curve does not name the window of a sweep with one window, so trials under another window
-        would be taken for these.
-        """
-        return set(trials) == set(measured)
+def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
+          known_kernel: bool = True) -> tuple[TraceRecord, Mapping[str, bytes]]:
+    return verify.judge_trace(trial, observed, exact, sysctls, known_kernel), observed.files
 
 
-KIND = TraceKind()
+def expand(scenario: TraceScenario, overrides: Overrides, seed: int) -> list[TraceTrial]:
+    return requested.expand(scenario, TAKEN, overrides, seed)
+
+
+def report(study: Study[TraceScenario, TraceTrial, TraceRecord], run: RunData[TraceRecord]
+           ) -> Report:
+    shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
+    return report_of(study, run, findings.findings(shown, run),
+                     summary=findings.summary(run.records))
+
+
+def guest_s(trial: TraceTrial) -> float:
+    return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss
+
+
+def are_the_same(trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
+    """Whether exactly these trials were measured.
+
+    A curve does not name the window of a sweep with one window, so trials under another window
+    would be taken for these.
+    """
+    return set(trials) == set(measured)
+
+
+# All captures are kept: the findings are read from them.
+KIND = Kind(TraceRecord, lambda file, _: TABLES.read(file), expand, judge, report, guest_s,
+            checks=lambda: verify.CHECKS, all_captures=True, has_all_cells=are_the_same)

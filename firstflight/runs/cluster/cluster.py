@@ -16,6 +16,7 @@ import sys
 import uuid
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -29,8 +30,9 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.base.untrusted import quoted
 from firstflight.runs import batches
 from firstflight.runs.cluster import node
-from firstflight.runs.kinds import AnyTrial, Study
+from firstflight.runs.kinds import R, S, Study, T
 from firstflight.runs.measuring import JudgedTrial
+from firstflight.runs.results.facts import Recipe
 from vtime.console import EngineCannot, EngineError
 
 # What a machine needs of the project to measure a batch.
@@ -175,13 +177,14 @@ class ManyMachines:
     name, exact = "uml", True
 
     def __init__(self, cluster: Cluster, kernel: Mapping[str, object],
-                 named: Mapping[str, Mapping[str, Any]] = {}) -> None:
+                 named: Mapping[str, Recipe] = {}) -> None:
         """kernel: the source of the kernel, as run.json has it (vtime.uml.made_from). named: those
         of named kernels (vtime.uml.recipe_of)."""
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel, self.named = kernel, named
         self.reported: dict[str, object] = {}
-        self.machines: dict[str, dict[str, Any]] = {}
+        self.machines: dict[str, dict[str, object]] = {}
+        self.measured: Counter[str] = Counter()
 
     @property
     def facts(self) -> dict[str, object]:
@@ -193,11 +196,11 @@ class ManyMachines:
     def doing(self) -> str:
         return f"{self.jobs} guests on {len(self.machines)} machines"
 
-    def recipes(self, names: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+    def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]:
         return {name: recipe for name, recipe in self.named.items() if name in names}
 
-    def judged(self, study: Study, trials: Sequence[AnyTrial], captured: set[str],
-               folder: Path) -> Iterator[JudgedTrial]:
+    def judged(self, study: Study[S, T, R], trials: Sequence[T], captured: set[str],
+               folder: Path) -> Iterator[JudgedTrial[R]]:
         """Yield the judged trials, in the order in which one guest would measure them all.
 
         Raises FirstFlightError if a machine sends no proper result.
@@ -211,11 +214,12 @@ class ManyMachines:
             except ValueError as error:
                 raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
                                        ) from error
-            machine = self.machines.setdefault(name, {"trials": 0})
-            machine["trials"] += len(judged)
+            machine = self.machines.setdefault(name, {})
+            self.measured[name] += len(judged)
+            machine["trials"] = self.measured[name]
             for what, value in facts.items():
-                if what == "machine":
-                    machine.update(facts["machine"])
+                if what == "machine" and isinstance(value, dict):
+                    machine.update(value)
                 elif what != "confined" or self.reported.get(what) is not False:  # of any machine
                     self.reported[what] = value
             yield from judged

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from firstflight.base.comparison import Comparison
 from firstflight.findings.findings import Column, Table
@@ -17,6 +17,26 @@ from firstflight.runs.results.records import FAIL, PASS, Record
 SEPARATOR = "; "  # of checks, and of reasons, in a column
 Evidence = TypeVar("Evidence")
 RecordKind = TypeVar("RecordKind", bound=Record)
+Judged = TypeVar("Judged", bound=Record, contravariant=True)
+
+
+class AnyCheck(Protocol[Judged]):
+    """What the page shows of a check, whatever its evidence."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def applies_to(self) -> Callable[[Judged], bool]: ...
+
+    @property
+    def exact_only(self) -> bool: ...
+
+    @property
+    def seldom(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,7 @@ def failed_checks(record: Record) -> list[str]:
     return record.failed_checks.split(SEPARATOR) if record.failed_checks else []
 
 
-def table(checks: Sequence[Check[Evidence, RecordKind]], records: Sequence[RecordKind],
+def table(checks: Sequence[AnyCheck[RecordKind]], records: Sequence[RecordKind],
           exact: bool = True) -> Table:
     """Each check with how many trials passed it, failed it, and were not judged by it.
 

@@ -6,6 +6,7 @@ missing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, 
                                         lenient_table, number, read, whole, yes_or_no)
 from firstflight.runs.results.records import RecordsError
 
+# The content of run.json: a fact has the type that RUN gives it, or is missing.
+Facts = Mapping[str, Any]
+Recipe = Mapping[str, object]  # what a named kernel was built from (vtime.uml.recipe_of)
 MOST_BYTES = 16 << 20  # of such a file; that of a large scenario has a tenth of it
 MOST_CLOCK_S = 1 << 33  # a date of a command's clock, in the year 2242
 

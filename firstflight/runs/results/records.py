@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
 
 from firstflight.base import reading
 from firstflight.base.errors import FirstFlightError
@@ -36,6 +36,21 @@ WHAT_IF = "what_if"  # the column of what_if.csv that trials.csv lacks
 LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
 
 
+class RequestedTrial(Protocol):
+    """What is requested, as plain data. job(): the same as JSON, for the worker."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def scenario(self) -> str: ...
+
+    @property
+    def repeat(self) -> int: ...
+
+    def job(self) -> Mapping[str, object]: ...
+
+
 class RecordsError(FirstFlightError):
     """A results file is missing, damaged, or not a file of such results."""
 
@@ -51,7 +66,7 @@ class Record:
     """
 
     COMPARED: ClassVar[str] = ""
-    trial: Any
+    trial: RequestedTrial
     ok: bool
     error: str = ""
     verdict: str = field(default=SKIPPED, kw_only=True)

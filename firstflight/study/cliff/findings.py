@@ -74,7 +74,7 @@ def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
     return f" after {_counted(trial.kept, 'response')} of its size{pause}"
 
 
-def values_of(cliff: Cliff, distinction: str) -> dict[str, object]:
+def values_of(cliff: Cliff, distinction: str) -> dict[str, str | int | None]:
     """A cliff as JSON. fits_bytes: null where even the smallest does not fit; at_least: whether
     even the largest fits.
     """

@@ -5,7 +5,7 @@ The run keeps the scenario as a file. Of a HAR that file has sizes, counts and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
@@ -53,8 +53,8 @@ class RequestedPage:
     file: Path | None
     objects: int | None
     document_bytes: int | None = None
-    connections: tuple[int, ...] = CONNECTIONS
-    mine: tuple[str, ...] = ()
+    connections: Sequence[int] = CONNECTIONS
+    mine: Sequence[str] = ()
     client: str = LIBCURL
     url_path: str = ""
     with_server_time: bool = True
@@ -73,7 +73,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     for known in ("rtt_ms", "bandwidth_kbps"):
         lists.setdefault(known, FLAGS[known].defaults)
     sweep = PageSweep(
-        name="own", page_names=(content.name,), connections=page.connections,
+        name="own", page_names=(content.name,), connections=tuple(page.connections),
         lists=lists, initcwnd=given.get("initcwnd") or FLAGS["initcwnd"].defaults,
         repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)

@@ -19,6 +19,7 @@ from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.raw_cells import published_cells
 from firstflight.workloads.fetch.record import Record
 from firstflight.workloads.fetch.scenario.causes import AsPublished
+from firstflight.workloads.fetch.scenario.trial import Trial
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 
 SIDES = ("published", "clean", "as they measured it")
@@ -28,7 +29,8 @@ LEAST = 1.0  # the lower end of a logarithmic axis
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
-def report(study: Study, scenario: Scenario, setup: AsPublished, run: RunData) -> Report:
+def report(study: Study[Scenario, Trial, Record], scenario: Scenario, setup: AsPublished,
+           run: RunData[Record]) -> Report:
     """The report of a run: the figures from three sides, and the causes."""
     findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(

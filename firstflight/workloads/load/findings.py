@@ -28,7 +28,7 @@ from firstflight.workloads.load.scenario import (DECK_FILE, Compared, LoadClaim,
                                                  LoadScenario)
 
 
-def findings(scenario: LoadScenario, run: RunData) -> tuple[Finding, ...]:
+def findings(scenario: LoadScenario, run: RunData[LoadRecord]) -> tuple[Finding, ...]:
     """A finding for each figure, or the runs that it lacks. Raises FirstFlightError."""
     made = make_figures(LoadRun(scenario.claims, run), scenario.figures, MAKERS)
     return (*all_findings(made), *kernel_findings(run.records))
@@ -51,7 +51,7 @@ class LoadRun:
     """What figures are made of: a run, and the claims of its scenario."""
 
     claims: Sequence[LoadClaim]
-    run: RunData
+    run: RunData[LoadRecord]
 
 
 def _of_runs(show: Callable[[Runs], Finding]) -> Maker[LoadRun, LoadFigure]:

@@ -28,7 +28,7 @@ MOST_NAMED = 4  # settings that one sentence names
 NAME = Column("", is_text=True)
 
 
-def findings(scenario: PageScenario, run: RunData) -> tuple[Finding, ...]:
+def findings(scenario: PageScenario, run: RunData[PageRecord]) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     made = all_findings(make_figures(PageRun(scenario, run), scenario.figures, MAKERS))
     changes = analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario))
@@ -40,7 +40,7 @@ class PageRun:
     """What figures are made of."""
 
     scenario: PageScenario
-    run: RunData
+    run: RunData[PageRecord]
 
     def settings(self, figure: PageFigure) -> list[Setting]:
         """The settings of a figure's sweep. Raises NothingToShow where no page counts."""
@@ -171,7 +171,7 @@ def _bar(setting: Setting, window: int) -> PageBar | None:
 
 # The answer ---------------------------------------------------------------------------
 
-def answer(scenario: PageScenario, run: RunData) -> Answer:
+def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
     """The answer: one sentence, the times, and what the packets show about the reason."""
     settings = [setting for setting in analysis.settings(run.records) if setting.counting]
     if not settings:

@@ -29,7 +29,7 @@ FIXED = ("rtt_ms", "bandwidth_kbps", "queue_packets", "initcwnd")
 TCP = Column("TCP", is_text=True)
 
 
-def findings(scenario: TraceScenario, run: RunData) -> tuple[Finding, ...]:
+def findings(scenario: TraceScenario, run: RunData[TraceRecord]) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     measured = TraceRun(scenario, Views(run.records, run.folder))
     return tuple(all_findings(make_figures(measured, scenario.figures, MAKERS)))

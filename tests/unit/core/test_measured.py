@@ -279,7 +279,8 @@ def refining(results: Path, version: str = "1", fresh: bool = False,
               answer: Callable[[Sequence[Any]], str] = nothing, **more: Any) -> MeasureOptions:
     """The trial of the largest RTT first."""
     return MeasureOptions(results, 7, fresh, True, {"project": {"version": version}}, **{
-        "refining": Refining(content, lambda trial: -trial.rtt_ms, answer), **more})
+        "refining": Refining(content, lambda record: content(record.trial),
+                             lambda trial: -trial.rtt_ms, answer), **more})
 
 
 def longer(count: int, first: int = 1, claim: str = "", sysctls: str = "") -> Any:

@@ -35,7 +35,7 @@ class Analysis:
     """
 
     scenario: Scenario
-    run: RunData
+    run: RunData[Record]
     is_whole: bool
     bar_figures: Mapping[str, BarFigure]
     missing: Mapping[str, str]

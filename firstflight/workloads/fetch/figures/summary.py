@@ -49,7 +49,7 @@ def _expected(records: Sequence[Record]) -> int:
     return sum(record.failed_as_expected for record in records)
 
 
-def run_sentences(run: RunData, judged: Sequence[BarFigure]) -> list[str]:
+def run_sentences(run: RunData[Record], judged: Sequence[BarFigure]) -> list[str]:
     """Sentences on a run, the most important first; judged: its figures of bars."""
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
             *_statements(judged), *sentence_of_run(judged), *_largest_deviations(judged),
@@ -126,7 +126,7 @@ def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
     return [" ".join(parts)] if parts else []
 
 
-def _against_model(run: RunData) -> list[str]:
+def _against_model(run: RunData[Record]) -> list[str]:
     """How near the model's times are, in the transfers that it covers and chance does not affect.
     """
     counting = sum(record.counts for record in run.records)

@@ -165,6 +165,6 @@ def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
         chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines))]
 
 
-def run_timelines(run: RunData) -> tuple[Timeline, ...]:
+def run_timelines(run: RunData[Record]) -> tuple[Timeline, ...]:
     """The timelines of a run's kept captures."""
     return timelines(run.records, run.folder)
