@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from firstflight.base.errors import CannotError
 from firstflight.base.main import run_main
-from firstflight.commands.engines import engine_errors
+from firstflight.testbed.engine_errors import engine_errors
 
 
 def run(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:

@@ -32,7 +32,7 @@ from firstflight.base.parser import Parser
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import read_records
 from firstflight.study import registry
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 
 
 @dataclass(frozen=True)

@@ -297,7 +297,7 @@ _ROWS = (
         label="parameter of a kernel's module", flag="--module-parameter", default="none",
         flag_help="parameters of the guest kernel's modules, as tcp_cubic.hystart=0"),
         tag="", modelled=False),
-    # Which of them the model follows: MODELLED_SYSCTLS of workloads/fetch/verify/evidence.py.
+    # Which of them the model follows: MODELLED_SYSCTLS of workloads/fetch/record/evidence.py.
     Parameter(TCP, sysctls.Sysctls(
         "sysctl", "a sysctl", head="sysctl", label="sysctl of both hosts", flag="--sysctl",
         default=sysctls.NONE,

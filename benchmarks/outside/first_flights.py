@@ -23,7 +23,7 @@ from firstflight.base.errors import FAILED, FirstFlightError
 from firstflight.base.parser import Parser
 from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import read_records
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 
 FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
 SERVER_PORT = 80

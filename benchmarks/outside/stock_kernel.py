@@ -33,8 +33,8 @@ from firstflight.runs.results.records import PASS
 from firstflight.testbed.engine import HostEngine
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job, ObservedTrial
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.verify import judge_fetch
 from vtime.console import EngineError
 from vtime.uml import built_kernel

@@ -60,11 +60,11 @@ from firstflight.setting.server import HERE
 from firstflight.study.questions.question import WITH_FLAGS
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.integrity import is_modelled
-from firstflight.workloads.fetch.verify.observed import EXACT
-from firstflight.workloads.fetch.verify.transfers import transfer_of
+from firstflight.workloads.fetch.record.observed import EXACT
+from firstflight.workloads.fetch.record.transfers import transfer_of
 from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
 from vtime.uml import built_kernel
 

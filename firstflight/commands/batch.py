@@ -29,7 +29,7 @@ from firstflight.base.errors import FirstFlightError
 from firstflight.base.main import run_main
 from firstflight.base.parser import Parser
 from firstflight.base.quantity import KERNEL_NAME
-from firstflight.commands.engines import engine_errors
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.runs import batches
 from firstflight.runs.results import provenance
 from firstflight.study import registry

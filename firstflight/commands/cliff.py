@@ -15,8 +15,8 @@ from firstflight.study.registry import FoundCliff
 
 if TYPE_CHECKING:
     from firstflight.study.fetches import FetchStudy
-    from firstflight.workloads.fetch.record import Record
-    from firstflight.workloads.fetch.scenario.trial import Trial
+    from firstflight.workloads.fetch.record.record import Record
+    from firstflight.workloads.fetch.trial import Trial
     from firstflight.findings.findings import Report
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from firstflight.base.words import escaped
-from firstflight.commands.engines import engine_errors, planned
+from firstflight.commands.engines import planned
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.commands.request import Measuring
 from firstflight.runs.expected import expected_time
 from firstflight.runs.kinds import AnyStudy, Overrides

@@ -12,7 +12,7 @@ from firstflight.base.errors import WriteError
 from firstflight.base.terminal import say, terminal_width
 from firstflight.commands import export, fail_if
 from firstflight.commands.conditions import OfRecords, Source
-from firstflight.commands.engines import engine_errors
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.commands.request import Output, Request
 from firstflight.commands.runners import measurer_for
 from firstflight.findings.render import text

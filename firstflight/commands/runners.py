@@ -11,7 +11,7 @@ from pathlib import Path
 
 from firstflight.base import files
 from firstflight.base.terminal import say
-from firstflight.commands.engines import engine_errors
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.commands.request import Measuring
 from firstflight.parameters import default
 from firstflight.runs.kinds import AnyStudy, Overrides, R, S, Study, T

@@ -22,8 +22,8 @@ from firstflight.workloads.fetch.scenario.requested_users import (CHOSEN, LARGES
 
 if TYPE_CHECKING:
     from firstflight.study.fetches import FetchStudy
-    from firstflight.workloads.fetch.record import Record
-    from firstflight.workloads.fetch.scenario.trial import Trial
+    from firstflight.workloads.fetch.record.record import Record
+    from firstflight.workloads.fetch.trial import Trial
     from firstflight.workloads.fetch.scenario.users import UserSample
     from firstflight.runs.earlier import Refining
     from firstflight.study.users.rows import UserTable

@@ -19,7 +19,7 @@ from firstflight.runs.kinds import AnyStudy
 from firstflight.runs.results.records import value_of
 
 if TYPE_CHECKING:
-    from firstflight.workloads.fetch.record import Record
+    from firstflight.workloads.fetch.record.record import Record
     from firstflight.workloads.fetch.scenario.users import UserSample
 
 RECOMMENDED = "recommended_iw"

@@ -1,6 +1,6 @@
 """Quantities by name: the parameters of a fetch, others that are requested, and those of a load.
 
-The metrics of a fetch are columns of its record (workloads.fetch.record).
+The metrics of a fetch are columns of its record (workloads.fetch.record.record).
 
 The name of a quantity is its column in records, its key in scenario files and its attribute in
 trials; it ends in the unit. How it is read and checked, messages, --help, heads of tables and axes

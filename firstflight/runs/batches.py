@@ -147,7 +147,7 @@ def trial_of(kind: type[T], values: Mapping[str, object]) -> T:
     """The trial of this class that has these named_values. Raises ValueError."""
     tables = table_columns(kind)
     make: Callable[..., T] = kind
-    return make(**{name: reader(tables[name], name)(value) if name in tables else value
+    return make(**{name: reader(tables[name], name)(str(value)) if name in tables else value
                    for name, value in values.items()})
 
 

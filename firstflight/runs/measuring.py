@@ -272,8 +272,8 @@ def _with_draws(run: Run[R], study: Study[S, T, R], measurer: Measurer, requeste
     return replace(study, trials=study.kind.with_draws(study, records, requested.seed))
 
 
-def _measure_reasons(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
-                     ) -> list[T]:
+def _measure_reasons(run: Run[R], study: Study[S, T, R], measurer: Measurer,
+                     requested: MeasureOptions) -> list[T]:
     """Measure the trials that show reasons, round after round; return all of them, in their order.
 
     A round starts from what was requested and what the rounds before it added, in that order, and
@@ -322,7 +322,8 @@ def _captured(study: Study[S, T, R], requested: MeasureOptions) -> set[str]:
     return choose_captured(firsts)
 
 
-def _measure_missing(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions) -> None:
+def _measure_missing(run: Run[R], study: Study[S, T, R], measurer: Measurer,
+                     requested: MeasureOptions) -> None:
     """Append the record of each trial as it comes, and add up the times in run.json."""
     started, emulated_s = time.monotonic(), 0.0
     missing, refining = run.missing(study.trials), requested.refining

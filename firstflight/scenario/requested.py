@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import FLAGS
-from firstflight.parameters import PARAMETERS
+from firstflight.parameters import PARAMETERS, Lists
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.scenario_file import check_count
 from firstflight.scenario import grammar
 
-Lists = Mapping[str, tuple[Any, ...]]
 Sc = TypeVar("Sc", bound=grammar.Scenario[Any, Any, Any])
 
 

@@ -9,7 +9,7 @@ from firstflight.findings.findings import Finding, Report, Tile
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
 from firstflight.scenario.claims import MOST
-from firstflight.workloads.fetch import answer
+from firstflight.workloads.fetch.figures import answer
 from firstflight.workloads.fetch.figures import kinds, raw_cells, summary, timelines
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.cell_tables import (causes_table, cells_finding,
@@ -18,9 +18,9 @@ from firstflight.workloads.fetch.figures.cells import changes, settings
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.figure import Analysis
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim, Scenario
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.varied_parameters import order, words_of
 from firstflight.workloads.fetch.verify import notes
 

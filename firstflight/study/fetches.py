@@ -18,13 +18,13 @@ from firstflight.setting import draws
 from firstflight.setting.server import OWN, OwnServer
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.fetch import reading
-from firstflight.workloads.fetch.record import Record, is_one_draw
+from firstflight.workloads.fetch.scenario import reading
+from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.fetch.scenario import figures
 from firstflight.workloads.fetch.scenario.population import Populations
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CLIENTS, cell_key
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report

@@ -18,9 +18,9 @@ from firstflight.runs.scenario_file import ScenarioFile
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
     from firstflight.study.fetches import FetchStudy
-    from firstflight.workloads.fetch.record import Record
+    from firstflight.workloads.fetch.record.record import Record
     from firstflight.workloads.fetch.scenario.scenario import Scenario
-    from firstflight.workloads.fetch.scenario.trial import Trial
+    from firstflight.workloads.fetch.trial import Trial
 
 # The module of each `kind` of a scenario file, imported only where it is needed. Its KIND is the
 # kind. To remove a kind, remove its line and its folder: nothing else names it.

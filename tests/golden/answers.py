@@ -29,12 +29,12 @@ from firstflight.study.population.findings import _slower
 from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
 from firstflight.testbed import site_store
-from firstflight.workloads.fetch import answer
+from firstflight.workloads.fetch.figures import answer
 from firstflight.workloads.fetch.figures.cells import CellSetting, changes
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import notes
-from firstflight.workloads.fetch.verify.transfers import computed
+from firstflight.workloads.fetch.record.transfers import computed
 from firstflight.workloads.load import analysis, findings as load_findings
 from firstflight.workloads.load.analysis import Distribution, Runs
 from firstflight.workloads.load.scenario import Compared, LoadClaim

@@ -16,9 +16,9 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.schema import items_of
 from firstflight.setting import server
 from firstflight.study.questions import page as page_question
-from firstflight.workloads.fetch import record
-from firstflight.workloads.fetch.scenario import (causes, population, requested_users, scenario,
-                                                  sweep, trial)
+from firstflight.workloads.fetch.record import record
+from firstflight.workloads.fetch.scenario import causes, population, requested_users, scenario, sweep
+from firstflight.workloads.fetch import trial
 from firstflight.workloads.load import (record as load_record, scenario as load_scenario,
                                         traffic)
 from firstflight.workloads.page import objects, scenario as page_scenario

@@ -20,7 +20,7 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.results import records
 from firstflight.runs.results.records import columns_of, metrics, trial_class
 from firstflight.study import registry
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import causes, scenario as fetches
 from firstflight.workloads.fetch.scenario.population import Cause, Population
 from firstflight.workloads.fetch.scenario.scenario import Claim, Defect, Raw

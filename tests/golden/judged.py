@@ -9,7 +9,7 @@ from typing import Any
 from firstflight.base.words import to_cell
 from firstflight.findings.findings import Report
 from firstflight.runs.results.records import columns_of
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored
 

@@ -20,9 +20,9 @@ from firstflight.wire.delivery.host import CLIENT_LATE_NS, SERVER_LATE_NS, find_
 from firstflight.wire.delivery.packet_path import TOLERANCE_NS, deliveries
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.observed import EXACT, INSTANT_NS
-from firstflight.workloads.fetch.verify.transfers import wire_bytes
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.observed import EXACT, INSTANT_NS
+from firstflight.workloads.fetch.record.transfers import wire_bytes
 from tests.golden import stored
 
 NAME = "queue_timer"  # of the trial: short, and two of its packets left by a timer

@@ -8,7 +8,7 @@ from typing import Any
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.workloads.fetch.record import METRICS
+from firstflight.workloads.fetch.record.record import METRICS
 from firstflight.workloads.fetch.scenario import users
 from firstflight.workloads.load import trial
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from firstflight.workloads.fetch.figures import reasons
 from firstflight.workloads.fetch.figures.cells import WindowChange, changes, settings
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained, what_if_trials
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019") if record.trial.initcwnd == 3)

@@ -15,8 +15,8 @@ from typing import Any
 
 from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.net.segments import SERVER_PORTS
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.verify import judge_fetch
 
 FOLDER = Path(__file__).resolve().parent / "trials"

@@ -11,12 +11,12 @@ from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study.fetches import KIND
-from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.figures import kinds
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
-from firstflight.workloads.fetch.verify.limits import PACING, RECEIVE_WINDOW
+from firstflight.workloads.fetch.record.limits import PACING, RECEIVE_WINDOW
 from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER
 

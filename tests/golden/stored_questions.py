@@ -26,10 +26,10 @@ from firstflight.runs.results.records import PASS
 from firstflight.study import compared_runs, registry
 from firstflight.study.fetches import KIND
 from firstflight.study.population.findings import fit_findings
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import rows
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import computed
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.transfers import computed
 from tests.golden import stored as stored_trials
 from tests.golden.rows import read_rows, stored_run
 from tests.golden.stored_fetches import FACTS

@@ -19,7 +19,7 @@ from firstflight.net.tc import normal_distribution
 from firstflight.setting.path import PathParameters
 from firstflight.testbed.network.commands import commands_of
 from firstflight.wire.delivery.qdiscs import arrival_times, shaper
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 REQUESTED: dict[str, Any] = {
     "scenario": "digits", "repeat": 1, "rtt_ms": 50.0, "bandwidth_kbps": 10_000.0,

@@ -13,8 +13,8 @@ import pytest
 from firstflight.model.predict import Transfer, predict
 from firstflight.model.transfer import Secure
 from firstflight.runs.results.records import PASS, Record, columns_of, trial_class
-from firstflight.workloads.fetch.record import Record as FetchRecord
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record as FetchRecord
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.load.record import LoadRecord
 from firstflight.workloads.load.traffic import ClientHost, MixPart
 from firstflight.workloads.load.trial import LoadTrial

@@ -23,8 +23,8 @@ from firstflight.runs import runs
 from firstflight.testbed import engine
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job, ObservedTrial
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.conftest import PROJECT
 from vtime.uml import find_kernel

@@ -15,7 +15,7 @@ from firstflight.runs import runs
 from firstflight.runs.measuring import capture_path
 from firstflight.runs.results.records import PASS, read_records
 from firstflight.study import registry
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from tests.golden import documents
 from tests.live.conftest import PROJECT, Driver, command, rows
 from tests.running import mounts_a_disk, run_program, small_disk

@@ -19,8 +19,8 @@ from firstflight.runs.results.records import PASS
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.job import JobFolder, WorkerProcess
 from firstflight.testbed.messages import Job
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.running import HANGS_S, run_program
 from vtime.console import EngineCannot, EngineError

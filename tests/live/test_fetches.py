@@ -22,9 +22,9 @@ from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
 from firstflight.testbed import fork_server
 from firstflight.testbed.guests import UmlEngine
-from firstflight.workloads.fetch import reading
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.scenario import reading
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.live.conftest import Driver, command, measured, rows, watched
 from tests.running import run_program, wait_until

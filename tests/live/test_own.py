@@ -14,7 +14,7 @@ from firstflight.runs.results.records import PASS
 from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
 from firstflight.testbed.guests import UmlEngine
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from tests.live.conftest import PROJECT, Driver, measured, rows, unwrapped
 from tests.running import run_program
 

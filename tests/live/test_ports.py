@@ -11,7 +11,7 @@ from firstflight.net.segments import frames_of
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job
 from firstflight.wire.exchange import read_exchanges
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.page import objects
 from firstflight.workloads.page.trial import PageTrial
 

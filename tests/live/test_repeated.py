@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from firstflight.testbed.guests import UmlEngine
-from firstflight.testbed.worker import restart
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.testbed import restart
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from tests.live.conftest import measured
 
 PLAIN = Trial(scenario="live", rtt_ms=50, bandwidth_kbps=3000, uplink_kbps=3000,

@@ -29,7 +29,7 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.study import registry
 from firstflight.testbed.network.commands import commands_of
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.verify import judge_fetch
 from tests.conftest import PROJECT
 from tests.golden.rows import read_rows, whole_text

@@ -23,7 +23,7 @@ from firstflight.findings.quantities import FLAGS
 from firstflight.runs import batches, scenario_file
 from firstflight.runs.results import provenance
 from firstflight.runs.results.record_file import RecordFile
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from tests.golden import stored_fetches, stored_questions
 from vtime.console import EngineCannot
 

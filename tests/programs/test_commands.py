@@ -26,7 +26,7 @@ from firstflight.runs.kinds import Study
 from firstflight.runs.results.record_file import RecordFile
 from firstflight.runs.results.records import PASS, Record
 from firstflight.study import fetches as fetches, registry
-from firstflight.workloads.fetch.record import Record as FetchRecord
+from firstflight.workloads.fetch.record.record import Record as FetchRecord
 from tests.golden.rows import whole_text
 from tests.unit.core.example import changed
 from tests.unit.render.reports import report

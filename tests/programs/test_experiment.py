@@ -22,7 +22,7 @@ from firstflight.probe.verdict import ProbedConnection, Response
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
-from firstflight.workloads.fetch.record import Record as FetchRecord
+from firstflight.workloads.fetch.record.record import Record as FetchRecord
 from tests.conftest import PROJECT
 from tests.golden.rows import whole_text
 from tests.running import HANGS_S, run_program

@@ -14,7 +14,7 @@ import pytest
 import plot
 from docs import update
 from firstflight.runs import scenario_file
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from tests.conftest import PROJECT
 from tests.golden.rows import whole_text
 from tests.running import run_program

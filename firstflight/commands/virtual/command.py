@@ -19,7 +19,7 @@ from firstflight.base import files
 from firstflight.base.errors import FAILED, OK, WriteError
 from firstflight.base.signals import interrupt_on
 from firstflight.base.terminal import say
-from firstflight.commands.engines import engine_errors
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.commands.virtual.command_line import CommandLine, parse
 from firstflight.commands.virtual.records import (COMMAND_JSON, DEFAULT_KERNEL, MOST_SHOWN,
                                                   facts_of, kernel_of, new_folder)

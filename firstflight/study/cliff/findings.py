@@ -12,8 +12,8 @@ from firstflight.runs.results.records import requested_fields
 from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS, Cliff,
                                             is_known)
 from firstflight.testbed.hosts.tls_records import sealed_sizes
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import flight_writes, header_bytes
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.transfers import flight_writes, header_bytes
 
 # Parameters that the line of each cliff has already, or that follow from the window.
 _STATED = ("initcwnd", "initrwnd", "queue_packets", "server", "http")

@@ -17,9 +17,9 @@ from firstflight.model.predict import predict
 from firstflight.runs.kinds import Overrides
 from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, LEAST_PADDED_BYTES
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import computed, is_computable
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.transfers import computed, is_computable
 
 CHAIN, RESPONSE, EARLY = "chain", "response", "early"
 LINUX_WINDOW = 10  # segments

@@ -17,7 +17,7 @@ from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.scenario import published
 from firstflight.workloads.fetch.figures.drawn_bars import (ByWindow, Paired, Responses, bars_of,
                                                             pair_of, responses_of)
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
                                                              Cause, Populations, steps)
 

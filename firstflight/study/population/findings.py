@@ -22,7 +22,7 @@ from firstflight.runs.scenario_file import SCENARIOS
 from firstflight.scenario import published
 from firstflight.study.population.ablation import AXES, Step, close, explained
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import rows
 from firstflight.workloads.fetch.scenario.population import Populations
 from firstflight.workloads.fetch.scenario.scenario import Scenario

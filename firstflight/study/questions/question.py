@@ -26,7 +26,7 @@ from firstflight.runs.scenario_file import Head, check_count, check_own_name
 from firstflight.setting import draws
 from firstflight.setting.server import OWN, OwnServer
 from firstflight.setting.tcp import BY_KERNEL
-from firstflight.workloads.fetch import writing
+from firstflight.workloads.fetch.scenario import writing
 from firstflight.workloads.fetch.scenario import figures
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 from firstflight.workloads.fetch.scenario.sweep import CLIENTS, Sweep

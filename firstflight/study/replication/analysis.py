@@ -19,12 +19,12 @@ from firstflight.workloads.fetch.figures.bar_cells import of_sweep
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.raw_cells import published_cells
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.causes import (GROUPS, GROUP_OF, AsPublished,
                                                          ClockReading, Level, levels as levels_of)
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 from firstflight.workloads.fetch.scenario.sweep import bucket_value
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 
 Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and in percent

@@ -17,9 +17,9 @@ from firstflight.workloads.fetch.figures.bar_figure import NoBars
 from firstflight.workloads.fetch.figures.cell_tables import causes_table, trials_table
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.raw_cells import published_cells
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.causes import AsPublished
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 
 SIDES = ("published", "clean", "as they measured it")

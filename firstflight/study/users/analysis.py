@@ -19,7 +19,7 @@ from firstflight.figures.compare import Row, difference, resampled_users
 from firstflight.findings.difference import Difference
 from firstflight.net.headers import MSS
 from firstflight.workloads.fetch.figures.drawn_bars import responses_of
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.users import PART, UserSample
 
 if TYPE_CHECKING:

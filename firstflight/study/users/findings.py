@@ -16,7 +16,7 @@ from firstflight.study.users import analysis, recommendation, varied, window_com
 from firstflight.study.users.analysis import Measured
 from firstflight.study.users.recommendation import in_words
 from firstflight.study.users.varied import ALL, Choice
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.users import PART, Option, UserSample
 

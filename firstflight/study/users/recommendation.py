@@ -16,7 +16,7 @@ from firstflight.net.queue_length import AUTO, LEAST_AUTO_PACKETS
 from firstflight.study.users import analysis, varied, window_commands
 from firstflight.study.users.analysis import PERCENTILES, Measured, Outcome, Recommendation
 from firstflight.study.users.varied import ALL, FEW_USERS, OTHERS, Choice
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.users import PART, Option, UserSample
 

@@ -23,7 +23,7 @@ from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import Head
 from firstflight.study.users.rows import UserTable, summary
-from firstflight.workloads.fetch import writing
+from firstflight.workloads.fetch.scenario import writing
 from firstflight.workloads.fetch.scenario.requested_users import QUANTITY_NAMES, Requested
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import Template

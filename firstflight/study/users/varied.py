@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from firstflight.base.words import plain
 from firstflight.study.users import analysis, window_commands
 from firstflight.study.users.analysis import Measured, Recommendation
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.users import (PART, SCALES, SHALLOW_PACKETS, UNKNOWN,
                                                         Option, UserSample, has_option)
 

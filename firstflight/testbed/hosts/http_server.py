@@ -60,8 +60,8 @@ from typing import TYPE_CHECKING
 from firstflight.testbed.hosts import kernel
 from firstflight.testbed.hosts.control import report
 from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from firstflight.testbed.hosts.server.connections import Listener, ServedConnection
-from firstflight.testbed.hosts.server.http import (BadRequest, RequestBody, Response, Sending,
+from firstflight.testbed.hosts.connections import Listener, ServedConnection
+from firstflight.testbed.hosts.http_messages import (BadRequest, RequestBody, Response, Sending,
                                                    body_length, message, parse_path,
                                                    parse_request, respond)
 from firstflight.testbed.hosts.serving import add_flags, run_server, tcp_port

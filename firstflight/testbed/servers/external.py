@@ -24,7 +24,7 @@ from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.program import (LOG_BYTES, Program, SocketSample, Sockets, Watch,
                                                  answers, takes_connections)
-from firstflight.testbed.worker.restart import BEGINS_S
+from firstflight.testbed.restart import BEGINS_S
 
 LOG = "server.log"
 OWN = "the server"  # the user's own one, in messages

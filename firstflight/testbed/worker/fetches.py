@@ -19,7 +19,7 @@ from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.network.topology import Star
 from firstflight.testbed.servers.external import Chains, ExternalServers
 from firstflight.testbed.servers.program import Watch
-from firstflight.testbed.worker.restart import SEED_FILE
+from firstflight.testbed.restart import SEED_FILE
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
 
 # For packets after the last byte: FINs and ACKs, even the answer to a late SYN.

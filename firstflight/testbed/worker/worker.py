@@ -33,7 +33,7 @@ from typing import Any
 from firstflight.testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
 from firstflight.testbed.messages import BROWSED_PAGE, Job, Line, trials_file
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError
-from firstflight.testbed.worker.restart import Restart
+from firstflight.testbed.restart import Restart
 from vtime import shared_folder
 
 NEAR_NS = 1_000_000  # length of the last sleep before a trial

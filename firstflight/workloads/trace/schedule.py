@@ -67,7 +67,7 @@ class Write:
 
     @property
     def text(self) -> str:
-        """The write in the path of a request (testbed/hosts/server/http.py). In bytes."""
+        """The write in the path of a request (testbed/hosts/http_messages.py). In bytes."""
         when = _ms(self.at_s)
         if self.until_s is not None and self.every_s is not None:
             when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, TcpInfo
-from firstflight.testbed.hosts.server.connections import ServedConnection
-from firstflight.testbed.hosts.server.http import parse_path
+from firstflight.testbed.hosts.connections import ServedConnection
+from firstflight.testbed.hosts.http_messages import parse_path
 from firstflight.testbed.hosts.serving import body_of
 from tests.programs.hosts.running import (Program, connect, received, running,
                                           wait_until_server_waits)

@@ -26,8 +26,8 @@ from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results.records import FAIL, SKIPPED
 from firstflight.study.fetches import KIND
 from firstflight.study.questions import question
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from tests.golden import stored
 
 OBSERVED = json.loads((Path(__file__).parent / "side_by_side_observed.json").read_text())

@@ -21,7 +21,7 @@ from firstflight.runs.results.records import FAIL, PASS
 from firstflight.runs.scenario_file import parsed
 from firstflight.study import registry
 from firstflight.study.fetches import KIND
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from tests.golden import probed
 from tests.unit.fetches.small import FEW_USERS
 

@@ -18,8 +18,8 @@ from firstflight.net import bpf
 from firstflight.net.pcap import HEADER, SNAP_BYTES
 from firstflight.net.waiting import waited_ns
 from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, InfoTrace, TcpInfo, sample_of
-from firstflight.testbed.hosts.server.connections import EventLoop, ServedConnection
-from firstflight.testbed.hosts.server.http import (BadRequest, PathSpec, RequestBody, body_length,
+from firstflight.testbed.hosts.connections import EventLoop, ServedConnection
+from firstflight.testbed.hosts.http_messages import (BadRequest, PathSpec, RequestBody, body_length,
                                                    parse_path, parse_request, respond,
                                                    write_times)
 from firstflight.testbed.worker.tap import PacketBuffers, Tap, open_capture, sample_filter, save_all

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import CannotError
-from firstflight.commands.engines import engine_errors
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.runs import cluster
 from firstflight.runs.cluster import cluster as cluster_module
 from firstflight.runs.cluster.cluster import PROJECT, connect, pack
@@ -27,7 +27,8 @@ from firstflight.testbed import engine
 from firstflight.testbed.job import JobFolder, WorkerProcess
 from firstflight.testbed.messages import Job, Observation
 from firstflight.testbed.network.kernel import KernelLacks
-from firstflight.testbed.worker import restart, worker
+from firstflight.testbed.worker import worker
+from firstflight.testbed import restart
 from vtime import shared_folder, system, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.kernel.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel

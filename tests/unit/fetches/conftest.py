@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from firstflight.runs import scenario_file
-from firstflight.workloads.fetch import reading
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import reading
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER, Stored, load

@@ -26,18 +26,19 @@ from firstflight.setting.server import OWN
 from firstflight.study import registry
 from firstflight.study.fetches import expand
 from firstflight.study.population import ablation
-from firstflight.workloads.fetch import answer, reading
+from firstflight.workloads.fetch.figures import answer
+from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.figures import bars, ccdf, cells, figure, swept_bars
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, Sample
 from firstflight.workloads.fetch.figures.bars import chart
 from firstflight.workloads.fetch.figures.cell_tables import cells_finding, trials_table
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.raw_cells import PublishedCells, finding, published_cells
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.figures import ALSO
 from firstflight.workloads.fetch.scenario.population import Population, Populations
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.varied_parameters import requested_columns, setting_words
 from tests.golden import stored, stored_fetches, stored_questions
 from tests.golden.answers import answered, cell

@@ -15,11 +15,12 @@ from firstflight.model.predict import Prediction, predict
 from firstflight.net.headers import ACK, PUSH, SYN
 from firstflight.net.segments import MS
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, read_exchange
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify import transfers, verify
-from firstflight.workloads.fetch.verify.evidence import Evidence
-from firstflight.workloads.fetch.verify.observed import EXACT
-from firstflight.workloads.fetch.verify.transfers import computed
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.verify import verify
+from firstflight.workloads.fetch.record import transfers
+from firstflight.workloads.fetch.record.evidence import Evidence
+from firstflight.workloads.fetch.record.observed import EXACT
+from firstflight.workloads.fetch.record.transfers import computed
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 from tests.unit.tcp.conversation import MSS, Conversation

@@ -29,9 +29,9 @@ from firstflight.workloads.fetch.figures.cells import WindowChange, changes, set
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained, what_if_trials
 from firstflight.workloads.fetch.figures.steps import _steep
 from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.what_if import BY_TAG, LIMITS, limits_of, without
 from tests.golden import stored, stored_questions
 from tests.golden.reasons import ONE, asked, of_larger, saves

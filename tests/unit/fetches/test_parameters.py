@@ -35,12 +35,12 @@ from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.fetch.figures import kinds, steps
 from firstflight.workloads.fetch.figures.cells import settings
 from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_changes, kernels_table
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.response import segments_at_once
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.response import segments_at_once
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.what_if import BY_TAG
 from firstflight.workloads.fetch.verify.notes import run_notes
-from firstflight.workloads.fetch.verify.transfers import transfer_of
+from firstflight.workloads.fetch.record.transfers import transfer_of
 from firstflight.workloads.fetch.verify.verify import every_check
 from tests.golden import stored
 from tests.parameters import another

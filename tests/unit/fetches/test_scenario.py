@@ -25,9 +25,9 @@ from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.recovery import beyond_lossless, effect, sentence_of_run
 from firstflight.workloads.fetch.figures.summary import figure_sentence
-from firstflight.workloads.fetch.record import METRICS, Record
+from firstflight.workloads.fetch.record.record import METRICS, Record
 from firstflight.workloads.fetch.scenario.scenario import OF_EXPERIMENT, Claim, Figure
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from tests.golden import stored
 from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES, small
 

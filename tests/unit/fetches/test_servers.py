@@ -30,11 +30,11 @@ from firstflight.wire.exchange import read_exchange
 from firstflight.wire.messages import Early, Messages, find_early, find_messages, retime
 from firstflight.workloads.fetch.figures.swept_bars import counting
 from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import zero_rtt
-from firstflight.workloads.fetch.verify.evidence import Evidence
-from firstflight.workloads.fetch.verify.observed import EXACT
-from firstflight.workloads.fetch.verify.transfers import computed
+from firstflight.workloads.fetch.record.evidence import Evidence
+from firstflight.workloads.fetch.record.observed import EXACT
+from firstflight.workloads.fetch.record.transfers import computed
 from tests.golden import stored
 from tests.golden.stored import Packet, read
 from vtime import system

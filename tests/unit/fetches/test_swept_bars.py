@@ -22,11 +22,11 @@ from firstflight.workloads.fetch.figures.bar_cells import by_cell, weighted_cell
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.grid import cell_difference, mean_interval
 from firstflight.workloads.fetch.figures.swept_bars import improvement, window_sweep
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import rows
 from firstflight.workloads.fetch.scenario.figures import FIGURES
 from firstflight.workloads.fetch.scenario.scenario import Scenario
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from tests.golden import stored_fetches, stored_questions
 from tests.golden.stored_questions import FOLDER, took
 

@@ -27,12 +27,12 @@ from firstflight.setting.seeds import netem_seed
 from firstflight.study import registry
 from firstflight.study.fetches import KIND, apply, expand
 from firstflight.wire.exchange import read_exchange
-from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import Sweep, bucket_value, cell_key
-from firstflight.workloads.fetch.verify.evidence import Evidence
-from firstflight.workloads.fetch.verify.observed import EXACT
-from firstflight.workloads.fetch.verify.transfers import transfer_of
+from firstflight.workloads.fetch.record.evidence import Evidence
+from firstflight.workloads.fetch.record.observed import EXACT
+from firstflight.workloads.fetch.record.transfers import transfer_of
 from tests.golden import stored
 from tests.parameters import another
 from tests.running import run_program

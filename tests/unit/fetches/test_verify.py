@@ -19,11 +19,11 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.server import NEWER
 from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import read_exchange
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.verify import path
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import INTEGRITY
-from firstflight.workloads.fetch.verify.observed import EXACT, REAL_TIME, Observed
+from firstflight.workloads.fetch.record.observed import EXACT, REAL_TIME, Observed
 from firstflight.workloads.fetch.verify.verify import ON_THE_WIRE, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored

@@ -20,15 +20,15 @@ from firstflight.study.fetches import KIND
 from firstflight.study.population import ablation, findings as fit
 from firstflight.study.population.ablation import close
 from firstflight.study.population.findings import population_findings
-from firstflight.workloads.fetch import reading
+from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.figures import kinds
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.drawn_bars import bar_figure, pair_of, responses_of
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import rows
 from firstflight.workloads.fetch.scenario.population import percentile_of
 from firstflight.workloads.fetch.scenario.scenario import Scenario
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from tests.golden import stored, stored_fetches
 from tests.unit.core.example import whole
 

@@ -12,10 +12,10 @@ from firstflight.runs.results.records import PASS
 from firstflight.setting import draws
 from firstflight.study import fetches as fetches, pages as page_study
 from firstflight.study.questions import page as pages, question
-from firstflight.workloads.fetch.answer import answer_of_cells
+from firstflight.workloads.fetch.figures.answer import answer_of_cells
 from firstflight.workloads.fetch.figures.cells import changes, settings
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, what_if_trials
-from firstflight.workloads.fetch.record import Record, is_one_draw
+from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.page import analysis
 from firstflight.workloads.page.record import PageRecord
 

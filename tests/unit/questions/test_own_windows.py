@@ -17,7 +17,7 @@ from firstflight.testbed.network.links import star_routes
 from firstflight.workloads.fetch.figures import bars
 from firstflight.workloads.fetch.figures.figure import heading
 from firstflight.workloads.fetch.figures.swept_bars import window_sweep
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from tests.golden import stored
 
 ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,), "initcwnd": (10,),

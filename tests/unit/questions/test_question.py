@@ -25,11 +25,11 @@ from firstflight.study.cliff import findings, search
 from firstflight.study.fetches import KIND, read_scenario
 from firstflight.study.questions import question
 from firstflight.workloads.fetch.figures import grid
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import varied_parameters
 from firstflight.workloads.fetch.scenario.sweep import Sweep
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import computed
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.transfers import computed
 from tests.golden import stored, stored_fetches
 from tests.golden.answers import DEBIAN_12, GOOD, WITH_FLAGS, by_model, early, trials
 from tests.golden.requested import QUESTIONS

@@ -21,8 +21,8 @@ from firstflight.runs.results.records import FAIL
 from firstflight.study import fetches
 from firstflight.study.replication import analysis, findings
 from firstflight.testbed.network.commands import commands_of
-from firstflight.workloads.fetch import reading
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.scenario import reading
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.causes import AsPublished, Cause, ClockReading
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from tests.golden import stored_fetches

@@ -24,7 +24,7 @@ from firstflight.runs.results.records import (FAIL, PASS, SKIPPED, RowReader, Ro
 from firstflight.scenario import requested
 from firstflight.study import registry
 from firstflight.study.traces import KIND
-from firstflight.testbed.hosts.server.http import parse_writes
+from firstflight.testbed.hosts.http_messages import parse_writes
 from firstflight.workloads.trace import findings
 from firstflight.workloads.trace.analysis import Views, row_of
 from firstflight.workloads.trace.findings import _judged

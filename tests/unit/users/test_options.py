@@ -11,9 +11,9 @@ from firstflight.runs.scenario_file import parsed
 from firstflight.study.fetches import KIND
 from firstflight.study.users.findings import users_findings
 from firstflight.study.users.sample import scenario
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.requested_users import Requested
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from tests.unit.fetches.small import FEW_USERS
 from tests.unit.users.test_sample import PATH, read_back, trials_of, users_of
 

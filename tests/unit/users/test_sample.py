@@ -17,7 +17,7 @@ from firstflight.study.users.rows import UserTable
 from firstflight.study.users.sample import scenario
 from firstflight.workloads.fetch.scenario.requested_users import Requested
 from firstflight.workloads.fetch.scenario.scenario import Scenario
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 PATH = Path("My log.csv")
 

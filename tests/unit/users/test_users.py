@@ -16,7 +16,7 @@ from firstflight.study.users.analysis import Measured, recommend
 from firstflight.study.users.findings import users_findings
 from firstflight.study.users.recommendation import first_answer
 from firstflight.workloads.fetch.figures.bar_cells import published_bars
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.users import UserSample, content, order
 from firstflight.workloads.fetch.verify import verify

@@ -10,8 +10,8 @@ from firstflight.study.fetches import KIND
 from firstflight.study.users import varied
 from firstflight.study.users.findings import users_findings
 from firstflight.study.users.varied import Choice
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from tests.unit.fetches.small import FEW_USERS
 
 def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | None = None

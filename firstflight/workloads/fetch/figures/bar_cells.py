@@ -16,7 +16,7 @@ from firstflight.findings.difference import of_baseline, percent_of
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
-from firstflight.workloads.fetch.record import Record, quantity
+from firstflight.workloads.fetch.record.record import Record, quantity
 from firstflight.workloads.fetch.scenario.figures import check_joint_labels
 from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_EXPERIMENT, Axis, Figure,
                                                            Scenario)

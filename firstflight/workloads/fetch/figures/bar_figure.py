@@ -11,7 +11,7 @@ from firstflight.findings import claims
 from firstflight.findings.bar import Bar
 from firstflight.findings.difference import Excluded
 from firstflight.findings.findings import Statement
-from firstflight.workloads.fetch.record import quantity
+from firstflight.workloads.fetch.record.record import quantity
 from firstflight.workloads.fetch.scenario.scenario import Figure
 
 
@@ -43,7 +43,7 @@ class BarFigure:
     where it is in one at most. samples: the values, one Sample for each window. remarks: what else
     than the windows limited the transfers. is_of_loss: whether each bar is also shown beyond the
     lossless one (workloads.fetch.figures.recovery). own_window: how to name the window that no
-    route sets (workloads.fetch.record.own_window). statements: the published claims on this
+    route sets (workloads.fetch.record.record.own_window). statements: the published claims on this
     figure, once it is judged.
     """
 

@@ -17,7 +17,7 @@ from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange
 from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_table
 from firstflight.workloads.fetch.figures.raw_cells import PublishedCell, PublishedCells
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, why_equal
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.varied_parameters import order, requested_columns
 from firstflight.workloads.fetch.verify import notes
 

@@ -12,8 +12,8 @@ from firstflight.runs.kinds import is_drawn
 from firstflight.runs.results.cells import grouped
 from firstflight.runs.results.records import value_of
 from firstflight.setting.draws import NOT_DRAWN
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.varied_parameters import setting_words
 
 

@@ -23,10 +23,10 @@ from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference, Excluded
 from firstflight.workloads.fetch.figures.bar_cells import published_bars, sign_of
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars, Sample
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.population import Populations, percentile_of
 from firstflight.workloads.fetch.scenario.scenario import Figure
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import notes
 
 if TYPE_CHECKING:

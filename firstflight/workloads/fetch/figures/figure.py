@@ -14,7 +14,7 @@ from firstflight.setting.server import BUILTIN, HTTP_1, OWN
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.figures.cells import CellSetting, WindowChange
 from firstflight.workloads.fetch.figures.reasons import WhatIfs
-from firstflight.workloads.fetch.record import Record, own_window
+from firstflight.workloads.fetch.record.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CellKey
 

@@ -21,7 +21,7 @@ from firstflight.parameters import SWEPT
 from firstflight.workloads.fetch.figures.bar_cells import ByCell, by_cell, sign_of
 from firstflight.workloads.fetch.figures.figure import Analysis, heading, interval
 from firstflight.workloads.fetch.figures.swept_bars import counting, difference_of, rows_of
-from firstflight.workloads.fetch.record import Record, own_window, quantity
+from firstflight.workloads.fetch.record.record import Record, own_window, quantity
 from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.sweep import CellKey, Sweep
 

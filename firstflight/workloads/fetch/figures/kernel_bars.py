@@ -17,7 +17,7 @@ from firstflight.workloads.fetch.figures.bar_cells import by_cell
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
 from firstflight.workloads.fetch.figures.cells import mean
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
-from firstflight.workloads.fetch.record import Record, quantity
+from firstflight.workloads.fetch.record.record import Record, quantity
 from firstflight.workloads.fetch.scenario.figures import LOST, panel_of
 from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.sweep import CellKey, Value

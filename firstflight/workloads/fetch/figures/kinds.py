@@ -12,7 +12,7 @@ from firstflight.workloads.fetch.figures import (bars, grid, kernel_bars, recove
                                                  swept_bars, timelines)
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.figure import Analysis
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.figures import FIGURES
 from firstflight.workloads.fetch.scenario.scenario import OF_BARS, OF_TRIALS, Figure, Scenario
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from firstflight.base.words import format_number
 from firstflight.net.headers import HEADER_BYTES
 from firstflight.net.queue_length import AUTO
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 
 SHORT_BDP, LONG_BDP = 0.5, 5.0
 

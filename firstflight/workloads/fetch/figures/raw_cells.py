@@ -14,10 +14,10 @@ from firstflight.scenario import published
 from firstflight.workloads.fetch.figures.bar_cells import of_sweep
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
 from firstflight.workloads.fetch.figures.swept_bars import counting
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Raw, Scenario
 from firstflight.workloads.fetch.scenario.sweep import bucket_value
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.varied_parameters import shown
 
 

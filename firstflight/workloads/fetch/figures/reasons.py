@@ -27,8 +27,8 @@ from firstflight.net.link import MANAGED
 from firstflight.workloads.fetch.figures.cells import (SAME_PART, CellSetting, Reason, WindowChange,
                                                        change_between, mean, settings, where,
                                                        without_repeat)
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.what_if import BY_TAG, Limit, limits_of, without
 
 EXPLAINED_SHARE = 0.8  # of a harm, at least, is gone without the limit that causes it

@@ -16,7 +16,7 @@ from firstflight.findings.bar import Bar
 from firstflight.findings.claims import LEAST_DRAWS, UNDECIDED
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.figures.swept_bars import improvement
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 
 HELPS, HARMS = "helps", "harms"

@@ -23,10 +23,10 @@ from firstflight.scenario.claims import MORE_WHERE
 from firstflight.workloads.fetch.figures.bar_cells import by_cell
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
-from firstflight.workloads.fetch.record import Record, own_window, quantity
+from firstflight.workloads.fetch.record.record import Record, own_window, quantity
 from firstflight.workloads.fetch.scenario.scenario import Claim, Figure
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import computed, is_computable
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.transfers import computed, is_computable
 
 
 def test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:

@@ -15,7 +15,7 @@ from firstflight.findings.findings import listed
 from firstflight.runs.kinds import RunData
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.figures.recovery import sentence_of_figure, sentence_of_run
-from firstflight.workloads.fetch.record import Record
+from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.verify import notes
 from firstflight.workloads.fetch.verify.integrity import is_modelled
 

@@ -18,7 +18,7 @@ from firstflight.runs.results.records import PASS
 from firstflight.workloads.fetch.figures.bar_cells import (ByCell, by_cell, published_bars, sign_of,
                                                            weighted_cells)
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars, Sample
-from firstflight.workloads.fetch.record import Record, own_window
+from firstflight.workloads.fetch.record.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import OF_EXPERIMENT, Axis, Figure, Scenario
 from firstflight.workloads.fetch.scenario.sweep import CellKey, Value
 from firstflight.workloads.fetch.verify import notes

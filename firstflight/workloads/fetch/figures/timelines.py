@@ -21,9 +21,9 @@ from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.flights import acknowledged_and_offered
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
-from firstflight.workloads.fetch.record import Record, own_window
+from firstflight.workloads.fetch.record.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import Figure
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 ROOM_MS, ROOM_BYTES = 1.03, 1.05  # the axes end at this multiple of the last packet's values
 

@@ -17,7 +17,7 @@ from firstflight.scenario import published
 from firstflight.scenario.claims import MOST, check_expects
 from firstflight.scenario.figure_kinds import ANY, FigureKind, check_keys
 from firstflight.setting.kernels import KERNEL, kernel_words
-from firstflight.workloads.fetch.record import METRICS
+from firstflight.workloads.fetch.record.record import METRICS
 from firstflight.workloads.fetch.scenario.population import percentile_of
 from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_BARS, OF_TRIALS, Figure,
                                                            Scenario, read_published)

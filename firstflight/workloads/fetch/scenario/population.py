@@ -21,7 +21,7 @@ from firstflight.scenario.setting_sweep import queue_of
 from firstflight.workloads.fetch.scenario import rows
 from firstflight.workloads.fetch.scenario.rows import Row
 from firstflight.workloads.fetch.scenario.sweep import Template
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 # The columns of a row that trials have, and their values before a cause adds the column: one write,
 # on a new connection, over a link as fast as the key, without loss. None: as in [defaults].

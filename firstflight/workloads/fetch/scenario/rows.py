@@ -25,7 +25,7 @@ MOST_BYTES = 256 << 20  # of an unpacked table; enough for a million rows
 
 
 class Row(NamedTuple):
-    """A response. Most columns are parameters of its trials (workloads.fetch.scenario.trial.Trial).
+    """A response. Most columns are parameters of its trials (workloads.fetch.trial.Trial).
 
     part: the population. key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of its
     client. weight: its share of the population's responses; baseline_weight: in the week of the

@@ -18,7 +18,7 @@ from firstflight.runs.schema import key
 from firstflight.scenario import claims, figure_kinds, grammar
 from firstflight.scenario.claims import ALIKE, AT_MOST, LESS, MORE, MORE_WHERE, MOST
 from firstflight.scenario.published import SHARES_TOLERANCE_PERCENT
-from firstflight.workloads.fetch.record import METRICS
+from firstflight.workloads.fetch.record.record import METRICS
 from firstflight.workloads.fetch.scenario import causes
 from firstflight.workloads.fetch.scenario.causes import AsPublished
 from firstflight.workloads.fetch.scenario.population import Population, Populations

@@ -26,7 +26,7 @@ from firstflight.setting.server import BUILTIN, HTTP_1, NEWER, NGINX, OWN, OwnSe
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
                                           system_for)
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 Chain = tuple[Any, ...]  # a value for each of CHAIN
 CHAIN = ("signature", "intermediates", "chain_bytes")

@@ -18,7 +18,7 @@ from firstflight.runs.schema import Reader, key
 from firstflight.setting.seeds import netem_seed
 from firstflight.workloads.fetch.scenario.requested_users import CHOSEN
 from firstflight.workloads.fetch.scenario.sweep import Template
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 PART = "users"
 # Factors on the assumed bandwidth: users without a known one are measured with all three.

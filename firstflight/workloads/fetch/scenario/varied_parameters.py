@@ -17,7 +17,7 @@ from firstflight.runs.results.records import requested_fields
 from firstflight.setting.draws import NOT_DRAWN
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.workloads.fetch.scenario.sweep import Sweep
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 Requested = tuple[Column, Callable[[Trial], Cell]]
 

@@ -19,7 +19,7 @@ from firstflight.net.sysctls import without as without_sysctl
 from firstflight.parameters import default
 from firstflight.setting.tcp import AMPLE_WINDOW, RECEIVE
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 RESTART = "net.ipv4.tcp_slow_start_after_idle"
 _PACED_BY_QDISC, _PACING_CONTROLS = "fq", ("bbr",)

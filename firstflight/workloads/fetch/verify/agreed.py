@@ -17,10 +17,10 @@ from firstflight.setting.server import OWN
 from firstflight.setting.tcp import MOST_BEYOND_FIXED, SEND, buffer_sizes, fixed_send_buffer
 from firstflight.wire.exchange import first_mss, server_rtt_us
 from firstflight.wire.offers import sysctl
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
-from firstflight.workloads.fetch.verify.limits import offered_to
+from firstflight.workloads.fetch.record.limits import offered_to
 
 BBR = "bbr"
 _BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin

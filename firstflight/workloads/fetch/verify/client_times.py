@@ -15,10 +15,10 @@ from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.runs.results.checks import Check
 from firstflight.setting.server import OWN
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
-from firstflight.workloads.fetch.verify.transfers import wire_bytes
+from firstflight.workloads.fetch.record.transfers import wire_bytes
 
 _ARP_BYTES = 42  # an ARP request, and its reply
 

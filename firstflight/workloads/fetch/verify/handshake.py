@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_modelled
 
 

@@ -10,8 +10,8 @@ from firstflight.runs.results.checks import Check, failed_checks
 from firstflight.runs.results.records import SKIPPED
 from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.wire.delivery.packet_path import PATH
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 
 # Which checks apply to a stored record ------------------------------------------------
 

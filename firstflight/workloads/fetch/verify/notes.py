@@ -11,9 +11,9 @@ from firstflight.net.link import MANAGED
 from firstflight.parameters import default
 from firstflight.setting.server import BUILTIN, OWN
 from firstflight.wire.delivery.packet_path import PATH
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.limits import BY_RESPONSE, RECEIVE_WINDOW
-from firstflight.workloads.fetch.verify.observed import HOST, TCP
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.limits import BY_RESPONSE, RECEIVE_WINDOW
+from firstflight.workloads.fetch.record.observed import HOST, TCP
 
 
 def is_limited(record: Record) -> bool:

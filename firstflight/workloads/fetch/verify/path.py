@@ -17,8 +17,8 @@ from firstflight.runs.results.checks import Check
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import read_exchanges
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 
 
 def compare_packets(evidence: Evidence) -> Iterable[Comparison]:

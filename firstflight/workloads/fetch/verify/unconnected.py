@@ -7,9 +7,9 @@ from firstflight.net.segments import frames
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
 from firstflight.testbed.messages import Fetch, Observation, started_at
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.evidence import Evidence
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
 CONNECTION: Check[Evidence, Record] = Check(

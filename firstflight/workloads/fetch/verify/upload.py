@@ -8,8 +8,8 @@ from firstflight.base.comparison import Comparison
 from firstflight.net.headers import MSS, TIMESTAMP_BYTES
 from firstflight.runs.results.checks import Check
 from firstflight.wire.offers import has_timestamps
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_fetched, is_on_wire
 
 

@@ -25,17 +25,17 @@ from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.messages import Fetch, Observation, Response, started_at
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.messages import find_early, find_messages, retime
-from firstflight.workloads.fetch.record import Record, record_of
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.record.record import Record, record_of
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import handshake, path, unconnected, upload, zero_rtt
 from firstflight.workloads.fetch.verify.agreed import (RECEIVE_WINDOW, SEGMENTS, SOCKET,
                                                        SYNS, has_window)
 from firstflight.workloads.fetch.verify.client_times import CLIENT_TIMES
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import (CAPTURE, INTEGRITY, is_estimated,
                                                           is_modelled, is_on_wire, shows_window)
-from firstflight.workloads.fetch.verify.observed import EXACT, HOST, REAL_TIME
-from firstflight.workloads.fetch.verify.transfers import sealed_bytes, wire_bytes
+from firstflight.workloads.fetch.record.observed import EXACT, HOST, REAL_TIME
+from firstflight.workloads.fetch.record.transfers import sealed_bytes, wire_bytes
 
 NAMED = 3  # segments in one reason
 FQ = "fq"

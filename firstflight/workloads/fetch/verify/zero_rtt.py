@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from firstflight.base.comparison import Comparison
 from firstflight.runs.results.checks import Check
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
-from firstflight.workloads.fetch.record import Record
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
-from firstflight.workloads.fetch.verify.transfers import sealed_bytes
+from firstflight.workloads.fetch.record.transfers import sealed_bytes
 
 RTT_PART = 0.5  # of an RTT, at most, until the answer; one after the client's Finished takes 1
 LEAST_MS = 1.0

@@ -11,7 +11,7 @@ from firstflight.setting.tcp import RECEIVE, SEND, buffer_sizes, fixed_send_buff
 from firstflight.testbed.hosts.tls_records import (RECORD_OVERHEAD_BYTES, flight_of,
                                                    newer_openssl, sealed_sizes, writes_of)
 from firstflight.testbed.messages import Response
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 # Sizes on the wire of curl's and server.py's messages. HELLO_BYTES: by whether OpenSSL is 3.5 or
 # newer (SHA-384), and by key exchange. A server that resumes a session sends only hello, Finished

@@ -21,8 +21,8 @@ from firstflight.wire.exchange import (Exchange, bandwidth_behind, seen_rtt_ms,
 from firstflight.wire.flights import split_into_flights
 from firstflight.wire.messages import Early, Messages
 from firstflight.wire.retransmissions import Retransmission, explain_retransmissions
-from firstflight.workloads.fetch.scenario.trial import Trial
-from firstflight.workloads.fetch.verify.transfers import wire_bytes
+from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.fetch.record.transfers import wire_bytes
 
 # server.py waits for its back-end in whole milliseconds, and may wait twice.
 _PAUSE_MS = 2.0

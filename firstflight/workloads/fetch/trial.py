@@ -16,7 +16,7 @@ from firstflight.setting.server import HERE, SIZE
 from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
 from firstflight.testbed.messages import Job
-from firstflight.workloads.fetch.scenario.response import ResponseParameters
+from firstflight.workloads.fetch.response import ResponseParameters
 
 # The first columns of trials.csv, in the order of old versions; the others follow in the order of
 # PARAMETERS.

@@ -21,9 +21,9 @@ from firstflight.setting.tcp import (MOST_BEYOND_FIXED, MOST_IN_A_SYN_BYTES, REC
                                      buffer_sizes)
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import clock_phases_ns, nearest_phase_ns, server_rtt_us
-from firstflight.workloads.fetch.scenario.response import segments_at_once
-from firstflight.workloads.fetch.verify.observed import HOST, TCP, Observed
-from firstflight.workloads.fetch.verify.transfers import (more_digits, secure_of, transfer_of,
+from firstflight.workloads.fetch.response import segments_at_once
+from firstflight.workloads.fetch.record.observed import HOST, TCP, Observed
+from firstflight.workloads.fetch.record.transfers import (more_digits, secure_of, transfer_of,
                                                           upload_writes)
 
 # curl's and wget's own time is less. A larger deviation may come from the phase of the clock.

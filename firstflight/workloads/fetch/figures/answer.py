@@ -25,7 +25,7 @@ from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_ch
 from firstflight.workloads.fetch.figures.queue_hints import queue_hints
 from firstflight.workloads.fetch.figures.reasons import (WhatIfs, changes_to_explain, explained,
                                                          reasons)
-from firstflight.workloads.fetch.record import Record, is_one_draw
+from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.fetch.scenario.figures import FIGURES
 from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.varied_parameters import requested_columns

@@ -15,12 +15,12 @@ from firstflight.net.link import MANAGED
 from firstflight.runs.results import records
 from firstflight.runs.results.records import metric
 from firstflight.setting.tcp import BY_KERNEL
-from firstflight.workloads.fetch.scenario.trial import Trial
+from firstflight.workloads.fetch.trial import Trial
 
 # The reader of scenarios loads this file for the names of the metrics, and nothing that judges.
 if TYPE_CHECKING:
     from firstflight.net.segments import Segment
-    from firstflight.workloads.fetch.verify.evidence import Evidence
+    from firstflight.workloads.fetch.record.evidence import Evidence
 
 MOST_LISTED = 8  # flights; the ninth of slow start would have 256 times the initial window
 
@@ -231,7 +231,7 @@ def record_of(evidence: Evidence) -> Record:
 
 def _with_packets(reported: Record, evidence: Evidence) -> Record:
     """The record with the columns that are read off the packets."""
-    from firstflight.workloads.fetch.verify.limits import limit_of, offered_to, segments_of
+    from firstflight.workloads.fetch.record.limits import limit_of, offered_to, segments_of
     wire, windows = evidence.wire, offered_to(evidence)
     return replace(
         reported,

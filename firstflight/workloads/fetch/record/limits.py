@@ -5,7 +5,7 @@ from __future__ import annotations
 from firstflight.net.headers import SYN
 from firstflight.net.segments import Segment
 from firstflight.wire.exchange import SAME_WRITE_NS, Exchange, OfferedWindows, offered_windows
-from firstflight.workloads.fetch.verify.evidence import Evidence
+from firstflight.workloads.fetch.record.evidence import Evidence
 
 RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"

@@ -17,7 +17,7 @@ from firstflight.net.waiting import LATE_NS, Timer, waited_ns
 from firstflight.testbed.hosts import kernel
 from firstflight.testbed.hosts.control import STANDARD_INPUT, Orders, report
 from firstflight.testbed.hosts.kernel import InfoTrace, TcpInfo
-from firstflight.testbed.hosts.server.http import PathSpec, RequestBody, Response, Sending
+from firstflight.testbed.hosts.http_messages import PathSpec, RequestBody, Response, Sending
 from firstflight.testbed.hosts.serving import listening_socket, most_connections, address_report
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without

@@ -1,6 +1,6 @@
 """Write a scenario of kind fetches as TOML, for run.json: a question by flags, a sample of users.
 
-workloads/fetch/reading.py reads it back as an equal scenario.
+workloads/fetch/scenario/reading.py reads it back as an equal scenario.
 """
 
 from __future__ import annotations

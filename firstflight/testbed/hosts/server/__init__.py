@@ -1,1 +1,0 @@
-"""Parts of server.py: its listener, its connections, and HTTP's requests and responses."""

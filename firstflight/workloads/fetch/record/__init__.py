@@ -1,0 +1,1 @@
+"""What was observed of a fetch: the evidence of its packets and reports, and its record."""
