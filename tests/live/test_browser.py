@@ -21,7 +21,7 @@ from tests.golden import stored_browsed
 needs_browser = pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
 NEAR_MS = 0.1
 NEVER_MS = 1e9
-HTML = (("content-type", "text/html"),)
+HTML, SCRIPT = (("content-type", "text/html"),), (("content-type", "text/javascript"),)
 
 
 @pytest.fixture
@@ -43,22 +43,31 @@ def measured(kernel: Path, folder: Path, trials: dict[str, PageTrial]) -> dict[s
 @needs_browser
 def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
         kernel: Path, tmp_path: Path, sites: None) -> None:
-    """Between them: a page whose picture never comes, one that opens dialogs, one that leaves."""
+    """Between them: a page whose picture never comes, one that opens dialogs, one that leaves, and
+    one with a frame of another site, a worker, a service worker and windows."""
     stored = {name: stored_browsed.load(name) for name in stored_browsed.NAMES}
     bodies = {
         "endless": b"<p>x</p><img src=/never>",
         "dialogs": b"<script>alert(1); confirm(2); onbeforeunload = e => 'stay'</script><p>x</p>",
+        "parts": (b"<p>x</p><iframe src=https://b.test/></iframe><script>new Worker('/worker.js');"
+                  b"navigator.serviceWorker.register('/service.js'); open('/')</script>"),
         "away": b"<p>x</p><img src=http://192.0.2.1/><iframe src=file:///etc/passwd></iframe>"}
     trials = {}
     for name, page in stored.items():
         trials[name] = page.trial
         trials[f"{name} again"] = replace(page.trial, repeat=2)
     for name, body in bodies.items():
-        site = Recording("https://a.test/", (Origin("https://a.test", 0),), (
+        site = Recording("https://a.test/", (Origin("https://a.test", 0),
+                                             Origin("https://b.test", 1)), (
             Answer(0, "GET", "/", 200, HTML, body),
+            Answer(1, "GET", "/", 200, HTML, b"<p>y</p><script>fetch('/of-frame')</script>"),
+            Answer(1, "GET", "/of-frame", 200, HTML, b"z"),
+            Answer(0, "GET", "/worker.js", 200, SCRIPT, b"fetch('/of-worker')"),
+            Answer(0, "GET", "/of-worker", 200, HTML, b"z"),
+            Answer(0, "GET", "/service.js", 200, SCRIPT, b"onfetch = e => {}"),
             Answer(0, "GET", "/never", 200, (), b"", wait_ms=NEVER_MS)))
         trials[name] = replace(stored["http2"].trial, page=name, site=site_store.put(site))
-    order = ("http2", "endless", "http1", "dialogs", "away", "http2 again", "http1 again")
+    order = ("http2", "endless", "http1", "dialogs", "parts", "away", "http2 again", "http1 again")
     found = measured(kernel, tmp_path / "run", {name: trials[name] for name in order})
 
     assert not found["endless"].ok
@@ -66,6 +75,7 @@ def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
     assert {name: record.why_not for name, record in found.items() if name != "endless"} == (
         dict.fromkeys({*order} - {"endless"}, ""))
     assert {record.verdict for record in found.values() if record.ok} == {PASS}
+    assert (found["parts"].requests, found["parts"].not_recorded) == (6, 0)
     for name, page in stored.items():
         first = page.judge()
         for record in (found[name], found[f"{name} again"]):

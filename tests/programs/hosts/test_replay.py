@@ -107,6 +107,13 @@ def test_answers_come_as_they_were_recorded(backend: Backend) -> None:
     assert rows[-1][5] - rows[-1][4] >= 30e6, "it waits as long as it was recorded"
 
 
+def test_a_web_socket_is_refused_and_not_reported(backend: Backend) -> None:
+    with backend.connect() as opened:
+        opened.sendall(request("/socket").replace(b"Content-Length: 0", b"Sec-WebSocket-Key: x"))
+        assert answer_on(opened)[0] == 404
+    assert backend.order(report=True)["served"] == []
+
+
 def test_a_new_load_begins_anew(backend: Backend, tmp_path: Path) -> None:
     with backend.connect() as opened:
         opened.sendall(request("/"))

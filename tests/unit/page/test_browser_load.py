@@ -99,3 +99,26 @@ def test_events_of_other_pages_do_not_count() -> None:
     load = loaded(asked("1", 1.0, "https://a.test/"),
                   event("Page.loadEventFired", "other", timestamp=1.5))
     assert not load.is_over
+
+
+def test_what_a_page_starts_is_a_part_of_it() -> None:
+    """A worker, or a frame of another site, whose own load event does not count."""
+    load = loaded(asked("1", 1.0, "https://a.test/"))
+    attached = event("Target.attachedToTarget", sessionId="W")
+    assert load.watch({**attached, "params": {"sessionId": "W"}})
+    assert not load.watch({**attached, "sessionId": "other", "params": {"sessionId": "V"}})
+    for session in ("W", "V"):
+        load.take({**asked("1", 1.1, f"https://a.test/{session}", "Fetch"), "sessionId": session})
+        load.take(event("Page.loadEventFired", session, timestamp=1.2))
+    assert [request.url for request in load.requests] == ["https://a.test/", "https://a.test/W"]
+    assert not load.is_over
+    load.take(event("Network.loadingFinished", "W", requestId="1", timestamp=1.3))
+    assert load.requests[0].end_s is None and load.requests[1].end_s == 1.3
+
+
+def test_a_page_may_not_start_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "MOST_STARTED", 2)
+    load = loaded(asked("1", 1.0, "https://a.test/"))
+    for number in range(3):
+        load.watch({"sessionId": SESSION, "params": {"sessionId": f"{number}"}})
+    assert load.fault == "the page started more than 2 frames and workers"

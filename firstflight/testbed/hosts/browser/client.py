@@ -43,6 +43,8 @@ PAUSE_S = 2.0
 STARTS_S = 0.5  # for its network process
 QUIET_S, MOST_AFTER_S, LOOK_S = 0.5, 5.0, 0.1  # after the load event
 MOST_BUFFER, MOST_BODY = 256 << 20, 64 << 20
+BUFFERS = {"maxTotalBufferSize": MOST_BUFFER, "maxResourceBufferSize": MOST_BODY}
+ATTACHING = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
 WINDOW = (1366, 768)
 # What a browser does besides loading a page, switched off.
 QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -50,6 +52,7 @@ QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-
          "--disable-domain-reliability", "--disable-client-side-phishing-detection",
          "--disable-breakpad", "--disable-crash-reporter", "--disable-extensions",
          "--disable-quic", "--no-pings", "--mute-audio",
+         "--block-new-web-contents",
          "--hide-scrollbars", "--metrics-recording-only", "--no-default-browser-check",
          # The greeting of a connection would differ in length by chance (GREASE of ECH), and
          # http:// would be tried as https:// first.
@@ -102,8 +105,8 @@ class Browser:
                                   flatten=True)["sessionId"]
         for method in ("Page.enable", "Inspector.enable"):
             tools.call(method, self.session)
-        tools.call("Network.enable", self.session, maxTotalBufferSize=MOST_BUFFER,
-                   maxResourceBufferSize=MOST_BODY)
+        tools.call("Network.enable", self.session, **BUFFERS)
+        tools.call("Target.setAutoAttach", self.session, **ATTACHING)
         tools.call("Page.setLifecycleEventsEnabled", self.session, enabled=True)
         tools.call("PerformanceTimeline.enable", self.session,
                    eventTypes=["largest-contentful-paint"])
@@ -112,7 +115,10 @@ class Browser:
             pass
 
     def load(self, url: str, deadline_s: float) -> dict[str, object]:
-        """Load a page; what the browser did. Raises BrowserError where it did not end."""
+        """Load a page; what the browser did. Raises BrowserError where it did not end.
+
+        The browser is then ended, too.
+        """
         tools, load = self._tools, Load(self.session)
         shift_ns = time.time_ns() - time.monotonic_ns()
         self._renew_network()
@@ -131,10 +137,12 @@ class Browser:
                 raise BrowserError(load.fault)
             for request in load.requests:
                 self._add_digest(request)
-            return summary(load, shift_ns)
-        finally:
             tools.heed = lambda event: None
             self._forget()
+            return summary(load, shift_ns)
+        except BrowserError:
+            self.stop()  # it may be busy with the page for long
+            raise
 
     def _renew_network(self) -> None:
         """Let the browser start its network process anew, after the trial has begun.
@@ -166,12 +174,23 @@ class Browser:
             self._tools.call("Target.disposeBrowserContext", browserContextId=context)
 
     def _heed(self, load: Load, event: Event) -> None:
-        """Let a load take an event, and close a dialog, which would stop the page for ever."""
+        """Let a load take an event.
+
+        Close a dialog, which would stop the page for ever. Watch what the page starts: frames of
+        other sites and workers, which wait for that.
+        """
         load.take(event)
         if event["method"] == "Page.javascriptDialogOpening":
             load.dialogs += 1
             self._tools.send("Page.handleJavaScriptDialog", event.get("sessionId", ""),
                              accept=True)
+        if event["method"] == "Target.attachedToTarget":
+            started = event["params"]["sessionId"]
+            if load.watch(event):
+                self._tools.send("Network.enable", started, **BUFFERS)
+                self._tools.send("Page.enable", started)
+                self._tools.send("Target.setAutoAttach", started, **ATTACHING)
+            self._tools.send("Runtime.runIfWaitingForDebugger", started)
 
     def _wait_until_quiet(self, load: Load) -> None:
         """Wait until nothing was requested for a while, but not for ever."""
@@ -189,7 +208,7 @@ class Browser:
         if request.failure or request.is_redirect or request.end_s is None:
             return
         try:
-            body = self._tools.call("Network.getResponseBody", self.session,
+            body = self._tools.call("Network.getResponseBody", request.session,
                                     requestId=request.number)
         except BrowserEnded:
             raise

@@ -13,6 +13,7 @@ from typing import Any
 from firstflight.testbed.hosts.browser.devtools import Event
 
 MOST_REQUESTS = 2000
+MOST_STARTED = 500
 MOST_URL, MOST_WORD = 2000, 100
 PAINT, LARGEST = "firstContentfulPaint", "largest-contentful-paint"
 
@@ -25,7 +26,8 @@ class Request:
     the body, without its compression. wire_bytes: that came, with headers.
     """
 
-    number: str  # Chromium's name of it
+    number: str  # Chromium's name of it, in its session
+    session: str
     url: str
     method: str
     kind: str
@@ -69,12 +71,15 @@ class Request:
 class Load:
     """One load of a page; `take` is called with each of the browser's events.
 
-    session: of the page's target. begun_s: when its document was requested.
+    session: of the page's target; its frames of other sites and its workers have sessions of their
+    own. begun_s: when its document was requested.
     """
 
     session: str
     requests: list[Request] = field(default_factory=list)
-    running: dict[str, Request] = field(default_factory=dict)
+    running: dict[tuple[str, str], Request] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)  # sessions of what the page started
+    current: str = ""  # the session of the event that is taken
     begun_s: float | None = None
     begun_at_s: float | None = None  # the same by the clock of the day
     content_loaded_s: float | None = None
@@ -87,15 +92,28 @@ class Load:
 
     def take(self, event: Event) -> None:
         """Take an event of the browser's."""
-        if event.get("sessionId") != self.session:
+        self.current = event.get("sessionId", "")
+        is_own = self.current == self.session
+        if not is_own and self.current not in self.started:
             if event.get("method") == "Target.targetCrashed":
                 self.fault = "the page's process crashed"
+            return
+        if not is_own and not event["method"].startswith("Network."):
             return
         if len(self.requests) > MOST_REQUESTS:
             self.fault = f"the page made more than {MOST_REQUESTS:,} requests"
         taking = getattr(self, f"_{str(event['method']).replace('.', '_')}", None)
         if taking is not None and not self.fault:
             taking(event["params"])
+
+    def watch(self, event: Event) -> bool:
+        """Take what the page has started as a part of it; whether it is one."""
+        if event.get("sessionId") not in (self.session, *self.started):
+            return False
+        if len(self.started) >= MOST_STARTED:
+            self.fault = f"the page started more than {MOST_STARTED} frames and workers"
+        self.started.add(event["params"]["sessionId"])
+        return True
 
     def since_ms(self, at_s: float | None) -> float | None:
         """A time of the monotonic clock in ms since the document was requested."""
@@ -107,10 +125,13 @@ class Load:
     def is_over(self) -> bool:
         return self.loaded_s is not None or bool(self.fault)
 
+    def _name(self, said: Mapping[str, Any]) -> tuple[str, str]:
+        return self.current, said["requestId"]
+
     # Each is called with the parameters of the event of its name.
 
     def _Network_requestWillBeSent(self, said: Mapping[str, Any]) -> None:
-        number, at_s = said["requestId"], said["timestamp"]
+        number, at_s = self._name(said), said["timestamp"]
         before = self.running.pop(number, None)
         if before is not None and "redirectResponse" in said:
             before.answered(said["redirectResponse"])
@@ -123,35 +144,37 @@ class Load:
         asked = said["request"]
         if not asked["url"].startswith(("http://", "https://")):
             return
-        request = Request(number, asked["url"][:MOST_URL], asked["method"][:MOST_WORD],
-                          str(said.get("type", "")), asked.get("initialPriority", ""), at_s)
+        request = Request(
+            said["requestId"], self.current, asked["url"][:MOST_URL],
+            method=asked["method"][:MOST_WORD], kind=str(said.get("type", "")),
+            priority=asked.get("initialPriority", ""), started_s=at_s)
         self.requests.append(request)
         self.running[number] = request
 
     def _Network_requestServedFromCache(self, said: Mapping[str, Any]) -> None:
-        if request := self.running.get(said["requestId"]):
+        if request := self.running.get(self._name(said)):
             request.is_cached = True
 
     def _Network_resourceChangedPriority(self, said: Mapping[str, Any]) -> None:
-        if request := self.running.get(said["requestId"]):
+        if request := self.running.get(self._name(said)):
             request.priority = said.get("newPriority", request.priority)
 
     def _Network_responseReceived(self, said: Mapping[str, Any]) -> None:
-        if request := self.running.get(said["requestId"]):
+        if request := self.running.get(self._name(said)):
             request.kind = str(said.get("type", request.kind))
             request.answered(said["response"])
 
     def _Network_dataReceived(self, said: Mapping[str, Any]) -> None:
-        if request := self.running.get(said["requestId"]):
+        if request := self.running.get(self._name(said)):
             request.content_bytes += said["dataLength"]
 
     def _Network_loadingFinished(self, said: Mapping[str, Any]) -> None:
-        if request := self.running.pop(said["requestId"], None):
+        if request := self.running.pop(self._name(said), None):
             request.end_s = said["timestamp"]
             request.wire_bytes = round(said.get("encodedDataLength") or 0)
 
     def _Network_loadingFailed(self, said: Mapping[str, Any]) -> None:
-        if request := self.running.pop(said["requestId"], None):
+        if request := self.running.pop(self._name(said), None):
             request.end_s = said["timestamp"]
             why = said.get("blockedReason") or said.get("errorText") or "it failed"
             request.failure = str(why)[:MOST_WORD]

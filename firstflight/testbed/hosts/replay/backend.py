@@ -32,6 +32,7 @@ from firstflight.testbed.hosts.replay.recording import Answer, Recording, Replay
 HEADER = "x-first-flight"  # nginx tells by it what the connection with the client is
 MOST_HEAD_BYTES, MOST_BODY_BYTES = 1 << 18, 64 << 20
 MOST_ROWS, MOST_URL = 20_000, 2000
+WEB_SOCKET = "WebSocket"  # in place of a method; none is recorded
 _ENDS = b"\r\n\r\n"
 _WITHOUT_BODY = (204, 304)
 # Of the connection between a server and a client, not of the answer (RFC 9110, 7.6.1); nginx and
@@ -155,6 +156,7 @@ class Backend:
             method, target, _ = first.split(" ")
             scheme, words = headers[HEADER].split(" ")
             port = int(words)
+            named = WEB_SOCKET if "sec-websocket-key" in headers else method
             origin = f"{scheme}://{headers['host'].lower()}"
         except (KeyError, ValueError) as error:
             raise BadRequest from error
@@ -164,7 +166,7 @@ class Backend:
         now_ns = time.monotonic_ns()
         message = response(answer, with_body=method != "HEAD")
         size = len(answer.body) if has_body(answer, method) else 0
-        row: list[object] = [-1 if number is None else number, port, method,
+        row: list[object] = [-1 if number is None else number, port, named,
                              f"{origin}{target}"[:MOST_URL], time.time_ns(), 0, answer.status, size]
         if answer.wait_ms <= 0:
             self._give(passed, message, row)
@@ -186,7 +188,8 @@ class Backend:
 
     def _give(self, passed: Passed, message: bytes, row: list[object]) -> None:
         row[5] = time.time_ns()
-        self.served.append(row)
+        if row[2] != WEB_SOCKET:  # which a browser reports as none of its requests
+            self.served.append(row)
         passed.is_busy = False
         passed.unsent = memoryview(message)
         self._send(passed)
