@@ -149,7 +149,7 @@ class LoadTrial(LinkSetting):
     def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
         """The sysctls of both hosts, which need no other buffers.
 
-        A client offers at first what fits in the pinned tcp_rmem: 43 segments of 1460 bytes.
+        A client offers at first what fits in the pinned tcp_rmem: 44 segments of 1460 bytes.
         """
         return self.host_settings(sysctls)
 
