@@ -40,7 +40,6 @@ from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.page import objects
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.page.trial import PageTrial
@@ -99,7 +98,7 @@ def drawn(seed: int, number: int) -> PageTrial:
         initrwnd=draw.choice((1000, 1000, 1000, 100, 44, 4)),
         congestion_control=draw.choice(("cubic", "cubic", "reno", "bbr")), repeat=1,
         seed=netem_seed(seed, number) if loss_percent or jitter_ms else 0,
-        objects=objects.text_of(content))
+        objects=content)
 
 
 # One packet changed -------------------------------------------------------------------

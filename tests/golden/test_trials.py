@@ -19,6 +19,7 @@ from firstflight.workloads.load.record import LoadRecord
 from firstflight.workloads.load.traffic import ClientHost, MixPart
 from firstflight.workloads.load.trial import LoadTrial
 from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.schedule import Request
@@ -95,7 +96,9 @@ PAGE = PageTrial(
     scenario="names", part="lossy", page="made", rtt_ms=40.0, bandwidth_kbps=5000.0,
     uplink_kbps=1000.0, queue_packets=42, loss_percent=1.5, http="1.1", connections=6,
     server="nginx", initcwnd=10, initrwnd=70, congestion_control="reno", repeat=3, seed=9,
-    objects="9000! 5000<1@200~7.5! 5000<1@8000+3.25#1")
+    objects=(PageObject(9000, is_early=True),
+             PageObject(5000, 1, 200, think_ms=7.5, is_early=True),
+             PageObject(5000, 1, 8000, parse_ms=3.25, host=1),))
 
 IDS: list[tuple[Any, str]] = [
     (Trial(**FETCH), "rtt50-bw10000-up1000-q20-iw10-rw30-cubic-curl-9000B-1"),

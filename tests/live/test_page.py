@@ -40,23 +40,30 @@ MADE = PageTrial(
     scenario="live", part="own", page="made", rtt_ms=50.0, bandwidth_kbps=10_000.0,
     uplink_kbps=10_000.0, queue_packets=100, loss_percent=0.0, http="1.1", connections=6,
     server="builtin", initcwnd=10, initrwnd=1000, congestion_control="cubic", repeat=1, seed=0,
-    objects=objects.text_of(objects.equal_objects(20, 15_000, 30_000)))
+    objects=objects.equal_objects(20, 15_000, 30_000))
 FEW_MICROSECONDS_MS = 0.005
 # Two hosts; a back-end that thinks, a script that is parsed, an object that names another one.
-WAITS = "30000 15000<1@100~25 15000<1@200#1 15000<1@300+5#1 20000<2@15000+50.25"
+WAITS = (objects.PageObject(30000),
+         objects.PageObject(15000, 1, 100, think_ms=25.0),
+         objects.PageObject(15000, 1, 200, host=1),
+         objects.PageObject(15000, 1, 300, parse_ms=5.0, host=1),
+         objects.PageObject(20000, 2, 15000, parse_ms=50.25),)
 LOSSY = replace(MADE, loss_percent=3.0, seed=77)
 # The most that a page may have, all named by the document's last byte: 999 connections.
 HOSTS = replace(MADE, page="hosts256", bandwidth_kbps=100_000.0, uplink_kbps=100_000.0,
-                queue_packets=2000, objects=objects.text_of([
+                queue_packets=2000, objects=(
                     objects.PageObject(30_000), *(
                         objects.PageObject(1500, 1, 30_000, host=number % objects.MOST_HOSTS)
-                        for number in range(1, objects.MOST_OBJECTS))]))
-NEWS = replace(MADE, page="hosts98", objects=objects.text_of([
+                        for number in range(1, objects.MOST_OBJECTS))))
+NEWS = replace(MADE, page="hosts98", objects=(
     objects.PageObject(60_000), *(
-        objects.PageObject(9000, 1, 190 * number, host=number % 98) for number in range(1, 300))]))
+        objects.PageObject(9000, 1, 190 * number, host=number % 98) for number in range(1, 300))))
 # A document of 15 kB, then a chain of three objects: what comes last is a short segment.
 TAIL = replace(MADE, page="tail", server="nginx", connections=1,
-               objects="15000 8000<1@15000 8000<2@8000 8000<3@8000")
+               objects=(objects.PageObject(15000),
+                        objects.PageObject(8000, 1, 15000),
+                        objects.PageObject(8000, 2, 8000),
+                        objects.PageObject(8000, 3, 8000),))
 TAIL_2 = replace(TAIL, http="2", chain_bytes=4000)
 TRIALS = {
     "lossy": LOSSY, "six": MADE, "again": replace(MADE, repeat=2),
@@ -77,7 +84,7 @@ TRIALS = {
     "short": replace(MADE, page="short", queue_packets=10, initcwnd=32),
     "lossy again": replace(LOSSY, repeat=2),
     "many": replace(MADE, page="many",
-                    objects=objects.text_of(objects.equal_objects(300, 400, 9000))),
+                    objects=objects.equal_objects(300, 400, 9000)),
     "hosts256": HOSTS, "hosts256 nginx": replace(HOSTS, server="nginx"),
     "hosts98": NEWS, "hosts98 nginx": replace(NEWS, server="nginx")}
 

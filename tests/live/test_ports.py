@@ -22,7 +22,7 @@ PAGE = PageTrial(
     scenario="live", part="own", page="made", rtt_ms=50.0, bandwidth_kbps=10_000.0,
     uplink_kbps=10_000.0, queue_packets=100, loss_percent=0.0, http="1.1", connections=6,
     server="builtin", initcwnd=10, initrwnd=1000, congestion_control="cubic", repeat=1, seed=0,
-    objects=objects.text_of(objects.equal_objects(20, 15_000, 30_000)))
+    objects=objects.equal_objects(20, 15_000, 30_000))
 FETCHES = {
     "curl": FETCH, "wget": replace(FETCH, client="wget"),
     "libcurl": replace(FETCH, client="libcurl"),
@@ -50,7 +50,7 @@ def test_a_fetch_has_the_same_ports_as_first_and_as_later_one(kernel: Path, tmp_
 
 def test_a_page_has_the_same_ports_as_first_and_as_later_one(kernel: Path,
                                                              tmp_path: Path) -> None:
-    other = replace(PAGE, objects=objects.text_of(objects.equal_objects(7, 5_000, 9_000)))
+    other = replace(PAGE, objects=objects.equal_objects(7, 5_000, 9_000))
     jobs = [(replace(trial, repeat=repeat)).job() for repeat, trial in
             enumerate((PAGE, other, PAGE, other, PAGE), start=1)]
     found = ports(kernel, tmp_path, jobs)

@@ -6,19 +6,16 @@ An object has no content and no URL here: only its size, where it is named, and 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from firstflight.base.words import format_lossless
+from firstflight.base.quantity import Quantity
+from firstflight.runs.schema import key
 
 MOST_OBJECTS = 1000  # of one page; the HTTP Archive's 99th percentile is half of it
 MOST_BYTES = 30_000_000  # of one page; a tap has room for the packets of some 40 MB
 MOST_HOSTS = 256
-_OBJECT = (r"\d{1,9}(?:<\d{1,4}@\d{1,9})?(?:\+\d{1,6}(?:\.\d{1,6})?)?(?:~\d{1,6}(?:\.\d{1,6})?)?"
-           r"(?:#\d{1,3})?!?")
-PATTERN = rf"{_OBJECT}(?: {_OBJECT})*"
-_PARTS = re.compile(r"(\d+)(?:<(\d+)@(\d+))?(?:\+([\d.]+))?(?:~([\d.]+))?(?:#(\d+))?(!?)")
+_TIME_MS = Quantity("process_ms", "a time", "ms", 0, 999_999)  # with a spread, see with_spread
 
 
 @dataclass(frozen=True)
@@ -32,43 +29,13 @@ class PageObject:
     whether the first screen waits for it.
     """
 
-    size_bytes: int
+    size_bytes: int = key(quantity="response_bytes", name="bytes")
     named_by: int = 0
     at_byte: int = 0
-    parse_ms: float = 0.0
-    think_ms: float = 0.0
+    parse_ms: float = key(0.0, reader=_TIME_MS.check)
+    think_ms: float = key(0.0, reader=_TIME_MS.check)
     host: int = 0
-    is_early: bool = False
-
-    @property
-    def text(self) -> str:
-        """The object as a column of trials.csv has it, such as "15000<1@300+5~20#1!"."""
-        return "".join((
-            f"{self.size_bytes}", f"<{self.named_by}@{self.at_byte}" if self.named_by else "",
-            f"+{format_lossless(self.parse_ms)}" if self.parse_ms else "",
-            f"~{format_lossless(self.think_ms)}" if self.think_ms else "",
-            f"#{self.host}" if self.host else "", "!" if self.is_early else ""))
-
-
-def text_of(objects: Sequence[PageObject]) -> str:
-    """The objects of a page as one text, with spaces between them."""
-    return " ".join(each.text for each in objects)
-
-
-def parse(text: str) -> tuple[PageObject, ...]:
-    """The reverse of text_of. Raises ValueError where it is not the text of a page."""
-    objects = []
-    for word in text.split():
-        match = _PARTS.fullmatch(word)
-        if match is None:
-            raise ValueError(f"{word[:40]!r} is no object of a page")
-        size, named_by, at_byte, parse_ms, think_ms, host, early = match.groups()
-        objects.append(PageObject(int(size), int(named_by or 0), int(at_byte or 0),
-                                  float(parse_ms or 0), float(think_ms or 0), int(host or 0),
-                                  bool(early)))
-    if fault := fault_of(objects):
-        raise ValueError(fault)
-    return tuple(objects)
+    is_early: bool = key(False, name="early")
 
 
 def fault_of(objects: Sequence[PageObject]) -> str:

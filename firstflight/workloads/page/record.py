@@ -19,6 +19,7 @@ from firstflight.wire.exchange import Exchange, read_exchanges
 from firstflight.workloads.page import crossings
 from firstflight.workloads.page.crossings import Crossing
 from firstflight.workloads.page.timing import ConnectionTimes, by_connection
+from firstflight.workloads.page.objects import fault_of
 from firstflight.workloads.page.trial import PageTrial
 
 FILE = "objects.csv"  # of each trial: the times of its objects
@@ -180,6 +181,13 @@ class PageRecord(Record):
     idle_ms: float | None = None
     model_objects: int | None = None
     model_deviation_ms: float | None = None
+
+    def validate(self) -> None:
+        """Check which object names which, and a page's limits. Raises ValueError."""
+        fault = "" if self.trial.site else fault_of(self.trial.objects)
+        if fault:
+            raise ValueError(f"objects: {fault}")
+
 
 
 def is_one_draw(record: PageRecord) -> bool:

@@ -290,11 +290,10 @@ class PageSweep(SettingSweep[PageTrial]):
                 own_seed = netem_seed(seed, repeat)
                 site, site_bytes = sites[name]
                 content = objects.with_spread(pages[name], self.spread_ms, own_seed)
-                text = objects.text_of(content)
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
-                        objects=text, repeat=repeat, site=site, site_bytes=site_bytes,
+                        objects=content, repeat=repeat, site=site, site_bytes=site_bytes,
                         seed=own_seed if draws_at_random(cell) else 0, **cell)
 
 

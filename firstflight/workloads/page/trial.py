@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from firstflight.base.words import format_lossless
@@ -15,7 +14,7 @@ from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
 from firstflight.testbed.site_store import DIGEST
 from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, LIBCURL, Job
-from firstflight.workloads.page.objects import PATTERN, PageObject, parse
+from firstflight.workloads.page.objects import PageObject
 
 # The parameters of a setting that pages have lists of: all but a window that stays and early data,
 # which the page's client has not, and HTB, which only published set-ups of fetches have.
@@ -33,8 +32,8 @@ CHAIN_BYTES = 4000  # of a page over HTTP/2 unless it is said: the Web's median 
 class PageTrial(Setting):
     """One page over one setting.
 
-    part: the sweep. page: the name of the page. objects: its objects as text
-    (workloads.page.objects). connections: how many the client opens to a host, 1 over HTTP/2.
+    part: the sweep. page: the name of the page. objects: its objects, first
+    the document. connections: how many the client opens to a host, 1 over HTTP/2.
     repeat: 1, 2, … for repeated measurements of one setting.
 
     A page that is loaded in a browser has no objects, since the browser finds them. site: the
@@ -46,13 +45,12 @@ class PageTrial(Setting):
         "scenario", "part", "page", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
         "loss_percent", "http", "chain_bytes", "connections", "server", "initcwnd", "initrwnd",
         "congestion_control", "repeat", "seed", "objects", "site", "site_bytes")
-    PATTERNS: ClassVar[dict[str, str]] = {"objects": f"({PATTERN})?",
-                                          "site": f"({DIGEST.pattern})?"}
+    PATTERNS: ClassVar[dict[str, str]] = {"site": f"({DIGEST.pattern})?"}
     scenario: str
     part: str
     page: str
     connections: int
-    objects: str
+    objects: tuple[PageObject, ...]
     repeat: int
     site: str = ""
     site_bytes: int = 0
@@ -81,8 +79,8 @@ class PageTrial(Setting):
 
     @property
     def requested(self) -> tuple[PageObject, ...]:
-        """The objects to fetch, () in a browser. Raises ValueError where a row has no page."""
-        return () if self.site else _parsed(self.objects)
+        """The objects to fetch, () in a browser."""
+        return () if self.site else self.objects
 
     @property
     def size_bytes(self) -> int:
@@ -140,8 +138,3 @@ class PageTrial(Setting):
     def _apart_s(self) -> int:
         """Seconds between the sessions' connections and the page, for their last packets."""
         return math.ceil(2 + 10 * self.rtt_ms / 1000)
-
-
-@lru_cache(maxsize=64)
-def _parsed(text: str) -> tuple[PageObject, ...]:
-    return parse(text)

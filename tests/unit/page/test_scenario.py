@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 import socket
 import time
@@ -16,8 +17,9 @@ from hypothesis import given, strategies
 from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
 from firstflight.base.words import format_toml
-from firstflight.runs import scenario_file, schema
+from firstflight.runs import batches, scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides, Study
+from firstflight.runs.results.records import RowReader, RowWriter, columns_of
 from firstflight.study import registry
 from firstflight.study.pages import KIND
 from firstflight.study.questions import page as question
@@ -26,7 +28,10 @@ from firstflight.testbed.hosts.page_client import Browser
 from firstflight.workloads.page import objects, scenario
 from firstflight.workloads.page.har import SavedPage
 from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.page.scenario import TABLES, Page
+from firstflight.workloads.page.trial import PageTrial
+from tests.golden import stored_page
 from tests.unit.page import saved
 
 MADE = '[[page]]\nname = "p"\nobjects = 3\nbytes = 6000\n'
@@ -145,13 +150,26 @@ TIMES = strategies.sampled_from((0.0, 0.5, 3.25, 1000.0))
 @given(strategies.lists(strategies.tuples(COUNTS, COUNTS, COUNTS, TIMES, TIMES,
                                           strategies.integers(0, 255), strategies.booleans()),
                         min_size=1, max_size=30))
-def test_the_text_of_a_page_is_read_back(rows: list[tuple[Any, ...]]) -> None:
+def test_the_objects_of_a_page_are_read_back(rows: list[tuple[Any, ...]]) -> None:
     page: list[PageObject] = []
     for number, (size, by, at, parse_ms, think_ms, host, early) in enumerate(rows):
         by = by % number + 1 if number else 0
         page.append(PageObject(size, by, min(at, page[by - 1].size_bytes) if by else 0, parse_ms,
                                think_ms, host, early))
-    assert objects.parse(objects.text_of(page)) == tuple(page)
+    if objects.fault_of(page):
+        page = page[:1]
+    columns = columns_of(PageRecord)
+    asked = replace(stored_page.run().records[0].trial, objects=tuple(page))
+    row = RowWriter(PageRecord, columns).row(PageRecord(asked, True))
+    reader = RowReader(PageRecord, columns)
+    assert reader.record(row).trial == asked
+    sent = json.loads(json.dumps(batches.named_values(asked)))
+    assert batches.trial_of(PageTrial, sent) == asked
+    for text in ("x", "[]", "[5]", "[{}]", '[{"bytes": 0}]', '[{"bytes": 5, "url": 1}]', "[" * 9,
+                 '[{"bytes": 5, "named_by": 1}]', '[{"bytes": 5}, {"bytes": 5, "named_by": 2}]'):
+        with pytest.raises(ValueError, match="^objects"):
+            reader.record([text if column == "objects" else cell
+                           for column, cell in zip(columns, row)])
 
 
 @pytest.mark.parametrize(("page", "words"), [

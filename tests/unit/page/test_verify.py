@@ -16,6 +16,7 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.wire.exchange import Exchange
 from firstflight.workloads.page import analysis, findings, order, timing, verify
+from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
 from tests.golden.stored import Packet
@@ -99,7 +100,8 @@ def test_what_never_came_cannot_be_acknowledged(name: str, to_client: bool) -> N
     ("tls", {"initcwnd": 3}, "first flight"),
     ("two", {"initcwnd": 9}, "initial window"), ("http2", {"initcwnd": 11}, "initial window"),
     ("two", {"initcwnd": 5}, "first flight"), ("http2", {"initcwnd": 3}, "first flight"),
-    ("six", {"objects": "9000 6000<1@1500 6000<1@3000 6000<1@4500 6000<1@6000 6000<1@7500",
+    ("six", {"objects": (PageObject(9000), *(
+        PageObject(6000, 1, at_byte) for at_byte in (1500, 3000, 4500, 6000, 7500))),
              "initcwnd": 4}, "first flight"),
     ("two", {"connections": 1}, "connections"), ("two", {"connections": 3}, "order"),
     ("six", {"connections": 5}, "connections"),
@@ -141,14 +143,16 @@ def test_what_is_paced_may_be_acknowledged_before_the_window_has_left() -> None:
         assert ("first flight" in record.failed_checks.split("; ")) == fails
 
 
-@pytest.mark.parametrize(("name", "text", "named"), [
-    ("two", "9000 6001<1@1500 6000<1@3000 6000<1@4500 6000<1@6000 6000<1@7500", "size"),
-    ("two", "9000 6000<1@3000 6000<1@3000 6000<1@4500 6000<1@6000 6000<1@7500", "order"),
-    ("waits", "9000! 5000<1@200~7.5! 5000<1@8000+4#1 4000<2@5000", "order"),
-    ("waits", "9000! 5000<1@200~6.5! 5000<1@8000+3.25#1 4000<2@5000", "host"),
-    ("waits", "9000! 5000<1@200~7.5! 5000<1@8000+3.25#1 4000<3@5000", "order")])
-def test_other_objects_than_those_requested_fail(name: str, text: str, named: str) -> None:
-    record = stored_page.load(name).requested(objects=text).judge()
+@pytest.mark.parametrize(("name", "number", "changes", "named"), [
+    ("two", 2, {"size_bytes": 6001}, "size"), ("two", 2, {"at_byte": 3000}, "order"),
+    ("waits", 3, {"parse_ms": 4.0}, "order"), ("waits", 2, {"think_ms": 6.5}, "host"),
+    ("waits", 4, {"named_by": 3}, "order")])
+def test_other_objects_than_those_requested_fail(name: str, number: int, changes: dict[str, Any],
+                                                 named: str) -> None:
+    stored = stored_page.load(name)
+    page = list(stored.trial.objects)
+    page[number - 1] = replace(page[number - 1], **changes)
+    record = stored.requested(objects=tuple(page)).judge()
     assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
 
 
@@ -286,7 +290,10 @@ def test_the_model_judges_the_kernel_that_it_was_checked_against() -> None:
 
 def test_a_patched_kernel_may_send_by_timers_of_its_own() -> None:
     page = stored_page.load("waits").requested(
-        objects="9000! 5000<1@200~6.5! 5000<1@8000+3.25#1 4000<2@5000")
+        objects=(PageObject(9000, is_early=True),
+                 PageObject(5000, 1, 200, think_ms=6.5, is_early=True),
+                 PageObject(5000, 1, 8000, parse_ms=3.25, host=1),
+                 PageObject(4000, 2, 5000),))
     assert "host" in page.judge().failed_checks.split("; ")
     assert "host" not in page.judge(known_kernel=False).failed_checks.split("; ")
 
