@@ -65,7 +65,7 @@ def several(*items: Item) -> Any:
     return field(default_factory=dict, metadata={_KEY: {"items": items}})
 
 
-def items_of(attribute: Field[Any]) -> tuple[Item, ...]:
+def items_of(attribute: Field[object]) -> tuple[Item, ...]:
     """The keys of a field made by several(); () for other fields."""
     return _option(attribute, "items") or ()
 
@@ -270,9 +270,9 @@ def _of_hint(hint: object, quantity: str) -> Reader:
     return readers.get(hint) or number(quantity)
 
 
-def _name(attribute: Field[Any]) -> str:
+def _name(attribute: Field[object]) -> str:
     return str(_option(attribute, "name") or attribute.name)
 
 
-def _option(attribute: Field[Any], option: str) -> Any:
+def _option(attribute: Field[object], option: str) -> Any:
     return attribute.metadata.get(_KEY, {}).get(option)

@@ -16,7 +16,7 @@ from firstflight.base.errors import UsageError
 from firstflight.base.quantity import OWN_WINDOW
 from firstflight.base.words import plain
 from firstflight.net.queue_length import packets_of
-from firstflight.parameters import PARAMETERS
+from firstflight.parameters import PARAMETERS, Lists
 from firstflight.runs import schema
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.schema import key
@@ -106,7 +106,7 @@ class SettingSweep(grammar.Sweep[Tr]):
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "kernels": KERNEL}
     pairs: tuple[Network, ...] = key((), reader=rows_of(*NETWORK))
     kernels: tuple[tuple[str, str], ...] = key((), reader=rows_of(*KERNEL))
-    lists: Mapping[str, tuple[Any, ...]] = lists_of(())
+    lists: Lists = lists_of(())
     initcwnd: tuple[int, ...] = key(reader=values_of("initcwnd"))
     repeat: int = 1
     repeat_with_loss: int | None = key(None, quantity="repeat")
@@ -162,7 +162,8 @@ class SettingSweep(grammar.Sweep[Tr]):
     @property
     def networks(self) -> tuple[Network, ...]:
         """All networks, as (rtt_ms, bandwidth_kbps)."""
-        return self.pairs or tuple(product(*(self.lists[name] for name in NETWORK)))
+        rtts_ms, kbps = (self.lists[name] for name in NETWORK)
+        return self.pairs or tuple(product(rtts_ms, kbps))
 
     @property
     def by_name(self) -> Mapping[str, Sequence[Any]]:
@@ -205,7 +206,7 @@ class SettingSweep(grammar.Sweep[Tr]):
         """The sweep with some lists replaced, by name."""
         return replace(self, lists={**self.lists, **lists})
 
-    def overridden(self: Sw, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> Sw:
+    def overridden(self: Sw, lists: Lists, where: str = "") -> Sw:
         """The sweep with some lists replaced, by name; "initcwnd" replaces the windows.
 
         Lists of its own (LISTS) may be among them. where: the sweep, for messages.

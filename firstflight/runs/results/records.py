@@ -142,7 +142,7 @@ def trial_class(kind: type[Record]) -> type[Any]:
     return trial
 
 
-def requested_fields(trial: type[Any]) -> tuple[Field[Any], ...]:
+def requested_fields(trial: type[Any]) -> tuple[Field[object], ...]:
     """The fields of a class of trials in the order of their columns.
 
     Those in its COLUMNS come first, where it has COLUMNS.
@@ -296,7 +296,7 @@ def table_columns(owner: type[Any]) -> dict[str, type[object]]:
     return {name: kind for name, kind in classes.items() if kind is not None}
 
 
-def _parser(column: Field[Any], quantity: Quantity, pattern: str) -> Callable[[str], Value]:
+def _parser(column: Field[object], quantity: Quantity, pattern: str) -> Callable[[str], Value]:
     """A parser of a field's text, by its annotation; the reverse of base.words.to_cell.
 
     The parser raises ValueError or KeyError.

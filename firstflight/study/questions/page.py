@@ -5,7 +5,7 @@ The run keeps the scenario as a file. Of a HAR that file has sizes, counts and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain, visible_line
 from firstflight.findings.quantities import FLAGS, QUANTITIES
 from firstflight.net import sysctls
+from firstflight.parameters import Lists
 from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_own_name
@@ -117,7 +118,7 @@ def text(made: PageScenario, page: Page) -> str:
     return "\n".join(lines)
 
 
-def _check(page: RequestedPage, given: Mapping[str, tuple[Any, ...]], requested: Overrides
+def _check(page: RequestedPage, given: Lists, requested: Overrides
            ) -> None:
     """Raises UsageError for flags that do not go with a page, or with this kind of page."""
     flag = "--page" if page.file is not None else "--objects"

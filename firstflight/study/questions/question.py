@@ -8,7 +8,7 @@ for one, a map for more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from firstflight.base.quantity import OWN_WINDOW
 from firstflight.base.words import plain
 from firstflight.findings.quantities import FLAGS, quantity
 from firstflight.net import sysctls
-from firstflight.parameters import SWEPT
+from firstflight.parameters import SWEPT, Lists
 from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.scenario_file import Head, check_count, check_own_name
@@ -114,7 +114,7 @@ def _figures(windows: tuple[int, ...], varied: list[str], title: str) -> Iterato
     yield made(name="packets", title="The packets of one transfer", kind="packets")
 
 
-def _compared(values: Mapping[str, tuple[Any, ...]], own_window: bool) -> str:
+def _compared(values: Lists, own_window: bool) -> str:
     """The windows that are compared, in words: the client's, if it uploads and they vary alone."""
     windows = values["initcwnd"]
     of_client = any(values["request_bytes"]) and len(windows) == 1
@@ -129,7 +129,7 @@ def _compared(values: Mapping[str, tuple[Any, ...]], own_window: bool) -> str:
     return f"{', '.join(others)} instead of {first} segments{' of the client' * of_client}"
 
 
-def _claim(what: str, values: Mapping[str, tuple[Any, ...]], varied: list[str]) -> str:
+def _claim(what: str, values: Lists, varied: list[str]) -> str:
     """The question in one sentence: the windows, and the parameters of network and response.
 
     what: which windows are compared.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.parameters import RESPONSE, SERVER, TLS
+from firstflight.parameters import RESPONSE, SERVER, TLS, Lists
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.runs.schema import key
@@ -111,7 +111,7 @@ class LoadSweep(SettingSweep[LoadTrial]):
 
     NAMES: ClassVar[tuple[str, ...]] = OF_SETTING
     LISTS: ClassVar[tuple[str, ...]] = ("queue_bdp", *OF_TRAFFIC)
-    lists: Mapping[str, tuple[Any, ...]] = lists_of(OF_SETTING)
+    lists: Lists = lists_of(OF_SETTING)
     queue_bdp: tuple[float, ...] = key((), reader=schema.one_or_more(schema.number("queue_bdp")))
     load: tuple[float, ...] = key(reader=schema.one_or_more(schema.number("load")))
     response_bytes: tuple[int, ...] = key(reader=schema.one_or_more(
@@ -241,7 +241,7 @@ class LoadSweep(SettingSweep[LoadTrial]):
                 values["queue_packets"] = self.nearest_packets(values)
             yield values
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> LoadSweep:
+    def overridden(self, lists: Lists, where: str = "") -> LoadSweep:
         """The sweep with some values replaced, by name.
 
         Initial windows replace the mixes, and a queue's length replaces queue_bdp. What is said of

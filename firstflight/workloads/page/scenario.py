@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
-from firstflight.parameters import PARAMETERS, RESPONSE
+from firstflight.parameters import PARAMETERS, RESPONSE, Lists
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.runs.schema import key
@@ -37,7 +37,7 @@ ONLY_OVER_TLS = ("browsers speak HTTP/2 over TLS only: give a chain (chain_bytes
 NO_EARLY_DATA = ("a page's client sends no early data: which of its requests a browser would repeat"
                  " is not known; measure one response, such as --size 60kB --chain 4000")
 # What goes with HTTP/2 where a sweep does not say it.
-OVER_HTTP_2: Mapping[str, tuple[Any, ...]] = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
+OVER_HTTP_2: Lists = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
 BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # whose certificates Chromium takes
 # Of so many hosts, and over so many connections to a host, curl's library holds the sessions.
 MOST_RESUMED_HOSTS, MOST_RESUMED_NEWER = 8, 2
@@ -159,7 +159,7 @@ class PageSweep(SettingSweep[PageTrial]):
     page_names: tuple[str, ...] = key(name="page", reader=schema.one_or_more(
         schema.file_name, "names of pages"))
     title: str = ""
-    lists: Mapping[str, tuple[Any, ...]] = lists_of(OF_SETTING)
+    lists: Lists = lists_of(OF_SETTING)
     connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
         schema.number("connections")))
     spread_ms: float = key(0.0, quantity="process_ms")
@@ -185,7 +185,7 @@ class PageSweep(SettingSweep[PageTrial]):
                                  if name not in self.lists}}
         return super().with_followers({"system": (system_for(lists),), **lists})
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> PageSweep:
+    def overridden(self, lists: Lists, where: str = "") -> PageSweep:
         if HTTP_2 in lists.get("http", ()):
             lists = {**{name: values for name, values in OVER_HTTP_2.items()
                         if self.lists[name] == PARAMETERS[name].quantity.defaults}, **lists}

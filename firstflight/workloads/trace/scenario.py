@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from firstflight.base.errors import UsageError
 from firstflight.base.words import nearest
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.parameters import NETWORK, PARAMETERS, RESPONSE, SERVER, TCP, TLS
+from firstflight.parameters import NETWORK, PARAMETERS, RESPONSE, SERVER, TCP, TLS, Lists
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.runs.schema import key
@@ -84,7 +84,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
     kernels: tuple[tuple[str, str], ...] = key((), absent=True)
     repeat_with_loss: int | None = key(None, absent=True)
     repeat_with_drops: int | None = key(None, absent=True)
-    lists: Mapping[str, tuple[Any, ...]] = lists_of(SWEPT)
+    lists: Lists = lists_of(SWEPT)
     schedule: str
     sample_ms: float
     tcp_names: tuple[str, ...] = key(name="tcp")
@@ -135,7 +135,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
         return replace(self, writing=writing, think_s=self.think_s or (None,),
                        tcps=tuple(tcps[name] for name in self.tcp_names))
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> TraceSweep:
+    def overridden(self, lists: Lists, where: str = "") -> TraceSweep:
         """The sweep with some values replaced, and those of its TCPs. Raises UsageError."""
         own: dict[str, Any] = {}
         if "initrwnd" in lists:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from firstflight.base.errors import UsageError
 from firstflight.base.quantity import FIXED
-from firstflight.parameters import SWEPT
+from firstflight.parameters import SWEPT, Lists
 from firstflight.runs.schema import key
 from firstflight.scenario.setting_sweep import (NETWORK, SettingSweep, draws_at_random,
                                                 lists_of, rows_of, values_of)
@@ -50,7 +50,7 @@ class Sweep(SettingSweep[Trial]):
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "chains": CHAIN,
                                                          "kernels": KERNEL}
     chains: tuple[Chain, ...] = key((), reader=rows_of(*CHAIN))
-    lists: Mapping[str, tuple[Any, ...]] = lists_of(SWEPT)
+    lists: Lists = lists_of(SWEPT)
     own_server: str = key("", absent=True)
     client: Client
 
@@ -134,7 +134,7 @@ class Sweep(SettingSweep[Trial]):
                     yield Trial(scenario=scenario, initcwnd=initcwnd, client=self.client,
                                 repeat=repeat, seed=own_seed, own_server=own, **values)
 
-    def overridden(self, lists: Mapping[str, tuple[Any, ...]], where: str = "") -> Sweep:
+    def overridden(self, lists: Lists, where: str = "") -> Sweep:
         if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
         return super().overridden(lists, where)

@@ -90,7 +90,7 @@ def shown(value: str | float) -> Cell:
             else Rounded(value, len(plain(value).partition(".")[2])))
 
 
-def _varies(field: Field[Any], trials: Sequence[Trial]) -> bool:
+def _varies(field: Field[object], trials: Sequence[Trial]) -> bool:
     """Whether a field differs between the trials, or from its default."""
     # One trial for each value: in a map of thousands, most have the same.
     alike = {(getattr(trial, field.name), trial.bandwidth_kbps, trial.queue_from): trial
@@ -99,7 +99,7 @@ def _varies(field: Field[Any], trials: Sequence[Trial]) -> bool:
     return len(values) > 1 or not values <= {"", 0.0} and _default(field) is not MISSING
 
 
-def _column(field: Field[Any]) -> Requested:
+def _column(field: Field[object]) -> Requested:
     named = quantity(field.name)
     return (Column(named.head or named.label or named.name, named.unit, REQUESTED,
                    is_text=str(field.type) == "str",
@@ -107,7 +107,7 @@ def _column(field: Field[Any]) -> Requested:
             lambda trial: shown(_requested(field, trial)))
 
 
-def _value(field: Field[Any], trial: Trial) -> Any:
+def _value(field: Field[object], trial: Trial) -> Any:
     """The field's value; "" where it is the default. Random loss and jitter of 0 stay 0."""
     if field.name == "queue_packets" and trial.queue_from == AUTO:
         return ""  # it follows from RTT and bandwidth
@@ -118,7 +118,7 @@ def _value(field: Field[Any], trial: Trial) -> Any:
     return "" if value == default and not _is_random(field.name) else value
 
 
-def _requested(field: Field[Any], trial: Trial) -> Any:
+def _requested(field: Field[object], trial: Trial) -> Any:
     """The field's value; "" where it only means that nothing was requested."""
     value = getattr(trial, field.name)
     if field.name == "initcwnd" and trial.window_by == BY_KERNEL:
@@ -128,7 +128,7 @@ def _requested(field: Field[Any], trial: Trial) -> Any:
     return "" if field.name == "queue_from" and value == AUTO else value
 
 
-def _default(field: Field[Any]) -> object:
+def _default(field: Field[object]) -> object:
     """The field's default, MISSING without one. Random loss and jitter have the default 0."""
     if field.name == "congestion_control":  # a trial always names it; Linux's own needs no column
         return PARAMETERS[field.name].default
