@@ -54,10 +54,9 @@ QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-
          "--disable-quic", "--no-pings", "--mute-audio",
          "--block-new-web-contents",
          "--hide-scrollbars", "--metrics-recording-only", "--no-default-browser-check",
-         # The greeting of a connection would differ in length by chance (GREASE of ECH), and
          # http:// would be tried as https:// first.
-         "--disable-features=EncryptedClientHello,HttpsUpgrades,HttpsFirstBalancedMode,"
-         "OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
+         "--disable-features=HttpsUpgrades,HttpsFirstBalancedMode,OptimizationHints,MediaRouter,"
+         "Translate,AutofillServerCommunication",
          "--js-flags=--random-seed=1")
 
 
