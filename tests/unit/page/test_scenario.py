@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 
 from firstflight.base import PROJECT
 from firstflight.base.errors import UsageError
@@ -147,6 +147,7 @@ COUNTS = strategies.integers(1, 20_000)
 TIMES = strategies.sampled_from((0.0, 0.5, 3.25, 1000.0))
 
 
+@settings(max_examples=50, deadline=None)
 @given(strategies.lists(strategies.tuples(COUNTS, COUNTS, COUNTS, TIMES, TIMES,
                                           strategies.integers(0, 255), strategies.booleans()),
                         min_size=1, max_size=30))
