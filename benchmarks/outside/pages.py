@@ -4,14 +4,15 @@
     /usr/bin/python3 -m benchmarks.outside.pages --seed 1 --only 17,93
 
 Draws pages by seed: up to 120 objects of 1 byte to 300 kB on up to four hosts, named at any place
-of each other, with parse and think times, over 1 to 8 connections of HTTP/1.1 or over HTTP/2, from
-server.py or nginx, at RTTs of 1 to 900 ms and 100 kbit/s to 1 Gbit/s, with slower uplinks, queues
-of 2 to 1000 packets, fq_codel, cake and fq, random loss also in bursts, jitter, segments of 88
-to 1448 bytes, IW 1 to 100, receive windows of 4 segments and more, CUBIC, Reno and BBR. Each page
-is measured and judged, and none may be refused. Then one packet of a capture is lost, forged, or
-moved by 11 µs or more, and the page is judged again: none may pass. Only packets whose departure is
-judged are moved: data, unless the server paces. Prints what was refused and what passed. Memory
-does not grow with the number of pages.
+of each other, with parse and think times, over 1 to 8 connections of HTTP/1.1, in clear text or
+over TLS, or over HTTP/2, with chains of 900 bytes to 60 kB, records of 512 bytes and more, and
+resumed sessions, from server.py or nginx, at RTTs of 1 to 900 ms and 100 kbit/s to 1 Gbit/s, with
+slower uplinks, queues of 2 to 1000 packets, fq_codel, cake and fq, random loss also in bursts,
+jitter, segments of 88 to 1448 bytes, IW 1 to 100, receive windows of 4 segments and more, CUBIC,
+Reno and BBR. Each page is measured and judged, and none may be refused. Then one packet of a
+capture is lost, forged, or moved by 11 µs or more, and the page is judged again: none may pass.
+Only packets whose departure is judged are moved: data, unless the server paces. Prints what was
+refused and what passed. Memory does not grow with the number of pages.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import command
 from benchmarks.outside.transfers import between
@@ -39,6 +41,7 @@ from firstflight.runs.results.records import PASS
 from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageRecord
@@ -75,7 +78,7 @@ def page_of(draw: random.Random) -> tuple[PageObject, ...]:
 def drawn(seed: int, number: int) -> PageTrial:
     """The trial of a seed and a number; always the same."""
     draw = random.Random(f"page {seed} {number}")
-    http = draw.choice(("1.1", "1.1", "2"))
+    http = draw.choice(("1.1", "1.1", "1.1", "2"))
     server = NGINX if http == "2" else draw.choice((BUILTIN, BUILTIN, NGINX))
     content = page_of(draw)
     if server == NGINX:
@@ -83,6 +86,7 @@ def drawn(seed: int, number: int) -> PageTrial:
     rtt_ms, bandwidth_kbps = between(draw, 1, 900), between(draw, 100, 1_000_000)
     loss_percent = draw.choice((0.0, 0.0, 0.0, 0.5, 3.0))
     jitter_ms = draw.choice((0.0, 0.0, 0.0, round(rtt_ms / 50, 3), round(rtt_ms / 8, 3)))
+    secure = tls(draw) if http == "2" or draw.random() < 0.6 else {}
     return PageTrial(
         scenario="pages", part="random", page=f"n{number}", rtt_ms=rtt_ms,
         bandwidth_kbps=bandwidth_kbps,
@@ -98,7 +102,19 @@ def drawn(seed: int, number: int) -> PageTrial:
         initrwnd=draw.choice((1000, 1000, 1000, 100, 44, 4)),
         congestion_control=draw.choice(("cubic", "cubic", "reno", "bbr")), repeat=1,
         seed=netem_seed(seed, number) if loss_percent or jitter_ms else 0,
-        objects=content)
+        objects=content, **secure)
+
+
+def tls(draw: random.Random) -> dict[str, Any]:
+    """The fields of a trial over TLS."""
+    intermediates = draw.choice((0, 0, 1))
+    signature = draw.choice(("ed25519", "ed25519", "ecdsa", "rsa2048"))
+    least = LEAST_BYTES[signature] * (1 + intermediates)
+    return {
+        "chain_bytes": max(least, int(between(draw, 900, 60_000))),
+        "signature": signature, "intermediates": intermediates,
+        "tickets": draw.choice((2, 2, 1, 4)), "resumed": draw.choice((0, 0, 0, 1)),
+        "record_bytes": draw.choice((16_384, 16_384, 4096, 1400, 512))}
 
 
 # One packet changed -------------------------------------------------------------------

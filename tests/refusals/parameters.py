@@ -149,8 +149,6 @@ REFUSALS = [
         ("--objects 3 --chain 300", "a chain of 300 bytes is too small for 1 certificate"),
         ("--objects 3 --resumed 1", "resumed (resumed, --resumed) only with TLS: give a chain"),
         ("--objects 3 --chain 4000 --resumed 1 --tickets 0", "without a ticket"),
-        ("--objects 3 --chain 20000 --resumed 1 --key-share x25519mlkem768",
-         "resumed: the library of debian13 uses a session once and holds 2 of a host: connections"),
         ("--objects 3 --chain 4000 --key-share x25519mlkem768 --system here",
          "x25519mlkem768 needs Debian 13's programs"),
         ("--objects 3 --http 2 --tls-buffer 0", "--tls-buffer) needs the server builtin, not nginx"),

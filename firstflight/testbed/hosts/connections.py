@@ -97,7 +97,7 @@ class ServedConnection:
             "congestion_control": kernel.congestion_control(self.socket),
             "reordering": self.at_accept.reordering,
             "pacing_bytes_per_s": self.at_accept.pacing_rate,
-            "is_pacing_limited": kernel.is_pacing_limited(self.at_accept),
+            "is_pacing_limited": kernel.is_pacing_limited(now),
             "has_nagle": not self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
             "first_buffer_bytes": self.first_buffer_bytes,
             "send_buffer_bytes": kernel.send_buffer_bytes(self.socket)}

@@ -79,7 +79,9 @@ class Browser:
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.request = request
         self.tls: Mapping[str, Any] | None = request.get("tls")
-        self.sessions = libcurl.Sessions() if self.tls and self.tls["apart_s"] else None
+        # By host: a session for each connection, since OpenSSL uses one of TLS 1.3 once.
+        self.sessions: dict[int, list[libcurl.Sessions]] = {}
+        self.opened: dict[int, int] = {}  # connections, by host
         self.by_handle: dict[Curl, Download] = {}
         self.downloads = [Download(number, Task(*row))
                           for number, row in enumerate(request["objects"], start=1)]
@@ -119,7 +121,7 @@ class Browser:
 
         Raises CurlError where one of them fails.
         """
-        if self.sessions is None or self.tls is None:
+        if self.tls is None or not self.tls["apart_s"]:
             return []
         by_host: dict[int, int] = {}  # objects
         for download in self.downloads:
@@ -128,7 +130,9 @@ class Browser:
         ports: list[int] = []
         for host, count in by_host.items():
             for _ in range(min(count, self.request["connections"])):
-                handle = self._transfer(host, "1")
+                sessions = libcurl.Sessions()
+                self.sessions.setdefault(host, []).append(sessions)
+                handle = self._transfer(host, "1", sessions)
                 # Over HTTP/2 libcurl 7.88 keeps no session that comes with its settings.
                 handle.setopt(libcurl.HTTP_VERSION, libcurl.CURL_HTTP_VERSION_1_1)
                 handle.setopt(libcurl.WRITEFUNCTION, lambda _: None)
@@ -217,8 +221,9 @@ class Browser:
                     self.multi.remove_handle(download.handle)
                 download.handle.close()
         self.multi.close()
-        if self.sessions is not None:
-            self.sessions.close()
+        for of_host in self.sessions.values():
+            for sessions in of_host:
+                sessions.close()
         self.events.close()
         self.timer.close()
 
@@ -252,7 +257,8 @@ class Browser:
         task = download.task
         download.start_ns = time.monotonic_ns()
         think = f"?think_ms={task.think_ms:g}" if task.think_ms else ""
-        handle = download.handle = self._transfer(task.host, f"{task.size_bytes}{think}")
+        handle = download.handle = self._transfer(task.host, f"{task.size_bytes}{think}",
+                                                  self._sessions(task.host))
         self.by_handle[handle] = download
         handle.setopt(libcurl.HEADERFUNCTION, lambda _: self._note_first(download))
         handle.setopt(libcurl.WRITEFUNCTION, lambda data: self._take(download, data))
@@ -265,8 +271,21 @@ class Browser:
             self.opening[task.host] = download, []
         self._add(download)
 
-    def _transfer(self, host: int, path: str) -> Curl:
-        """A transfer of a path of a host that is not added yet."""
+    def _sessions(self, host: int) -> libcurl.Sessions | None:
+        """Where the session of a transfer's connection is; None where none is resumed.
+
+        A transfer opens a connection where none is free.
+        """
+        if host not in self.sessions:
+            return None
+        of_host, opened = self.sessions[host], self.opened.get(host, 0)
+        if self.running.get(host, 0) < opened:  # it takes one that is free
+            return of_host[0]
+        self.opened[host] = opened + 1
+        return of_host[min(opened, len(of_host) - 1)]
+
+    def _transfer(self, host: int, path: str, sessions: libcurl.Sessions | None) -> Curl:
+        """A transfer of a path of a host that is not added yet. sessions: to resume one of."""
         address, port = self.request["address"], self.request["port"]
         scheme, behind = ("http", "") if self.tls is None else ("https", f".{DOMAIN}")
         name = f"host{host}{behind}" if host else address
@@ -287,10 +306,10 @@ class Browser:
             handle.setopt(libcurl.SSLVERSION, libcurl.TLS_1_3)
             if self.tls["curves"]:
                 handle.setopt(libcurl.SSL_EC_CURVES, self.tls["curves"])
-            if self.sessions is None:
+            if sessions is None:
                 handle.setopt(libcurl.SSL_SESSIONID_CACHE, 0)
             else:
-                handle.share(self.sessions)
+                handle.share(sessions)
         return handle
 
     def _bind(self, fd: int, _purpose: int) -> int:

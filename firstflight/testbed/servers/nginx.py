@@ -60,6 +60,7 @@ _EARLY = """\
 _PATIENT = """\
         send_timeout 1d;
         keepalive_timeout 1d;
+        ssl_session_timeout 1d;
 """
 
 

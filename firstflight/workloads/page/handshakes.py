@@ -11,6 +11,7 @@ from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.wire.messages import find_messages
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes
+from firstflight.workloads.page.trial import PageTrial
 
 # OpenSSL's tickets have 250 bytes and a little more.
 LEAST_TICKET_BYTES, MOST_TICKET_BYTES = 150, 320
@@ -32,6 +33,10 @@ def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
             continue
         for each in tls.compare_flight(trial, connection.flight_bytes, said.get("tls")):
             yield replace(each, name=name)
+        if (trial.http != HTTP_1 and trial.mss >= MOST_TICKET_BYTES
+                and _is_prompt(trial, connection)):
+            sent, expected = _tickets(connection), tls.tickets_of(trial)
+            yield Comparison(sent == expected, f"{sent} tickets", f"{expected}", name)
 
 
 def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -64,12 +69,35 @@ def _before_responses(evidence: PageEvidence, port: int, connection: ConnectionT
     said = evidence.responses.get(port, {}).get("tls")
     if said is not None:
         return (sum(said["flight"]) + sum(said["tickets"]),) * 2
-    flight, trial, exchange = connection.flight_bytes, evidence.trial, connection.exchange
-    tickets = min(1, trial.tickets) if trial.resumed else trial.tickets
+    flight, trial = connection.flight_bytes, evidence.trial
+    tickets = tls.tickets_of(trial)
     least, most = (flight + tickets * size for size in (LEAST_TICKET_BYTES, MOST_TICKET_BYTES))
     # Another server sends its tickets when the client's Finished comes, just before the request.
-    messages = find_messages(exchange, is_secure=True)
-    if messages is None or trial.paces or exchange.lost_to_client or exchange.lost_to_server or (
-            exchange.retransmissions):
+    messages = find_messages(connection.exchange, is_secure=True)
+    if messages is None or not _is_prompt(trial, connection):
         return least, most
     return max(least, messages.start), min(most, messages.start)
+
+
+def _is_prompt(trial: PageTrial, connection: ConnectionTimes) -> bool:
+    """Whether what a server writes leaves at once, and comes in the order of writing."""
+    wire = connection.exchange
+    has_room = min(trial.initcwnd, trial.initrwnd - 2) >= 2 + trial.tickets
+    is_whole = not (wire.lost_to_client or wire.lost_to_server or wire.retransmissions)
+    return has_room and is_whole and not (trial.paces or trial.disorder)
+
+
+def _tickets(connection: ConnectionTimes) -> int:
+    """How many segments as long as a ticket the server sends first when Finished has come.
+
+    Each ticket is a write.
+    """
+    finished, count, heard = connection.finished, 0, False
+    for segment in connection.exchange.at_server:
+        if not segment.to_client:
+            heard = heard or finished is not None and segment.end == finished.end
+        elif heard and segment.payload_bytes:
+            if not LEAST_TICKET_BYTES <= segment.payload_bytes <= MOST_TICKET_BYTES:
+                break
+            count += 1
+    return count

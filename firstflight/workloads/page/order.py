@@ -12,10 +12,10 @@ from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, uncaused
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes, Loaded
 
-# When data arrive, libcurl tries to read each stream of HTTP/2, and each failed attempt takes a
-# microsecond of the guest's clock. From 8 on it tries each transfer of any version, in each round
-# of its work, of which up to three come before a request (observed with 8.14 and 8.23). A guest
-# has one CPU, so a server waits for it as long.
+# When data arrive, libcurl tries to read each stream of HTTP/2, over TLS each transfer, and each
+# failed attempt takes a microsecond of the guest's clock. From 8 on it tries each transfer of any
+# version, in each round of its work, of which up to three come before a request (observed with 8.14
+# and 8.23). A guest has one CPU, so a server waits for it as long.
 READ_NS = 1_000
 NEWER_ROUNDS = 3
 FIRST_NEWER = 8
@@ -166,7 +166,8 @@ def reading_ns(evidence: PageEvidence) -> int:
     """How long the client may try to read what has nothing for it, in ns of a guest's clock."""
     if _is_newer(evidence):
         return READ_NS * NEWER_ROUNDS * _most_transfers(evidence)
-    return READ_NS * _most_transfers(evidence) if evidence.trial.http == HTTP_2 else 0
+    tries_each = evidence.trial.http == HTTP_2 or evidence.trial.is_secure
+    return READ_NS * _most_transfers(evidence) if tries_each else 0
 
 
 def connecting_ns(evidence: PageEvidence) -> int:

@@ -22,7 +22,7 @@ from firstflight.scenario.figure_kinds import Figure, FigureKind
 from firstflight.scenario.requested import Taken
 from firstflight.scenario.setting_sweep import SettingSweep, draws_at_random, lists_of
 from firstflight.setting.seeds import netem_seed
-from firstflight.setting.server import BUILTIN, HTTP_1, HTTP_2, NEWER, NGINX
+from firstflight.setting.server import BUILTIN, HTTP_2, NEWER, NGINX
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
                                           system_for)
 from firstflight.testbed.site_store import DIGEST
@@ -39,8 +39,6 @@ NO_EARLY_DATA = ("a page's client sends no early data: which of its requests a b
 # What goes with HTTP/2 where a sweep does not say it.
 OVER_HTTP_2: Lists = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
 BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # whose certificates Chromium takes
-# Of so many hosts, and over so many connections to a host, curl's library holds the sessions.
-MOST_RESUMED_HOSTS, MOST_RESUMED_NEWER = 8, 2
 
 
 @dataclass(frozen=True)
@@ -237,7 +235,7 @@ class PageSweep(SettingSweep[PageTrial]):
         return swept
 
     def check_server(self, where: str) -> None:
-        """Raises UsageError where the server lacks think times, or the client sessions."""
+        """Raises UsageError where the server lacks think times."""
         for server in self.lists["server"]:
             if server not in (BUILTIN, NGINX):
                 raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
@@ -247,18 +245,6 @@ class PageSweep(SettingSweep[PageTrial]):
         thinks = any(each.think_ms for page in self.contents for each in page)
         if thinks and NGINX in self.lists["server"]:
             raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
-        if not any(self.lists["resumed"]):
-            return
-        hosts = max((1 + each.host for page in self.contents for each in page), default=1)
-        if hosts > MOST_RESUMED_HOSTS:
-            raise UsageError(f"{where}: resumed: curl's library holds the sessions of"
-                             f" {MOST_RESUMED_HOSTS} hosts, and this page has {hosts}: leave"
-                             " resumed (--resumed) out")
-        if (NEWER in self.lists["system"] and HTTP_1 in self.lists["http"]
-                and max(self.connections) > MOST_RESUMED_NEWER):
-            raise UsageError(f"{where}: resumed: the library of {NEWER} uses a session once and"
-                             f" holds {MOST_RESUMED_NEWER} of a host: connections"
-                             f" (--connections) has to be {MOST_RESUMED_NEWER} or 1")
 
     def check_browser(self, where: str) -> None:
         """Raises UsageError where a browser cannot load a page over this setting."""

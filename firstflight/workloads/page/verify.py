@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge import syns
+from firstflight.judge import sockets, syns
 from firstflight.judge.path import counted_drops, delivered
 from firstflight.judge.verdict import judged_record
 from firstflight.net.segments import MS, CaptureError, frames_of
@@ -23,9 +23,10 @@ from firstflight.testbed.messages import Observation, ObservedTrial
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH
-from firstflight.workloads.page import order
+from firstflight.workloads.page import habits, order
 from firstflight.workloads.page.handshakes import compare_bytes, compare_handshakes
 from firstflight.workloads.page.predicted import predicted
+from firstflight.workloads.page.requests import compare_requests, compare_sockets
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
 from firstflight.workloads.page.timing import unfounded_acks
 from firstflight.workloads.page.trial import PageTrial
@@ -175,6 +176,7 @@ def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
     used = {each["port"] for each in evidence.objects}
     yield Comparison(used == evidence.exchanges.keys(),
                      f"{len(evidence.exchanges)} in the captures", f"{len(used)} with objects")
+    yield from habits.compare_reuse(evidence, _allowed_ms(evidence))
 
 
 def _compare_syns(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -201,7 +203,7 @@ def _compare_path(evidence: PageEvidence) -> Iterable[Comparison]:
 def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
     if evidence.path is None or not evidence.tick_ns:
         return
-    found = order.uncaused_data(evidence)
+    found = [*order.uncaused_data(evidence), *habits.late_answers(evidence)]
     at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
     yield Comparison(not found, f"{len(found)} segments without a cause{_examples(at_ms)}", "none")
 
@@ -256,7 +258,11 @@ CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
     Check(syns.NAME, syns.WHY, _compare_syns, _is_whole),
     Check("segment size", "no segment is longer than the MSS lets it", _compare_segments,
           _is_whole),
-    Check("connections", "at most as many to a host as requested, each with an object",
+    Check(sockets.NAME, sockets.WHY, compare_sockets, lambda record: bool(record.seen_initcwnd)),
+    Check("requests", "what the client sent on each connection, compared with its objects",
+          compare_requests, _is_whole),
+    Check("connections", "at most as many to a host as requested, each with an object, and none"
+          " while one is free",
           _compare_connections, _is_whole),
     Check("initial window", "TCP_INFO of each connection, compared with the route's initcwnd",
           _compare_initial_window, lambda record: bool(record.seen_initcwnd)),

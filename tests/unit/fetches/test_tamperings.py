@@ -172,9 +172,9 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (TLS, "its window after the handshake", tls(window=11), "model handshake"),
     (TLS, "its flight is larger by a segment than the model's", later(
         "fetch", "first_byte_ms", 1.1), "model handshake"),
-    (TLS, "a flight of 100 bytes less", lambda trial: tls(flight=[
-        trial.observation["server"]["tls"]["flight"][0] - 100,
-        *trial.observation["server"]["tls"]["flight"][1:]])(trial), "TLS flight"),
+    (TLS, "a flight of a byte less", lambda trial: tls(flight=[
+        *trial.observation["server"]["tls"]["flight"][:-1],
+        trial.observation["server"]["tls"]["flight"][-1] - 1])(trial), "TLS flight"),
     *(("nginx", f"a chain of {size} bytes requested", requested(chain_bytes=size), "TLS flight")
       for size in (9000, 10_000, 15_000)),
     ("nginx", "a resumed session requested", requested(resumed=1), "TLS flight"),

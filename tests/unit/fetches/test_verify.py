@@ -240,11 +240,14 @@ def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
     (NEWEST, {"library": "OpenSSL 4.0"}, {}, True),
     (NEWEST, {"library": "LibreSSL 4.9"}, {}, False),
     (NEWEST, {"resumed": True}, {}, False), (RESUMED, {"resumed": False}, {}, False),
-    # A chain of 8002 bytes and at most 4096 with what is around it, and a signature of 2420.
-    (NEWEST, {"flight": [8002]}, {}, False), (NEWEST, {"flight": [8000, 3]}, {}, True),
-    (NEWEST, {"flight": [8002 + 4096 + 2420]}, {}, True),
-    (NEWEST, {"flight": [8002 + 4096 + 2421]}, {}, False),
-    (RESUMED, {"flight": [9]}, {}, True)])  # no chain at all
+    # A chain of 8002 bytes, a signature of 2420, and what is around them, the first 4096 at once.
+    (NEWEST, {"flight": [8002]}, {}, False), (NEWEST, {"flight": [4096, 7698]}, {}, False),
+    (NEWEST, {"flight": [4096, 7699]}, {}, True), (NEWEST, {"flight": [4096, 7767]}, {}, True),
+    (NEWEST, {"flight": [4096, 7768]}, {}, False), (NEWEST, {"flight": [11_830]}, {}, False),
+    (NEWEST, {"tickets": [255]}, {}, False), (NEWEST, {"tickets": []}, {"tickets": 0}, True),
+    (NEWEST, {"flight": [11_830]}, {"buffer_bytes": 0}, True),
+    (NEWEST, {}, {"buffer_bytes": 0}, False), (RESUMED, {"tickets": [255, 255]}, {}, False),
+    (RESUMED, {"flight": [9]}, {}, True), (RESUMED, {"flight": [4000]}, {}, False)])
 def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict[str, Any],
                          is_so: bool) -> None:
     seen = evidence(of, **requested)

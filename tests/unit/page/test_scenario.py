@@ -84,16 +84,6 @@ def test_what_only_debian_13_can_do_runs_there() -> None:
     assert study(overrides=Overrides(lists)).trials[0].job()["system"] == "debian13"
 
 
-def test_a_page_resumes_the_sessions_of_eight_hosts() -> None:
-    def of(hosts: int) -> str:
-        return listed({"bytes": 9000}, *({"bytes": 10, "host": host} for host in range(hosts)))
-
-    resumed = SWEEP + "chain_bytes = [4000]\nresumed = [1]\n"
-    assert study(of(8), resumed).trials[0].job()["tls"]["apart_s"] == 3
-    with pytest.raises(UsageError, match="holds the sessions of 8 hosts, and this page has 9"):
-        study(of(9), resumed)
-
-
 def test_losses_are_drawn_once_for_all_windows() -> None:
     trials = study(sweep=SWEEP + "loss_percent = [0, 2]\nrepeat_with_loss = 3\n").trials
     assert len(trials) == 2 + 3 * 2
@@ -208,8 +198,6 @@ def test_a_page_that_cannot_be_is_refused_in_one_line(page: str, words: str) -> 
     (SWEEP + "chain_bytes = [399]\n", FIGURE, "too small for 1 certificate with ed25519"),
     (SWEEP + "resumed = [1]\n", FIGURE, "resumed (resumed, --resumed) only with TLS"),
     (SWEEP + "chain_bytes = [900]\nresumed = 1\ntickets = 0\n", FIGURE, "without a ticket"),
-    (SWEEP + 'chain_bytes = 20000\nresumed = 1\nsystem = "debian13"\n', FIGURE,
-     "connections (--connections) has to be 2 or 1"),
     (SWEEP + 'chain_bytes = [15000]\nsignature = "mldsa44"\nsystem = "here"\n', FIGURE,
      "mldsa44 needs Debian 13's programs"),
     (SWEEP + 'http = ["2"]\nbuffer_bytes = [0]\n', FIGURE, "needs the server builtin, not nginx"),

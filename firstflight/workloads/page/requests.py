@@ -1,0 +1,78 @@
+"""Checks of what the client of a page sends: each request's length, and the server's socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from firstflight.base.comparison import Comparison
+from firstflight.judge import sockets
+from firstflight.setting.server import BUILTIN, HTTP_1
+from firstflight.testbed.hosts.page_client import DOMAIN
+from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
+from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
+from firstflight.testbed.network.links import SERVER_IP
+from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.record import PageEvidence
+
+CLOSE_NOTIFY_BYTES = 2 + RECORD_OVERHEAD_BYTES  # an alert
+# Over HTTP/2 a client of curl's library begins with its preface, its settings and a larger window,
+# and acknowledges the server's settings (RFC 9113, 3.4 and 6.5); at the end it sends GOAWAY.
+AROUND_REQUESTS_BYTES = (24 + 27 + 13) + 9 + 17 + 3 * RECORD_OVERHEAD_BYTES
+# A frame of headers has a head, an index or two bytes before each of six fields, and an Accept.
+AROUND_FIELDS_BYTES = 9 + 2 * 6 + 3
+
+
+def request_bytes(evidence: PageEvidence, requested: PageObject) -> int:
+    """The length of the request of an object over HTTP/1.1, without TLS's record."""
+    path, host, agent = _fields(evidence, requested)
+    return len(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n\r\n")
+
+
+def compare_requests(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Compare the client's data on each connection with the requests of its objects.
+
+    Over HTTP/1.1 each request is a segment of a known length. Over HTTP/2 headers are compressed:
+    there all of them together have at most the length of their text.
+    """
+    trial = evidence.trial
+    sealed = RECORD_OVERHEAD_BYTES if trial.is_secure else 0
+    for number, connection in enumerate(evidence.connections.values(), start=1):
+        requested = [trial.requested[loaded.number - 1] for loaded in connection.objects]
+        sent = [segment.payload_bytes for segment in connection.requests]
+        name = f"requests of connection {number}"
+        if trial.http == HTTP_1:
+            expected = [sealed + request_bytes(evidence, each) for each in requested]
+            closing = [size for size in sent[len(expected):] if size == CLOSE_NOTIFY_BYTES]
+            yield Comparison(sent == [*expected, *closing[:1]], _listed(sent), _listed(expected),
+                             name)
+        else:
+            most = AROUND_REQUESTS_BYTES + CLOSE_NOTIFY_BYTES + sum(
+                sealed + AROUND_FIELDS_BYTES + sum(map(len, _fields(evidence, each)))
+                for each in requested)
+            yield Comparison(sum(sent) <= most, f"{sum(sent)} bytes", f"at most {most}", name)
+
+
+def compare_sockets(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Compare what the server's kernel says of the socket of each connection."""
+    for port, connection in evidence.connections.items():
+        if report := evidence.responses.get(port):
+            yield from sockets.compare_socket(
+                evidence.trial, report, connection.exchange, evidence.sysctls,
+                is_exact=evidence.exact and evidence.known_kernel)
+
+
+def _fields(evidence: PageEvidence, requested: PageObject) -> tuple[str, str, str]:
+    """What varies between requests: path, host and the name of the client."""
+    trial = evidence.trial
+    think = f"?think_ms={requested.think_ms:g}" if requested.think_ms else ""
+    name = SERVER_IP if not requested.host else (
+        f"host{requested.host}" + (f".{DOMAIN}" if trial.is_secure else ""))
+    port = OTHER_SECURE_PORT if trial.is_secure else OTHER_PORT
+    return (f"/{requested.size_bytes}{think}",
+            name if trial.server == BUILTIN else f"{name}:{port}",
+            f"curl/{evidence.observation.get('libcurl', '')}")
+
+
+def _listed(sizes: list[int]) -> str:
+    shown = ", ".join(map(str, sizes[:5]))
+    return f"{len(sizes)} of {shown}{', …' if len(sizes) > 5 else ''} bytes"

@@ -1,0 +1,113 @@
+"""Pages whose hosts did otherwise than they do: what of it is refused, and by which check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from firstflight.net.segments import frames_of
+from firstflight.runs.results.checks import failed_checks
+from firstflight.wire.exchange import Exchange
+from firstflight.workloads.page import habits
+from firstflight.workloads.page.record import PageEvidence
+from firstflight.workloads.page.requests import compare_requests
+from tests.golden import stored_page
+from tests.golden.stored_page import StoredPage
+
+Change = Callable[[StoredPage], StoredPage]
+
+
+def requested(**columns: Any) -> Change:
+    return lambda page: page.requested(**columns)
+
+
+def said(**values: Any) -> Change:
+    """Another word of the server on its last connection."""
+    return lambda page: page.reported(lambda seen: seen["responses"][-1].update(values))
+
+
+def of_object(number: int, **values: Any) -> Change:
+    return lambda page: page.reported(lambda seen: seen["objects"][number].update(values))
+
+
+SOCKET = "server's socket"
+TAMPERINGS: list[tuple[str, str, Change, str]] = [
+    *((name, "BBR", said(congestion_control="bbr"), SOCKET)
+      for name in ("two", "six", "tls", "nginx_tls", "http2", "resumed")),
+    *((name, "a limit of the pacing rate", said(is_pacing_limited=True), SOCKET)
+      for name in ("two", "six", "tls", "http2")),
+    *((name, "a pacing rate a hundredth higher", lambda page: page.reported(
+        lambda seen: seen["responses"][-1].update(pacing_bytes_per_s=round(
+            1.01 * seen["responses"][-1]["pacing_bytes_per_s"]))), SOCKET)
+      for name in ("two", "six", "tls", "http2")),
+    *((name, "a larger send buffer", said(first_buffer_bytes=92_160), SOCKET)
+      for name in ("two", "six", "tls", "http2")),
+    *((name, "another MSS", said(mss=1447), SOCKET) for name in ("two", "six", "tls", "http2")),
+    ("two", "Nagle's algorithm", said(has_nagle=True), SOCKET),
+    ("two", "SO_SNDBUF", said(fixed_send_buffer=True), SOCKET),
+    ("tls", "tcp_reordering", said(reordering=30), SOCKET),
+    # A client with a name that is a character longer or shorter than its requests have.
+    *((name, "longer requests", lambda page: page.reported(
+        lambda seen: seen.update(libcurl="7.88.10")), "requests")
+      for name in ("one", "two", "six", "waits", "lossy", "tls", "nginx_tls", "resumed")),
+    ("waits", "a request without its think time", lambda page: page.requested(objects=tuple(
+        replace(each, think_ms=0.0) for each in page.trial.objects)), "requests"),
+    # The second connection was opened while the document was under way on the first one.
+    ("two", "a connection that is free is not used", of_object(0, end_ms=80.0), "connections"),
+    ("tls", "a ticket less", requested(tickets=1), "TLS"),
+    ("http2", "a ticket less", requested(tickets=1), "TLS"),
+    ("http2", "no ticket", requested(tickets=0), "TLS"),
+    ("tls", "a flight in one write", requested(buffer_bytes=0), "TLS"),
+]
+
+
+@pytest.mark.parametrize(("name", "what", "change", "check"), TAMPERINGS,
+                         ids=[f"{name}: {what}" for name, what, _, _ in TAMPERINGS])
+def test_what_is_tampered_with_is_refused(name: str, what: str, change: Change, check: str) -> None:
+    assert not stored_page.load(name).judge().failed_checks
+    assert check in failed_checks(change(stored_page.load(name)).judge()), what
+
+
+def evidence_of(name: str, **columns: Any) -> PageEvidence:
+    page = stored_page.load(name).requested(**columns)
+    return PageEvidence.of_frames(page.trial, page.observation, True,  # type: ignore[arg-type]
+                                  *frames_of(page.client, page.server), None,
+                                  round(page.observation["started_at"] * 1e9))
+
+
+@pytest.mark.parametrize(("more_bytes", "passes"), [(0, True), (20, True), (1200, False)])
+def test_over_http_2_a_request_is_no_longer_than_its_text(more_bytes: int, passes: bool) -> None:
+    evidence = evidence_of("http2")
+    ((port, exchange),) = evidence.exchanges.items()
+    place = max(number for number, segment in enumerate(exchange.at_client)
+                if segment.payload_bytes and not segment.to_client)
+    longer = exchange.at_client[place]._replace(
+        payload_bytes=exchange.at_client[place].payload_bytes + more_bytes)
+    at_client = (*exchange.at_client[:place], longer, *exchange.at_client[place + 1:])
+    changed = replace(evidence, exchanges={port: replace(exchange, at_client=at_client)})
+    assert all(each.passed for each in compare_requests(changed)) == passes
+
+
+def first_answer_later(exchange: Exchange, by_ns: int) -> Exchange:
+    """The server's first data, and all that it sends after it, left so much later."""
+    begun = next(number for number, segment in enumerate(exchange.at_server)
+                 if segment.to_client and segment.payload_bytes)
+    return replace(exchange, at_server=(*exchange.at_server[:begun], *(
+        segment._replace(time_ns=segment.time_ns + by_ns) if segment.to_client else segment
+        for segment in exchange.at_server[begun:])))
+
+
+@pytest.mark.parametrize(("columns", "by_ns", "late"), [
+    ({"congestion_control": "bbr"}, 0, False), ({"congestion_control": "bbr"}, 3_000_000, True),
+    ({"qdisc": "fq"}, 3_000_000, True), ({"qdisc": "fq", "jitter_ms": 1.0}, 3_000_000, False),
+    ({}, 3_000_000, False)])
+def test_a_server_that_paces_answers_at_once_where_nothing_was_sent(
+        columns: dict[str, Any], by_ns: int, late: bool) -> None:
+    """One that does not pace is judged segment by segment elsewhere."""
+    evidence = evidence_of("one", **columns)
+    ((port, exchange),) = evidence.exchanges.items()
+    changed = replace(evidence, exchanges={port: first_answer_later(exchange, by_ns)})
+    assert bool(habits.late_answers(changed)) == late
