@@ -75,8 +75,8 @@ def _windows_that_hold_all(records: Sequence[Record]) -> tuple[str, ...]:
     if len(windows) < 2:
         return ()
     names = join_words([str(window) for window in windows])
-    return (f"The response is {segments} segments long: windows of {names} send it in one"
-            " flight.",)
+    return (f"The response is {segments} segment{'s' * (segments > 1)} long: windows of {names}"
+            " send it in one flight.",)
 
 
 def _tolerance(bar_figures: Sequence[BarFigure]) -> tuple[str, ...]:

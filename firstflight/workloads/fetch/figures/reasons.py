@@ -284,7 +284,7 @@ def _flights(change: WindowChange) -> str:
     if counts[0] == counts[1]:
         both = listed[0] if listed[0] == listed[1] else f"{listed[0]} and {listed[1]}"
         return f"{before}the {what} takes {_flights_of(counts[0])} with either window" + (
-            f" ({both} segments{_at_the_median(cells)})" if both else "")
+            f" ({both} segment{'s' * (both != '1')}{_at_the_median(cells)})" if both else "")
     return (f"{before}the {what} takes {_flights_of(counts[0])} with {base} segments"
             f" ({listed[0]}) and {counts[1]} with {window}"
             f" ({listed[1]}{_at_the_median(cells)})")
