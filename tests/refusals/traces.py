@@ -37,6 +37,8 @@ TO_ITSELF, PUBLISHED = 'compares = ["first/linux", "first/linux"]', "published =
 REFUSALS = [
     *edited(
         GOOD,
+        (ONE, f'{ONE}\nsysctl = ["net.ipv4.tcp_slow_start_after_idle=1"]', '"first": sysctl'
+         ' (--sysctl): net.ipv4.tcp_slow_start_after_idle: its TCP "linux" sets this one itself'),
         (WRITES, "writes = [{ at_s = 1.0, bytes = 5 }, { at_s = 0.5, bytes = 5 }]",
          f'{OWN}: [[schedule]] "one": writes 2: at_s: 0.5 s is before 1 s'),
         (WRITES, "writes = [{ at_s = -1, bytes = 5 }]", "a time of -1 s is out of range"),
@@ -138,7 +140,7 @@ REFUSALS = [
                                ("--sysctl", "net.ipv4.tcp_sack=0,1"))),
         ("--burst-loss 3", '"first": bursts of losses'),
         ("--qdisc cake --queue 1", "cake lets nothing through a queue of 1 packet"),
-        ("--sysctl net.ipv4.tcp_slow_start_after_idle=1", '"first": --sysctl:'
+        ("--sysctl net.ipv4.tcp_slow_start_after_idle=1", '"first": sysctl (--sysctl):'
          ' net.ipv4.tcp_slow_start_after_idle: its TCP "linux" sets this one itself (validation)'),
         ("--sysctl net.ipv4.tcp_sak=1", "unknown 'net.ipv4.tcp_sak' (did you mean"),
         ("--sysctl net.ipv4.tcp_rmem='1 2'", "is not the least, the first and the largest size"),
@@ -148,5 +150,5 @@ REFUSALS = [
     *(Refusal(f"--check {OWN} {flags}", words, files={OWN: SAME}) for flags, words in (
         ("--cc cubic", '[[trace]] "first": --cc: its TCPs "linux" and "other" differ by their'
          " congestion control only"),
-        ("--sysctl net.ipv4.tcp_sack=1", '"first": --sysctl: net.ipv4.tcp_sack: its TCP "linux"'
-         " sets this one itself (sysctls)")))]
+        ("--sysctl net.ipv4.tcp_sack=1", '"first": sysctl (--sysctl): net.ipv4.tcp_sack: its TCP'
+         ' "linux" sets this one itself (sysctls)')))]

@@ -132,8 +132,9 @@ class TraceSweep(SettingSweep[TraceTrial]):
         if bool(self.think_s) != writing.is_about_thinking:
             raise UsageError(f'{where}: think_s goes with a request of think_s = "{EACH_THINK}"'
                              " in its schedule")
-        return replace(self, writing=writing, think_s=self.think_s or (None,),
-                       tcps=tuple(tcps[name] for name in self.tcp_names))
+        mine = tuple(tcps[name] for name in self.tcp_names)
+        refuse_sysctls(mine, self.lists["sysctl"], where)
+        return replace(self, writing=writing, think_s=self.think_s or (None,), tcps=mine)
 
     def overridden(self, lists: Lists, where: str = "") -> TraceSweep:
         """The sweep with some values replaced, and those of its TCPs. Raises UsageError."""
