@@ -77,6 +77,12 @@ def _bandwidth_in_bytes(word: str, value: float, suffix: str) -> str:
             f"{prefix.upper()} for bytes a second, or {bits} if bits were meant")
 
 
+def typed_number(value: float, unit: str) -> str:
+    """How a value is typed so that it means nothing else; number() reads it."""
+    needs_unit = unit == "kbit/s" and 0 < value < _LEAST_PLAIN_KBPS
+    return f"{plain(value)}{'k' if needs_unit else ''}"
+
+
 def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
     """The values of a list as words: split at its commas, with its ranges written out.
 

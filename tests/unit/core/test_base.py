@@ -13,7 +13,7 @@ import statistics
 import pytest
 from hypothesis import example, given, strategies
 
-from firstflight.base import progress, stats, terminal, words
+from firstflight.base import progress, stats, terminal, typed, words
 from firstflight.base.errors import UsageError
 from firstflight.base.progress import Progress
 from firstflight.findings.quantities import QUANTITIES, of_column, quantity
@@ -269,3 +269,10 @@ def test_on_a_terminal_a_bar_that_is_gone_at_the_end(monkeypatch: pytest.MonkeyP
         ended = shown_on(ours)
         assert b"to measure" not in begun and ended
         assert ended.replace(b"\r", b"").strip() == b""
+
+
+@pytest.mark.parametrize("value", [1, 9.6, 20, 55.9, 56, 1500, 10_000_000])
+@pytest.mark.parametrize("unit", ["kbit/s", "ms", "bytes"])
+def test_a_number_that_we_type_means_nothing_else(value: float, unit: str) -> None:
+    word, = typed.expand_range(typed.typed_number(value, unit), unit, whole=False)
+    assert typed.number(word, unit) == value

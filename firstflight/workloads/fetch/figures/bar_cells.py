@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from firstflight.base.typed import typed_number
 from firstflight.base.words import plain
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import Published
@@ -109,8 +110,10 @@ def _command(scenario: Scenario, cells: Sequence[CellKey]) -> str:
     line = f"./run.sh --scenario {scenario.name}"
     if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
         return line
-    rtts, bandwidths = (",".join(map(plain, dict.fromkeys(values))) for values in
-                        zip(*((cell.rtt_ms, cell.bandwidth_kbps) for cell in cells)))
+    rtts = ",".join(typed_number(rtt_ms, "ms")
+                    for rtt_ms in dict.fromkeys(cell.rtt_ms for cell in cells))
+    bandwidths = ",".join(typed_number(kbps, "kbit/s")
+                          for kbps in dict.fromkeys(cell.bandwidth_kbps for cell in cells))
     return f"{line} --rtt {rtts} --bw {bandwidths}"
 
 
