@@ -42,8 +42,8 @@ def refuse_sysctls(tcps: Sequence[Tcp], values: Sequence[str], where: str) -> No
         own = {VALIDATION_SYSCTL, *(setting.partition("=")[0] for setting in tcp.sysctls)}
         for name in sorted(own & added):
             what = "validation" if name == VALIDATION_SYSCTL else "sysctls"
-            raise UsageError(f'{where}: sysctl (--sysctl): {name}: its TCP "{tcp.name}" sets this one itself'
-                             f" ({what})")
+            raise UsageError(f'{where}: sysctl (--sysctl): {name}: its TCP "{tcp.name}" sets this'
+                             f" one itself ({what})")
 
 
 def changed_tcps(tcps: Sequence[Tcp], control: Sequence[str], where: str) -> tuple[Tcp, ...]:
