@@ -16,6 +16,7 @@ import pytest
 import experiment
 from firstflight.base import errors, signals
 from firstflight.base.errors import CannotError, FirstFlightError, UsageError
+from firstflight.base.typed import typed_number
 from firstflight.commands import export, flags, measure, run
 from firstflight.findings.quantities import FLAGS
 from firstflight.probe.verdict import ProbedConnection, Response
@@ -46,7 +47,9 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
         words = {"sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_ecn=1"]}
         values = ([1, 2] if quantity.whole else [0.5, 2.0] if quantity.lowest > -math.inf
                   else words.get(name, ["cubic", "bbr"]))
-        request = flags.parse([quantity.flag, ",".join(map(str, values))])
+        typed = [str(value) if isinstance(value, str) else typed_number(value, quantity.unit)
+                 for value in values]
+        request = flags.parse([quantity.flag, ",".join(typed)])
         assert request.overrides.lists == {name: values}
 
 

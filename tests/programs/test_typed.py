@@ -143,8 +143,8 @@ def test_each_flag_has_help_with_its_default_and_an_example_that_is_taken(
         assert flag in text and flags.EXAMPLES[flag] in text, flag
         if action.option_strings[0] in {quantity.flag for quantity in FLAGS.values()}:
             (quantity,) = (each for each in FLAGS.values() if each.flag == flag)
-            assert quantity.range in text and (not quantity.default
-                                               or f"(default {quantity.default})" in text)
+            default = f"(default {quantity.default})" if quantity.default else ""
+            assert quantity.range in text and (default in text or "default: " in text), flag
         elif action.nargs != 0 and action.default not in (None, []):
             assert "default" in text, flag
         words = shlex.split(flags.EXAMPLES[flag])[1:]

@@ -146,7 +146,7 @@ class Server(Listener):
             data = self._take_body(connection, connection.body, data)
         connection.received += data
         self._answer_next(connection)
-        if len(connection.received) > MAX_REQUEST_BYTES:
+        if len(connection.received) > MAX_REQUEST_BYTES:  # behind a response that is being sent
             raise BadRequest("request too long")
         if began and (connection.received or connection.body):
             self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
@@ -209,6 +209,8 @@ class Server(Listener):
             return
         if connection.body is None:
             head, end, rest = connection.received.partition(b"\r\n\r\n")
+            if len(head) > MAX_REQUEST_BYTES:
+                raise BadRequest("request too long")
             if not end:
                 return
             connection.body = RequestBody(head, body_length(head))
