@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from firstflight.net.segments import (MS, Connection, Packets, Segment, distance
 
 SAME_WRITE_NS = MS  # segments that leave this close together leave for the same reason
 _USUAL_MSS = 536  # TCP_MSS_DEFAULT
+_COOKIE_MS = 3  # a time stamp that is further off has a SYN cookie's options in it
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     """The least and the most RTT that the server can have measured in the handshake, µs, or None.
 
     TCP subtracts whole µs. If SYN-ACKs were retransmitted, only the echoed time stamp shows the
-    RTT, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us).
+    RTT, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us). So it does after a SYN
+    cookie.
     """
     sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
     heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
@@ -178,13 +181,32 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
         return None
     if len(exchange.syn_acks) == 1:
         us = (heard.time_ns - exchange.syn_acks[0].time_ns) // 1000
-        return us, us + 1
+        return _rtt_after_cookie_us(exchange, heard) or (us, us + 1)
     phases = _phases_ns(sent)
     if phases is None or heard.echo is None:
         return None
     echoed = distance(heard.echo, sent[0].stamp or 0)
     least, most = ((heard.time_ns - sent[0].time_ns + phase) // MS - echoed for phase in phases)
     return 1000 * max(least, 1), 1000 * max(most, 1)
+
+
+def _rtt_after_cookie_us(exchange: Exchange, heard: Segment) -> tuple[int, int] | None:
+    """What the server takes for the RTT after a SYN cookie, least and most; None without one.
+
+    Where a listener has as many half-open connections as its backlog, Linux remembers none more,
+    and the time stamp of its SYN-ACK holds options in its lowest bits (cookie_init_timestamp). The
+    stamp is then up to 64 ms off, and so is the RTT.
+    """
+    syn_ack, = exchange.syn_acks
+    later = next((s for s in exchange.at_server if s.to_client and s.stamp is not None
+                  and s.time_ns >= heard.time_ns), None)
+    if later is None or later.stamp is None or syn_ack.stamp is None:
+        return None
+    stamped_ms = distance(later.stamp, syn_ack.stamp)
+    if abs(stamped_ms - (later.time_ns - syn_ack.time_ns) / MS) < _COOKIE_MS:
+        return None
+    since_ms = math.ceil((later.time_ns - heard.time_ns) / MS)
+    return 1000 * max(stamped_ms - since_ms, 1), 1000 * max(stamped_ms, 1)
 
 
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:

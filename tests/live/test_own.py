@@ -83,7 +83,7 @@ def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_p
 
 @pytest.mark.parametrize(("words", "lifted", "told"), [
     ("--rtt 12 --bw 2M --size 22kB --iw 10,32 --rwnd 10", "receive-window bandwidth queue",
-     "save 6.6 ms"),
+     "save 12.0 ms"),
     ("--rtt 25 --bw 1M --size 90kB --iw 10,20 --rwnd 10 --queue 18",
      "receive-window bandwidth queue", "take 22.8 ms longer"),
     ("--rtt 30 --bw 2M --size 100kB --iw 10,64 --queue 40", "queue", "as long as 10")])

@@ -70,7 +70,7 @@ TRIALS = {
     "large": replace(MADE, initcwnd=32),
     "http2": replace(MADE, http="2", server="nginx", chain_bytes=4000, connections=1),
     "hosts": replace(MADE, page="waits", http="2", server="nginx", chain_bytes=4000, connections=1,
-                     objects=WAITS.replace("~25", "")),
+                     objects=tuple(replace(each, think_ms=0.0) for each in WAITS)),
     "tls": replace(MADE, chain_bytes=4000, record_bytes=1000),
     "tls nginx": replace(MADE, chain_bytes=20_000, server="nginx"),
     "tls waits": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, loss_percent=3.0,

@@ -16,7 +16,7 @@ from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.net.segments import (SERVER_PORTS, CaptureError, Segment, capture_file,
                                       client_ports, distance, read_connection, read_connections)
 from firstflight.probe import verdict
-from firstflight.wire.exchange import read_exchange
+from firstflight.wire.exchange import read_exchange, server_rtt_us
 from firstflight.wire.retransmissions import (FALLBACK_TIMER, RETRANSMISSION_TIMER, Retransmission,
                                               explain_retransmissions)
 from tests.golden import probed, stored
@@ -48,6 +48,22 @@ def test_sequence_numbers_wrap_around(client_start: int, server_start: int) -> N
     for number, at_ms in enumerate((212.112, 224.224, 236.336), start=1):
         wrapped.acknowledge(at_ms, number)
     assert wrapped.read() == expected
+
+
+@pytest.mark.parametrize(("stamp_ms", "rtts_us"), [
+    (5000, (100_000, 100_001)), (4999, (100_000, 100_001)), (4971, (128_000, 129_000))])
+def test_after_a_syn_cookie_the_server_takes_its_rtt_from_the_stamp(
+        stamp_ms: int, rtts_us: tuple[int, int]) -> None:
+    """The SYN-ACK leaves at 5000 ms of the server's clock; its stamp may hold options."""
+    def stamped(own: int, echo: int) -> bytes:
+        return b"\x01\x01\x08\x0a" + struct.pack(">II", own, echo)
+
+    talk = Conversation().send(0, False, SYN, options=stamped(700, 0))
+    talk.send(50, True, SYN | ACK, ack=1, options=stamped(stamp_ms, 700))
+    talk.send(100, False, ACK, seq=1, ack=1, options=stamped(800, stamp_ms))
+    talk.send(100, False, ACK, seq=1, ack=1, payload=95, options=stamped(800, stamp_ms))
+    talk.send(150.01, True, ACK, seq=1, ack=96, payload=1448, options=stamped(5100, 800))
+    assert server_rtt_us(talk.read()) == rtts_us
 
 
 def test_several_connections() -> None:
