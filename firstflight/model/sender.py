@@ -41,6 +41,12 @@ class Sender(Windowed):
         self.last_write = last
         return self.copy(now)
 
+    def join_waiting_write(self, size: int) -> bool:
+        """Add bytes to a write that waits for room in the buffer; whether there was one."""
+        if self.calls:
+            self.calls[-1] += size
+        return bool(self.calls)
+
     def write_fin(self, now: int) -> list[Sent]:
         """Shut down; return the FIN if it leaves now and alone (tcp_send_fin).
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate
 
 from firstflight.model.endpoints import Ends
-from firstflight.model.network import Happening
+from firstflight.model.network import Events, Happening
 from firstflight.model.transfer import Secure, Transfer
 from firstflight.net.headers import HEADER_BYTES
 from firstflight.net.path import Sent
@@ -47,6 +47,34 @@ FAILED_CALL_NS = 1000
 HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
 
 
+class LateRest:
+    """The rest of a response, which the server's back-end has ready later.
+
+    The server waits for it. answer: what happens when that is over.
+    """
+
+    def __init__(self, events: Events, answer: Happening) -> None:
+        self.events, self.answer = events, answer
+        self.due = self.woken = 0  # when it is ready, and when the server sees that; 0 for nothing
+
+    def wait_until(self, due: int, now: int) -> None:
+        """Wait until the rest is ready."""
+        self.due = due
+        self.wait_again(now)
+
+    def wait_again(self, now: int) -> None:
+        """Wait from now on, as after every acknowledgement, where there is something to wait for.
+        """
+        if self.due:
+            self.woken = now + waited_ns(self.due - now) + FAILED_CALL_NS
+            self.events.at(self.woken, self._end)
+
+    def _end(self, now: int) -> None:
+        if now == self.woken and self.due:
+            self.due = 0
+            self.answer(now)
+
+
 class Simulation(Ends):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
@@ -76,7 +104,7 @@ class Simulation(Ends):
         self.flights = FlightCounts(sum(transfer.secure.flight) if transfer.secure else 0,
                                     self.end - transfer.response_bytes)
         # Of a response in two writes: when the second one is due, and when the server wakes for it.
-        self.rest_due = self.rest_at = 0
+        self.rest = LateRest(self, self._answer_rest)
         self.heard_at = 0  # when the server last read an acknowledgement's time stamp
         self.writes_at = 0  # when the woken server writes on
         self.at(self.shaken_hands.requested, self._first_request)
@@ -225,26 +253,14 @@ class Simulation(Ends):
         size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
         if gap_ns and self.transfer.burst_bytes < size:
             self._write((self.transfer.burst_bytes,), now)
-            self.rest_due = now + gap_ns
-            self._wait(now)
+            self.rest.wait_until(now + gap_ns, now)
         else:
             self._write_last(now, *(self.transfer.writes or (size,)))
 
-    def _wait(self, now: int) -> None:
-        """Wait until the rest is due; every acknowledgement makes the server wait again."""
-        self.rest_at = now + waited_ns(self.rest_due - now) + FAILED_CALL_NS
-        self.at(self.rest_at, self._answer_rest)
-
     def _answer_rest(self, now: int) -> None:
-        if now != self.rest_at or not self.rest_due:
-            return
-        self.rest_due = 0
-        rest = self.transfer.response_bytes - self.transfer.burst_bytes
-        if self.sender.calls:  # the buffer had no room: the rest joins that write
-            self.sender.calls[-1] += rest
-            self._write_last(now)
-        else:
-            self._write_last(now, rest)
+        rest_bytes = self.transfer.response_bytes - self.transfer.burst_bytes
+        has_joined = self.sender.join_waiting_write(rest_bytes)
+        self._write_last(now, *(() if has_joined else (rest_bytes,)))
 
     def _write_last(self, now: int, *sizes: int) -> None:
         closes = not self.transfer.earlier_bytes
@@ -348,8 +364,7 @@ class Simulation(Ends):
         self.sender.acknowledge(now, upto, window_end, stamp, duplicate)
         if self.sender.call_acknowledged:
             self.heard_at = now
-            if self.rest_due:
-                self._wait(now + HEARD_NS)
+            self.rest.wait_again(now + HEARD_NS)
         if releases:
             self._release(now)
 

@@ -18,11 +18,10 @@ from firstflight.model.network import Events, Happening, SimulatedLink
 from firstflight.model.receiver import (MOST_IN_A_HEADER, Receiver, first_window, receive_window,
                                         window_unit)
 from firstflight.model.sender import Sender
-from firstflight.model.simulate import DSACK_BYTES, FAILED_CALL_NS, HEARD_NS
+from firstflight.model.simulate import DSACK_BYTES, FAILED_CALL_NS, HEARD_NS, LateRest
 from firstflight.model.transfer import Transfer
 from firstflight.net.headers import HEADER_BYTES, MSS, TIMESTAMP_BYTES
 from firstflight.net.path import Clock, Sent
-from firstflight.net.waiting import waited_ns
 from firstflight.wire.flights import FlightCounts
 
 
@@ -113,7 +112,8 @@ class Upload(Events):
         self.first_flight = self.upload_flight = self.window_shaken = 0
         self.flights = FlightCounts(0, self.response_ends[-1] - transfer.response_bytes)
         # As of simulate.Simulation.
-        self.rest_due = self.rest_at = self.heard_at = 0
+        self.heard_at = 0
+        self.rest = LateRest(self, self._answer_rest)
         self.shaken_hands = Opening(self, self.clock, self.up, self.down, connect=self._connect,
                                     accept=self._accept, hear=self._hear)
 
@@ -191,26 +191,14 @@ class Upload(Events):
             self._write(now, size)
         elif gap_ns and self.transfer.burst_bytes < size:
             self._write(now, self.transfer.burst_bytes)
-            self.rest_due = now + gap_ns
-            self._wait(now)
+            self.rest.wait_until(now + gap_ns, now)
         else:
             self._write_last(now, size)
 
-    def _wait(self, now: int) -> None:
-        """Wait until the rest is due; every acknowledgement makes the server wait again."""
-        self.rest_at = now + waited_ns(self.rest_due - now) + FAILED_CALL_NS
-        self.at(self.rest_at, self._answer_rest)
-
     def _answer_rest(self, now: int) -> None:
-        if now != self.rest_at or not self.rest_due:
-            return
-        self.rest_due = 0
-        rest = self.transfer.response_bytes - self.transfer.burst_bytes
-        if self.sender.calls:  # the buffer had no room: the rest joins that write
-            self.sender.calls[-1] += rest
-            self._write_last(now)
-        else:
-            self._write_last(now, rest)
+        rest_bytes = self.transfer.response_bytes - self.transfer.burst_bytes
+        has_joined = self.sender.join_waiting_write(rest_bytes)
+        self._write_last(now, *(() if has_joined else (rest_bytes,)))
 
     def _write(self, now: int, *sizes: int, last: bool = False) -> None:
         self._send(self.server, now, self.sender.write(now, *sizes, last=last))
@@ -325,8 +313,7 @@ class Upload(Events):
             sender.call_acknowledged = False
         elif sender.call_acknowledged:
             self.heard_at = now
-            if self.rest_due:
-                self._wait(now + HEARD_NS)
+            self.rest.wait_again(now + HEARD_NS)
         self._send(host, now, sender.release_waiting(now))
         if not sender.wakes(now):
             self._send(host, now, sender.release_held(now))

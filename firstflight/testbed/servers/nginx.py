@@ -20,13 +20,15 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 CONNECTIONS = 2048
 # How files are sent is as in Debian's nginx.conf; the rest are defaults that other versions had
 # otherwise.
-_CONFIGURATION = """\
+MAIN = """\
 daemon off;
 master_process off;
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log stderr warn;
 events {{ worker_connections {connections}; }}
+"""
+_CONFIGURATION = MAIN + """\
 http {{
     access_log off;
     sendfile on;
@@ -43,7 +45,7 @@ http {{
 {secure}    }}
 }}
 """
-_SECURE = """\
+SECURE = """\
         ssl_certificate {chain};
         ssl_certificate_key {key};
         ssl_protocols TLSv1.3;
@@ -96,7 +98,7 @@ def program() -> str | None:
 
 def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     """The text of nginx.conf. folder: where nginx may write. bodies: the files that it serves."""
-    secure = "" if settings.files is None else _SECURE.format(
+    secure = "" if settings.files is None else SECURE.format(
         chain=settings.files.chain, key=settings.files.key, tickets=settings.tickets,
         record_bytes=settings.record_bytes)
     secure += _EARLY if settings.takes_early_data else ""

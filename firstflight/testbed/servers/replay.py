@@ -31,13 +31,7 @@ from firstflight.testbed.servers.program import LOG_BYTES, Program, takes_connec
 
 LOG = "server.log"
 HTTP_2 = "2"
-_CONFIGURATION = """\
-daemon off;
-master_process off;
-worker_processes 1;
-pid {folder}/nginx.pid;
-error_log stderr warn;
-events {{ worker_connections {connections}; }}
+_CONFIGURATION = nginx.MAIN + """\
 http {{
     access_log off;
     tcp_nopush on;
@@ -66,14 +60,6 @@ _SERVER = """\
         listen {address}:{port}{listen};
 {secure}        location / {{ proxy_pass http://recorded; }}
     }}
-"""
-_SECURE = """\
-        ssl_certificate {chain};
-        ssl_certificate_key {key};
-        ssl_protocols TLSv1.3;
-        ssl_session_tickets on;
-        ssl_conf_command NumTickets {tickets};
-        ssl_buffer_size {record_bytes};
 """
 
 
@@ -187,7 +173,7 @@ class ReplayServer:
     def _secure_servers(self, recorded: Recording, http: str, tls: Tls) -> Iterator[str]:
         for group, names in groups(recorded, secure=True):
             files = self._chain(names, tls)
-            secure = _SECURE.format(chain=files.chain, key=files.key, tickets=tls["tickets"],
+            secure = nginx.SECURE.format(chain=files.chain, key=files.key, tickets=tls["tickets"],
                                     record_bytes=tls["record_bytes"])
             yield _SERVER.format(address=SERVER_IP, port=SECURE_SITE_PORTS + group,
                                  listen=" ssl http2" if http == HTTP_2 else " ssl",

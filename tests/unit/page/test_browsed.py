@@ -17,6 +17,7 @@ from firstflight.workloads.page import browsed
 from firstflight.workloads.page.record import FILE, read_file
 from tests.golden import stored_browsed
 from tests.golden.stored import Packet
+from tests.unit.page.altered import data, later, without
 
 
 @pytest.fixture(autouse=True)
@@ -89,22 +90,6 @@ def test_a_response_cannot_end_before_its_last_byte_came(name: str) -> None:
     before_ms = (came[-1] - stored.observation["load"]["begun_ns"]) / 1e6
     record = stored.reported(of_request(number, end_ms=before_ms)).judge()
     assert record.failed_checks == "times" and "before its last byte came" in record.verdict_reason
-
-
-def data(packets: list[Packet], to_client: bool = True) -> list[Packet]:
-    return [packet for packet in packets if packet.payload_bytes and packet.to_client == to_client]
-
-
-def without(number: int, to_client: bool = True) -> Callable[[list[Packet]], list[Packet]]:
-    return lambda packets: [packet for packet in packets
-                            if packet is not data(packets, to_client)[number]]
-
-
-def later(number: int, by_ns: int, to_client: bool = True
-          ) -> Callable[[list[Packet]], list[Packet]]:
-    return lambda packets: [replace(packet, time_ns=packet.time_ns + by_ns)
-                            if packet is data(packets, to_client)[number] else packet
-                            for packet in packets]
 
 
 @pytest.mark.parametrize("name", stored_browsed.NAMES)

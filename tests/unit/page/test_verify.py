@@ -21,6 +21,7 @@ from firstflight.workloads.page.record import PageEvidence, PageRecord, read_fil
 from tests.golden import stored_page
 from tests.golden.stored import Packet
 from tests.golden.stored_page import StoredPage, two
+from tests.unit.page.altered import data, later, without
 
 
 @pytest.mark.parametrize("name", stored_page.NAMES)
@@ -30,22 +31,6 @@ def test_a_stored_page_passes_as_it_did(name: str) -> None:
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
     (stored,) = [other for other in stored_page.run().records if other.trial == page.trial]
     assert replace(record, measured_at=stored.measured_at) == stored
-
-
-def data(packets: list[Packet], to_client: bool = True) -> list[Packet]:
-    return [packet for packet in packets if packet.payload_bytes and packet.to_client == to_client]
-
-
-def without(number: int, to_client: bool = True) -> Callable[[list[Packet]], list[Packet]]:
-    return lambda packets: [packet for packet in packets
-                            if packet is not data(packets, to_client)[number]]
-
-
-def later(number: int, by_ns: int, to_client: bool = True
-          ) -> Callable[[list[Packet]], list[Packet]]:
-    return lambda packets: [replace(packet, time_ns=packet.time_ns + by_ns)
-                            if packet is data(packets, to_client)[number] else packet
-                            for packet in packets]
 
 
 def forged(number: int) -> Callable[[list[Packet]], list[Packet]]:
