@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,6 +11,19 @@ from firstflight.runs.results.records import SKIPPED, Record
 from firstflight.testbed.messages import Observation, started_at
 
 R = TypeVar("R", bound=Record)
+_NAMED = 3  # examples in one reason
+_MOST_CHARACTERS = 100  # of an example
+
+
+def examples(found: Sequence[str]) -> str:
+    """The first few of what was found, in brackets; "" for none."""
+    shown = [words[:_MOST_CHARACTERS] for words in found[:_NAMED]]
+    return f" ({', '.join(shown)}{', …' if len(found) > _NAMED else ''})" if found else ""
+
+
+def is_whole(record: Record) -> bool:
+    """Whether all of a trial arrived, so that its checks judged it."""
+    return record.ok and record.verdict != SKIPPED
 
 
 def skipped_record(kind: type[R], trial: Any, observation: Observation) -> R | None:

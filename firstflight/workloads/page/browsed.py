@@ -21,14 +21,13 @@ from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
 from firstflight.judge import syns, tls
 from firstflight.judge.path import delivered
+from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError, Segment, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
-from firstflight.runs.results.records import SKIPPED
 from firstflight.testbed import site_store
 from firstflight.testbed.hosts.replay.recording import Answer, Recording
-from firstflight.testbed.messages import (BrowserLoad, BrowserRequest, Download, ObservedTrial,
-                                          started_at)
+from firstflight.testbed.messages import BrowserLoad, BrowserRequest, Download, ObservedTrial
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import uncaused
 from firstflight.workloads.page import order, verify
@@ -43,7 +42,6 @@ MOST_RESUMED_BYTES = 600  # of ServerHello, extensions and Finished, without cer
 # Checks of pages that a browser's page has, too.
 SHARED = ("acknowledgements", syns.NAME, "segment size", "initial window", "first flight",
           packet_path.NAME)
-_NAMED = 3  # examples in one reason
 _CHARSETS = ("utf-8-sig", "cp1252")
 
 
@@ -94,24 +92,19 @@ def judge_browsed(trial: PageTrial, observed: ObservedTrial, exact: bool,
 
     exact, sysctls, known_kernel: as of verify.judge_page.
     """
-    observation, measured_at = observed.content, started_at(observed.content)
-    if observation.get("skipped"):
-        return PageRecord(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
-                          measured_at=measured_at), observed.files
-    error = observation.get("error") or ("" if "load" in observation else
-                                         "the worker reported no load")
-    try:
-        if not error:
-            evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
-            record = replace(_record_of(evidence), measured_at=measured_at)
-            judging = CHECKS if known_kernel else tuple(
-                check for check in CHECKS if check.name != verify.HOST)
-            return (checks.give_verdict(record, checks.failures(judging, evidence)),
-                    {FILE: file_of(evidence), REQUESTS_FILE: requests_file(evidence),
-                     **observed.files})
-    except (FirstFlightError, site_store.SiteMissing) as fault:
-        error = str(fault)
-    return PageRecord(trial, False, error, measured_at=measured_at), observed.files
+    files = dict(observed.files)
+
+    def judge() -> PageRecord:
+        evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
+        judging = CHECKS if known_kernel else tuple(
+            check for check in CHECKS if check.name != verify.HOST)
+        failed = checks.failures(judging, evidence)
+        files.update({FILE: file_of(evidence), REQUESTS_FILE: requests_file(evidence)})
+        return checks.give_verdict(_record_of(evidence), failed)
+
+    failure = observed.content.get("error") or ("" if "load" in observed.content else
+                                                "the worker reported no load")
+    return judged_record(PageRecord, trial, observed.content, failure, judge), files
 
 
 def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
@@ -217,7 +210,10 @@ def requests_file(evidence: BrowsedEvidence) -> bytes:
 
 @lru_cache(maxsize=4)
 def _recording(digest: str) -> Recording:
-    return site_store.get(digest)
+    try:
+        return site_store.get(digest)
+    except site_store.SiteMissing as fault:
+        raise FirstFlightError(str(fault)) from fault
 
 
 def _compare_requests(evidence: BrowsedEvidence) -> Iterator[Comparison]:
@@ -226,17 +222,17 @@ def _compare_requests(evidence: BrowsedEvidence) -> Iterator[Comparison]:
             if each.served is None and each.request["status"] and not each.request["cached"]
             and not each.request["failure"]]
     yield Comparison(not lost, f"{len(lost)} requests that the server did not have"
-                     f"{_examples(lost)}", "none")
+                     f"{examples(lost)}", "none")
     extra = [each.url for each in evidence.extra]
     yield Comparison(not extra, f"{len(extra)} answers that the browser did not report"
-                     f"{_examples(extra)}", "none")
+                     f"{examples(extra)}", "none")
 
 
 def _compare_status(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     wrong = [f"{each.request['url']} {each.request['status']} instead of {each.served.status}"
              for each in evidence.matched if each.is_over and each.served is not None
              and each.request["status"] != each.served.status]
-    yield Comparison(not wrong, f"{len(wrong)} of another status{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} of another status{examples(wrong)}", "none")
 
 
 def _compare_contents(evidence: BrowsedEvidence) -> Iterator[Comparison]:
@@ -256,7 +252,7 @@ def _compare_contents(evidence: BrowsedEvidence) -> Iterator[Comparison]:
         elif request["sha256"] and each.served.body_bytes and (
                 request["sha256"] not in digests_of(answer)):
             wrong.append(f"{request['url']} of another SHA-256")
-    yield Comparison(not wrong, f"{len(wrong)} other contents{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} other contents{examples(wrong)}", "none")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -305,7 +301,7 @@ def _compare_handshakes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
 def _compare_times(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     wrong = list(_time_faults(evidence, verify.CLIENT_MS[evidence.exact]))
-    yield Comparison(not wrong, f"{len(wrong)} times that no packet has{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} times that no packet has{examples(wrong)}", "none")
 
 
 def _time_faults(evidence: BrowsedEvidence, allowed_ms: float) -> Iterator[str]:
@@ -360,36 +356,23 @@ def _compare_host(evidence: BrowsedEvidence) -> Iterator[Comparison]:
         at_server = sorted((*causes, *exchange.at_server), key=lambda each: each.time_ns)
         found += uncaused(at_server, True, evidence.tick_ns)
     at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
-    yield Comparison(not found, f"{len(found)} segments without a cause{_examples(at_ms)}", "none")
-
-
-def _examples(found: Sequence[str]) -> str:
-    shown = [words[:100] for words in found[:_NAMED]]
-    return f" ({', '.join(shown)}{', …' if len(found) > _NAMED else ''})" if found else ""
-
-
-def _is_whole(record: PageRecord) -> bool:
-    return record.ok and record.verdict != SKIPPED
-
-
-def _is_sent(record: PageRecord) -> bool:
-    return packet_path.PATH in record.judged_by.split()
+    yield Comparison(not found, f"{len(found)} segments without a cause{examples(at_ms)}", "none")
 
 
 CHECKS: tuple[Check[Any, PageRecord], ...] = (
     Check("requests", "what the browser requested, compared with what the server answered",
-          _compare_requests, _is_whole),
+          _compare_requests, is_whole),
     Check("status", "the status of each answer, compared with the recorded one", _compare_status,
-          _is_whole),
+          is_whole),
     Check("contents", "length and SHA-256 of what the page got, compared with the recording",
-          _compare_contents, _is_whole),
+          _compare_contents, is_whole),
     Check("bytes", "what each connection carried on the wire, compared with its answers",
-          _compare_bytes, _is_whole),
+          _compare_bytes, is_whole),
     Check("TLS", "the chain of each connection that resumes no session", _compare_handshakes,
-          _is_whole),
+          is_whole),
     *(check for check in verify.CHECKS if check.name in SHARED),
     Check(verify.HOST, "the server sends when a packet came, an answer was due or a timer fired",
-          _compare_host, _is_sent, exact_only=True),
+          _compare_host, verify.is_sent, exact_only=True),
     Check("times", "what the browser says of each request, compared with the packets",
-          _compare_times, _is_whole),
+          _compare_times, is_whole),
 )

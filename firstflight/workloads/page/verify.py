@@ -12,11 +12,10 @@ from types import MappingProxyType
 from firstflight.base.comparison import Comparison
 from firstflight.judge import sockets, syns
 from firstflight.judge.path import counted_drops, delivered
-from firstflight.judge.verdict import judged_record
+from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError, frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
-from firstflight.runs.results.records import SKIPPED
 from firstflight.setting.server import HTTP_1
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Observation, ObservedTrial
@@ -34,7 +33,6 @@ from firstflight.workloads.page.trial import PageTrial
 CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
 HOST, MODEL, MODEL_MS, MODEL_SHARE = "host", "model", 1.0, 0.001
 SURE_SEGMENTS = 43  # fit into any client's first window: 64 kB less the part that it keeps free
-_NAMED = 3  # examples in one reason
 
 
 def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
@@ -105,7 +103,7 @@ def _compare_sizes(evidence: PageEvidence) -> Iterator[Comparison]:
              for number, (each, requested) in enumerate(
                  zip(evidence.objects, evidence.trial.requested), start=1)
              if each["size"] != requested.size_bytes]
-    yield Comparison(not wrong, f"{len(wrong)} objects of another size{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} objects of another size{examples(wrong)}", "none")
 
 
 @lru_cache(maxsize=4096)
@@ -118,14 +116,14 @@ def _compare_digests(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"object {number}" for number, (each, requested) in enumerate(
         zip(evidence.objects, evidence.trial.requested), start=1)
         if each["sha256"] != _digest(requested.size_bytes)]
-    yield Comparison(not wrong, f"{len(wrong)} objects of another SHA-256{_examples(wrong)}",
+    yield Comparison(not wrong, f"{len(wrong)} objects of another SHA-256{examples(wrong)}",
                      "none")
 
 
 def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"{segment.ack} at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
              for exchange in evidence.every.values() for segment in unfounded_acks(exchange)]
-    yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{examples(wrong)}", "none")
 
 
 def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -205,17 +203,17 @@ def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
         return
     found = [*order.uncaused_data(evidence), *habits.late_answers(evidence)]
     at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
-    yield Comparison(not found, f"{len(found)} segments without a cause{_examples(at_ms)}", "none")
+    yield Comparison(not found, f"{len(found)} segments without a cause{examples(at_ms)}", "none")
 
 
 def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = list(order.time_faults(evidence, _allowed_ms(evidence)))
-    yield Comparison(not wrong, f"{len(wrong)} times that no packet has{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} times that no packet has{examples(wrong)}", "none")
 
 
 def _compare_order(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = list(order.order_faults(evidence, _allowed_ms(evidence)))
-    yield Comparison(not wrong, f"{len(wrong)} objects out of turn{_examples(wrong)}", "none")
+    yield Comparison(not wrong, f"{len(wrong)} objects out of turn{examples(wrong)}", "none")
 
 
 def _allowed_ms(evidence: PageEvidence) -> float:
@@ -232,49 +230,41 @@ def _compare_model(evidence: PageEvidence) -> Iterator[Comparison]:
                          f"model of object {each.number}")
 
 
-def _examples(found: list[str]) -> str:
-    return f" ({', '.join(found[:_NAMED])}{', …' if len(found) > _NAMED else ''})" if found else ""
-
-
-def _is_whole(record: PageRecord) -> bool:
-    return record.ok and record.verdict != SKIPPED
-
-
-def _is_sent(record: PageRecord) -> bool:
+def is_sent(record: PageRecord) -> bool:
     return PATH in record.judged_by.split()
 
 
 CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
     Check("size", "bytes of each object as received, compared with those requested",
-          _compare_sizes, _is_whole),
+          _compare_sizes, is_whole),
     Check("digest", "SHA-256 of each object as received, compared with what the server has",
-          _compare_digests, _is_whole),
+          _compare_digests, is_whole),
     Check("bytes", "what each connection carried on the wire, compared with what was received",
-          compare_bytes, _is_whole),
+          compare_bytes, is_whole),
     Check("TLS", "version 1.3, its chain, and a session resumed or not, on each connection",
-          compare_handshakes, _is_whole),
+          compare_handshakes, is_whole),
     Check("acknowledgements", "no host acknowledges what had not arrived there",
-          _compare_acknowledgements, _is_whole),
-    Check(syns.NAME, syns.WHY, _compare_syns, _is_whole),
+          _compare_acknowledgements, is_whole),
+    Check(syns.NAME, syns.WHY, _compare_syns, is_whole),
     Check("segment size", "no segment is longer than the MSS lets it", _compare_segments,
-          _is_whole),
+          is_whole),
     Check(sockets.NAME, sockets.WHY, compare_sockets, lambda record: bool(record.seen_initcwnd)),
     Check("requests", "what the client sent on each connection, compared with its objects",
-          compare_requests, _is_whole),
+          compare_requests, is_whole),
     Check("connections", "at most as many to a host as requested, each with an object, and none"
           " while one is free",
-          _compare_connections, _is_whole),
+          _compare_connections, is_whole),
     Check("initial window", "TCP_INFO of each connection, compared with the route's initcwnd",
           _compare_initial_window, lambda record: bool(record.seen_initcwnd)),
     Check("first flight", "of each connection on the wire, compared with the window and the"
-          " response", _compare_first_flight, _is_whole),
-    Check(packet_path.NAME, packet_path.WHY, _compare_path, _is_sent, exact_only=True),
+          " response", _compare_first_flight, is_whole),
+    Check(packet_path.NAME, packet_path.WHY, _compare_path, is_sent, exact_only=True),
     Check(HOST, "data leaves only when a packet came, a timer fired or a pause ended",
-          _compare_host, _is_sent, exact_only=True),
+          _compare_host, is_sent, exact_only=True),
     Check("times", "what the client says of each object, compared with the packets",
-          _compare_times, _is_whole),
+          _compare_times, is_whole),
     Check("order", "each object is requested when it is named and a connection is free",
-          _compare_order, _is_whole),
+          _compare_order, is_whole),
     Check(MODEL, "objects on connections that never waited behind another one, compared with"
           " the model of TCP", _compare_model, lambda record: bool(record.model_objects),
           exact_only=True),

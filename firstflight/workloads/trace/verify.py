@@ -10,12 +10,11 @@ from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
 from firstflight.judge import syns
 from firstflight.judge.path import counted_drops, delivered
-from firstflight.judge.verdict import judged_record
+from firstflight.judge.verdict import is_whole, judged_record
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import frames_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import Check
-from firstflight.runs.results.records import SKIPPED
 from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response
 from firstflight.wire.delivery import packet_path
 from firstflight.wire.exchange import read_exchange
@@ -200,29 +199,25 @@ def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
                          f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
 
 
-def _is_whole(record: TraceRecord) -> bool:
-    return record.ok and record.verdict != SKIPPED
-
-
 def _is_estimated(record: TraceRecord) -> bool:
     """Whether RTT and losses were, since no packet was judged by itself."""
-    return _is_whole(record) and packet_path.PATH not in record.judged_by.split()
+    return is_whole(record) and packet_path.PATH not in record.judged_by.split()
 
 
 # Whether it was in virtual time a record does not hold: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
 CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
     Check("size", "bytes of each response, at both ends and as requested", _compare_sizes,
-          _is_whole),
+          is_whole),
     Check("digest", "SHA-256 of each response, received compared with sent", _compare_digests,
-          _is_whole),
+          is_whole),
     Check("initial window", "TCP_INFO at accept, compared with the route's initcwnd",
-          _compare_initial_window, _is_whole),
+          _compare_initial_window, is_whole),
     Check("segment size", "TCP_INFO's segment, compared with the requested one",
-          compare_segment_size, _is_whole),
-    Check(syns.NAME, syns.WHY, compare_syns, _is_whole),
+          compare_segment_size, is_whole),
+    Check(syns.NAME, syns.WHY, compare_syns, is_whole),
     Check("server's socket", "congestion control, Nagle's algorithm, reordering and pacing by its"
-          " kernel", compare_socket, _is_whole),
+          " kernel", compare_socket, is_whole),
     Check(packet_path.NAME, packet_path.WHY, _compare_path,
           lambda record: packet_path.PATH in record.judged_by.split(), exact_only=True),
     Check("RTT", "the handshake on the wire less serialisation, compared with the requested RTT",
@@ -230,16 +225,16 @@ CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
           lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
     Check("receive window", "the most that the client advertises, compared with the one requested",
           _compare_receive_window,
-          lambda record: _is_whole(record) and record.trial.receive_window > 0),
+          lambda record: is_whole(record) and record.trial.receive_window > 0),
     Check("lost packets", "none, where the queue holds all", _compare_lost_packets,
           lambda record: _is_estimated(record) and _may_lose_nothing(record.trial)),
     Check("retransmissions", "none where the queue holds all; else each has a loss or a timer"
           " behind it", _compare_retransmissions,
-          lambda record: _is_whole(record) and not record.trial.disorder),
+          lambda record: is_whole(record) and not record.trial.disorder),
     Check("outage", "data was lost in it", _compare_outage,
-          lambda record: _is_whole(record) and _wants_losses(record.trial)),
+          lambda record: is_whole(record) and _wants_losses(record.trial)),
     Check("schedule", "writes are on the wire when they were due", _compare_schedule,
-          lambda record: (_is_whole(record) and bool(record.trial.writes)
+          lambda record: (is_whole(record) and bool(record.trial.writes)
                           and not record.trial.paces)),
     Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
           _compare_window, lambda record: bool(record.rule_checked) and not record.rule_wrong),
