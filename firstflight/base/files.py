@@ -219,12 +219,14 @@ def _write(path: Path, folder: int, data: bytes) -> None:
         # O_NONBLOCK: opening a FIFO would wait for a reader, perhaps for ever.
         file = os.open(path.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY,
                        dir_fd=folder)
+
         try:
             check_ours(file, path)
             os.set_blocking(file, True)
         except BaseException:
             os.close(file)
             raise
+
         _fill(file, data)
     elif stat.S_ISDIR(existing.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -85,23 +85,28 @@ def _inflated(file: BinaryIO) -> Iterator[bytes]:
     """The inflated content in pieces. Raises OSError where it is damaged."""
     inflater, members = zlib.decompressobj(_GZIP_BITS), 1
     rest, piece = b"", b""
+
     try:
         # A full piece may leave bytes behind that only the next call gives.
         while (compressed := rest or file.read(PIECE_BYTES)) or len(piece) == PIECE_BYTES:
+
             if inflater.eof:
                 compressed = compressed.lstrip(b"\0")  # a file may be filled up with zeros
                 if not compressed:
                     rest, piece = b"", b""
                     continue
                 inflater, members = zlib.decompressobj(_GZIP_BITS), members + 1
+
             if members > MOST_MEMBERS:
                 raise OSError(errno.EFBIG, f"it is more than {MOST_MEMBERS:,} gzip files in a row:"
                                            " unpack it, and compress it as one")
+
             piece = inflater.decompress(compressed, PIECE_BYTES)
             rest = inflater.unconsumed_tail or inflater.unused_data
             yield piece
     except zlib.error:
         raise OSError(errno.EINVAL, "it is a damaged gzip file: make it again") from None
+
     if not inflater.eof:
         raise OSError(errno.EINVAL, "it is a gzip file that is cut off: copy it again")
 
@@ -131,6 +136,7 @@ def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines
                 raise OSError(errno.EFBIG, reading.LONG_LINE)
             if count > most_lines:
                 raise OSError(errno.EFBIG, f"it has more than {most_lines:,} lines")
+
     one_in = -(-count // most_read)
     if one_in <= 1:
         return Lines(_closing(opened(path, most_bytes)))
@@ -146,6 +152,7 @@ def _closing(file: BinaryIO) -> Generator[str, None, None]:
 def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
     """The first WHOLE lines, then every one_in-th. Raises OSError for a line that is too long."""
     rest, count = b"", -WHOLE
+
     with file:
         while piece := file.read(PIECE_BYTES):
             whole = (rest + piece).replace(b"\r\n", b"\n")
@@ -154,6 +161,7 @@ def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
             rest += held
             if len(rest) > reading.MOST_LINE_CHARACTERS:
                 raise OSError(errno.EFBIG, reading.LONG_LINE)
+
             first = ended[:max(0, -count)]
             after = max(0, count)
             yield from map(_decoded, (*first, *ended[len(first) + -after % one_in::one_in]))

@@ -141,6 +141,7 @@ class _Window:
         """The next value. where: what it is, in messages. Raises ValueError."""
         self.where = where
         self._next()
+
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.text, self.place)
@@ -153,10 +154,12 @@ class _Window:
             except json.JSONDecodeError as error:
                 if self.is_last or error.pos < len(self.text) - 2 * self.most_text:
                     raise self._fault(error.msg) from None
+
             if (len(self.text) - self.place > MOST_WINDOW
                     and _besides_long_texts(self.text[self.place:]) > MOST_WINDOW):
                 raise ValueError(f"has more than {MOST_WINDOW >> 20} MB besides long texts in"
                                  f" {where}")
+
             self._extend()
 
     def end(self) -> None:

@@ -62,6 +62,7 @@ def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
         if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
             say(f"{program}: Python's package {error.name} is missing; ./install.sh installs it")
             return CANNOT
+
         what = one_line(f"internal error, {type(error).__name__}: {error}")
         crash = write_crash(traceback.format_exc())
         say(f"{program}: {what}; please report it with {crash}{resume_hint(error)}")

@@ -76,10 +76,12 @@ def _walk(path: Path, make: bool) -> int:
     """Open a folder step by step. make: create those missing. Raises OSError, WriteError."""
     steps, links = list(reversed((Path.cwd() / path).parts)), 0
     above = os.open(steps.pop(), PLACE)
+
     try:
         while steps:
             step = steps.pop()
             below = _step(step, above, make)
+
             try:
                 if stat.S_ISLNK(os.fstat(below).st_mode):
                     links += 1
@@ -88,8 +90,10 @@ def _walk(path: Path, make: bool) -> int:
                     above, below = below, above
             finally:
                 os.close(below)
+
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
         if not stat.S_ISDIR(os.fstat(above).st_mode):
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except BaseException:

@@ -48,23 +48,29 @@ SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's tim
 def number(word: str, unit: str) -> float:
     """A number in this unit. Raises ValueError with what is wrong, as the end of a sentence."""
     match = _VALUE.fullmatch(word)
+
     example = f"; write {EXAMPLES[unit]}" if unit in EXAMPLES else ""
     if match is None:
         raise ValueError(f"{word.strip()!r} is not a number{example}")
+
     value, suffix = float(match[1]), match[2]
     if abs(value) > MOST:
         raise ValueError(f"{word.strip()[:20]}… is out of any range")
+
     if unit == "kbit/s" and re.search(r"B(/s|ps|yte.*)?$", suffix):
         raise ValueError(_bandwidth_in_bytes(word.strip(), value, suffix))
+
     if unit == "segments" and (size := SUFFIXES["bytes"].get(suffix.lower() or "-")):
         count = max(1, int(value * size // SEGMENT_BYTES))
         raise ValueError(f"{word.strip()!r} is in bytes, and a window is in segments of"
                          f" {SEGMENT_BYTES} bytes: write {count}")
+
     factors = SUFFIXES.get(unit, {})
     factor = 1.0 if not suffix else factors.get(suffix.lower())
     if factor is None:
         raise ValueError(f"{word.strip()!r}: {suffix!r} is not a unit of"
                          f" {f'a value in {unit}' if unit else 'a plain number'}{example}")
+
     # The digits that were typed, without what binary fractions add to a product.
     return value if factor == 1.0 else float(f"{value * factor:.12g}")
 
@@ -88,29 +94,42 @@ def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
 
     Raises ValueError, as number() does.
     """
-    if _THOUSANDS.fullmatch(words.strip()):
-        raise ValueError(f"{words!r}: a comma separates values; write"
-                         f" {words.strip().replace(',', '')} for one number")
-    if len(several := words.split()) > 1 and all(map(_VALUE.fullmatch, several)):
-        raise ValueError(f"{words!r} has spaces between its values; write {','.join(several)}")
-    if "" in (parts := [part.strip() for part in words.split(",")]) and any(parts):
-        raise ValueError(f"{words!r} has a comma without a value; write"
-                         f" {','.join(filter(None, parts))}")
-    if twice := next((part for part in parts if part and parts.count(part) > 1), ""):
-        raise ValueError(f"{words.strip()!r} has {twice} twice, and each value is measured once;"
-                         " --repeat N measures all of them again")
+    parts = [part.strip() for part in words.split(",")]
+    _refuse_slips(words, parts)
     _ask_about_comma(words.strip(), unit, whole)
     _ask_about_units(parts, unit)
-    for word in parts:
-        match = _RANGE.fullmatch(word)
-        if match is None or _VALUE.fullmatch(word):  # 1e-3 is one number
-            _ask_about_point(word.strip(), unit)
-            _ask_about_unit(word.strip(), unit)
-            yield word.strip()
+
+    for part in parts:
+        match = _RANGE.fullmatch(part)
+        if match is None or _VALUE.fullmatch(part):  # 1e-3 is one number
+            _ask_about_point(part, unit)
+            _ask_about_unit(part, unit)
+            yield part
             continue
+
         low, high = number(match[1], unit), number(match[2], unit)
         step = number(match[3], unit) if match[3] else None
-        yield from _range(word.strip(), low, high, step, whole)
+        yield from _range(part, low, high, step, whole)
+
+
+def _refuse_slips(words: str, parts: Sequence[str]) -> None:
+    """Raises ValueError for a list with commas or spaces in the wrong places, or a value twice."""
+    if _THOUSANDS.fullmatch(words.strip()):
+        one_number = words.strip().replace(",", "")
+        raise ValueError(f"{words!r}: a comma separates values; write {one_number} for one number")
+
+    several = words.split()
+    if len(several) > 1 and all(map(_VALUE.fullmatch, several)):
+        raise ValueError(f"{words!r} has spaces between its values; write {','.join(several)}")
+
+    typed = [part for part in parts if part]
+    if typed and len(typed) < len(parts):
+        raise ValueError(f"{words!r} has a comma without a value; write {','.join(typed)}")
+
+    twice = next((part for part in typed if typed.count(part) > 1), "")
+    if twice:
+        raise ValueError(f"{words.strip()!r} has {twice} twice, and each value is measured once;"
+                         " --repeat N measures all of them again")
 
 
 def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
@@ -188,15 +207,20 @@ def _range(word: str, low: float, high: float, step: float | None, whole: bool) 
         every = abs(step) if step else (high - low) / 4
         step_words = "" if whole and not step else f":{plain(every)}"
         raise ValueError(f"{word!r} runs downwards; write {plain(low)}..{plain(high)}{step_words}")
+
     if step is None and not whole:
+        quarter = (high - low) / 4 or 1
         raise ValueError(f"{word!r} needs a step, such as {plain(low)}..{plain(high)}"
-                         f":{plain((high - low) / 4 or 1)}")
+                         f":{plain(quarter)}")
     if step == 0:
         raise ValueError(f"{word!r} has a step of 0")
+
     step = step or 1.0
     count = int((high - low) / step + 1e-9) + 1
     if count > MOST_VALUES:
+        tenth = (high - low) / 10
         raise ValueError(f"{word!r} is {count} values, more than {MOST_VALUES}; give a step, such"
-                         f" as {plain(low)}..{plain(high)}:{plain((high - low) / 10)}")
+                         f" as {plain(low)}..{plain(high)}:{plain(tenth)}")
+
     for place in range(count):
         yield plain(low + place * step)
