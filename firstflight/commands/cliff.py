@@ -89,17 +89,23 @@ def run(request: Request) -> int:
 def report_of(study: AnyStudy, found: Sequence[FoundCliff]) -> Report:
     """The cliffs as a report, for --export."""
     from firstflight.findings.findings import Answer, Column, Finding, Report, Table
+
     values = [cliff.values for cliff in found if cliff.values is not None]
     columns = (Column("iw", "segments"), Column("with", is_text=True),
                Column("fits_bytes", "bytes"), Column("at_least", is_text=True),
                Column("model_bytes", "bytes"), Column("agrees", is_text=True))
-    rows = tuple(tuple(str(row[column.name]) if column.is_text else row[column.name]
-                       for column in columns) for row in values)
+    rows = []
+    for row in values:
+        cells = (str(row[column.name]) if column.is_text else row[column.name]
+                 for column in columns)
+        rows.append(tuple(cells))
+    table = Table("", columns, tuple(rows))
+
     lines = tuple(line for cliff in found for line in cliff.lines)
     return Report(
         name="cliff", title=study.head.title, claim=lines[0], source=study.head.source, path="",
         facts={}, verified=len(values), count=len(values),
-        findings=(Finding("cliff", study.head.title, (Table("", columns, rows),)),),
+        findings=(Finding("cliff", study.head.title, (table,)),),
         sentences=lines, answer=Answer(lines[0], values={"cliffs": values}))
 
 

@@ -113,18 +113,22 @@ class Condition:
         columns = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
         windows = sorted({window for window in map(_window_of, study.trials)
                           if window is not None})
+
         for mean in self.means:
             column, window, where = mean
             if column not in (*columns, *named):
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} has no column of"
+
                                  f" numbers {column!r}{nearest(column, (*named, *columns))}")
             if window is not None and column in named:
                 raise UsageError(f"--fail-if {self.text!r}: {column} is a number for all windows:"
                                  f" write {column} without ({window})")
+
             if window is not None and window not in windows:
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} measures no initial"
                                  f" window of {window}, but"
                                  f" {', '.join(map(str, windows)) or 'mixes of several'}")
+
             for flag, typed in where:
                 self._check_value(study, flag, typed)
             if where and not any(map(mean.covers, study.trials)):
@@ -180,11 +184,13 @@ class Condition:
         if isinstance(expression, ast.BinOp):
             left, right = (self._value(side, source, end)
                            for side in (expression.left, expression.right))
+
             try:
                 return _COMPUTED[type(expression.op)](left, right)
             except ZeroDivisionError:
                 raise UndeterminedError(f"--fail-if {self.text!r}: divides by a mean of 0"
                                         ) from None
+
         (mean,) = _means((expression,))
         try:
             return source.ends(mean)[end]
@@ -200,16 +206,19 @@ def read(text: str) -> Condition:
         raise ValueError(f"a condition has at most {MOST_CHARACTERS} characters")
     if not text.isprintable():  # it stands in lines that go to a terminal
         raise ValueError(f"{text!r} has characters that cannot be printed, or several lines")
+
     try:
         with warnings.catch_warnings():  # of Python's compiler, about words that are none of ours
             warnings.simplefilter("ignore")
             parsed = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         parsed = None
+
     if (not isinstance(parsed, ast.Compare) or len(parsed.ops) != 1
             or type(parsed.ops[0]) not in _COMPARED):
         raise ValueError(f"{text!r} is not a condition such as 'total_ms(10) > 300': two sides, and"
                          " one of > >= < <= between them")
+
     condition = Condition(text, parsed.left, parsed.ops[0], parsed.comparators[0])
     if not condition.means:
         raise ValueError(f"{text!r} names no column of trials.csv")
@@ -251,18 +260,33 @@ def _means(expressions: Sequence[ast.expr]) -> Iterator[Mean]:
             yield from _means((each.operand,))
         elif isinstance(each, ast.Name):
             yield Mean(each.id)
-        elif (isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-              and (each.args or each.keywords) and len(each.args) <= 1
-              and all(isinstance(window, ast.Constant) and type(window.value) is int
-                      for window in each.args)):
-            window = ast.literal_eval(each.args[0]) if each.args else None
-            where = tuple((keyword.arg or "**", _typed(keyword.value))
-                          for keyword in each.keywords)
-            yield Mean(each.func.id, window, where)
-        elif not (isinstance(each, ast.Constant) and type(each.value) in (int, float)
-                  and math.isfinite(each.value)):
+        elif isinstance(each, ast.Call) and (mean := _selected_mean(each)) is not None:
+            yield mean
+        elif not _is_number(each):
             raise ValueError(f"{ast.unparse(each)!r} is neither a number nor a column such as"
                              " total_ms or total_ms(10)")
+
+
+def _selected_mean(call: ast.Call) -> Mean | None:
+    """The mean that total_ms(10, rtt=200) names; None where a call has another form."""
+    if not isinstance(call.func, ast.Name) or len(call.args) > 1:
+        return None
+    if not call.args and not call.keywords:
+        return None
+
+    window = None
+    for argument in call.args:
+        if not isinstance(argument, ast.Constant) or type(argument.value) is not int:
+            return None
+        window = argument.value
+    where = tuple((keyword.arg or "**", _typed(keyword.value)) for keyword in call.keywords)
+    return Mean(call.func.id, window, where)
+
+
+def _is_number(expression: ast.expr) -> bool:
+    """Whether an expression is a finite number as it is written."""
+    return (isinstance(expression, ast.Constant) and type(expression.value) in (int, float)
+            and math.isfinite(expression.value))
 
 
 def _typed(value: ast.expr) -> str:

@@ -21,17 +21,21 @@ def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None
     """
     with engine_errors():
         engine, jobs = planned(measuring)
+
     if "kernel" in overrides.lists:  # looking for one loads what boots guests
         from firstflight.commands.runners import check_kernels
         check_kernels(overrides)
+
     print(f"{study.head.name}: {len(study.trials)} trials")
     for trial in study.trials[:DRY_RUN_LISTED]:
         print(f"  {trial.id}")
     if len(study.trials) > DRY_RUN_LISTED:
         print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
     if study.trials:
+
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(escaped(f"  {command}"))
+
     print(f"expected time: {expected_time(study, engine, jobs, measuring.results)}"
           f" ({engine} engine)")

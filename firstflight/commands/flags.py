@@ -83,6 +83,7 @@ def add_network(parser: Parser) -> None:
         "a question of your own: a network, TCP and responses",
         "Each takes a list, and every combination is measured. What you leave out has the default"
         " here;\nwith a scenario, its own, and a flag replaces it.").add_argument
+
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
             action="extend", type=argument(quantity.listed), help=quantity.help)
@@ -91,6 +92,7 @@ def add_network(parser: Parser) -> None:
     add("--client", choices=("curl", "wget", "libcurl", "chromium"),
         help="the fetching program (default libcurl, curl's library); with --page also chromium, a"
              " real browser (./install.sh --with-browser)")
+
     add("--sample", type=argument(sample), metavar="1/N|full",
         help="1/N: measure only one in N of a scenario's networks, or of its population's clients;"
              " full: measure the large sample of a population, for narrower intervals")

@@ -31,6 +31,7 @@ def run(request: Request) -> int:
     words = request.list_words or ()
     status, names, listed = errors.OK, scenario_file.names(), 0
     width = max(map(len, names), default=0)
+
     for name in names:
         try:
             file = scenario_file.find(name)
@@ -41,6 +42,7 @@ def run(request: Request) -> int:
         except FirstFlightError as error:
             say(f"run.sh: {error}")
             status = error.exit_status
+
     if words and not listed:
         raise UsageError(f"--list: no scenario has {' and '.join(words)} in its file;"
                          f" ./run.sh --list alone shows all {len(names)}")

@@ -103,13 +103,16 @@ def files_written(written: Sequence[Path], full: bool) -> str:
     folders: dict[Path, list[Path]] = {}
     for path in written:
         folders.setdefault(path.parent, []).append(path)
+
     lines = []
     has_page = any(path.suffix == ".html" for path in written)
     more = "" if full else f" (every table: {'the page, or ' if has_page else ''}--full)"
+
     for folder, paths in folders.items():
         names = [path.name for path in paths if path.suffix not in PICTURES]
         figures = [path.name for path in paths if path.suffix in PICTURES]
         names += figures if len(figures) <= MOST_NAMES else [f"{len(figures)} figures"]
+
         what = ", ".join(names)
         where = Path(os.path.relpath(folder))
         lines.append(f"{what} in {folder if '..' in where.parts else where}{more}")

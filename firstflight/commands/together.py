@@ -21,33 +21,41 @@ from firstflight.commands.table import QUESTIONS
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 
+LIKELY_FLAGS = ("--iw", "--rtt", "--bw", "--size", "--loss")  # of a list that stands alone
+
 
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
     """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
     list_flags = {quantity.flag for quantity in FLAGS.values()}
     units = {unit for suffixes in SUFFIXES.values() for unit in suffixes if unit}
     for name in names:
+        if name in ("help", "list", "version"):
+            parser.error(f"{name}: write --{name}")
+
+        # The flag that stands before it, and the values in between.
         place = list(argv).index(name)
         before = next((word for word in reversed(argv[:place]) if word[:1] == "-"), "")
         flag, _, value = before.partition("=")
         since = list(argv).index(before) + 1 if before else place
         values = [*filter(None, [value]), *argv[since:place]]
-        if name in ("help", "list", "version"):
-            parser.error(f"{name}: write --{name}")
+
         if name.lower() in units and values and values[-1][-1:].isdigit():
             parser.error(f"{name!r} stands apart from its number: write {flag} {values[-1]}{name}")
+
         if name[:1].isdigit() and not name.endswith(".toml"):
             behind = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
             listed = ",".join(word.strip(",") for word in (*values, name, *behind))
-            flag = flag or next((each for each in ("--iw", "--rtt", "--bw", "--size", "--loss")
-                                 if parser.accepts(each, listed)), "--iw")
+            likely = (each for each in LIKELY_FLAGS if parser.accepts(each, listed))
+            flag = flag or next(likely, LIKELY_FLAGS[0])
             parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
                          f" without spaces, such as {flag} {listed}")
+
         listed = ",".join((*values, name))
         if (values and name not in scenario_file.names() and flag in list_flags
                 and parser.accepts(flag, listed)):
             parser.error(f"{name!r} is no scenario; as another value of {flag} write {flag}"
                          f" {listed}")
+
         word, equals, value = name.partition("=")
         if equals and word.isidentifier() and (advice := parser.advice(f"--{word}", value)):
             parser.error(f"{name}: write {advice}")
@@ -66,6 +74,7 @@ def check_together(parser: Parser, request: Request) -> None:
     for question in QUESTIONS:
         if why := question.check(request):
             parser.error(why)
+
     asks_question = bool(request.users or request.find_cliff or request.page)
     conditions = request.output.conditions
     if conditions and (request.find_cliff or request.compare):
@@ -75,11 +84,13 @@ def check_together(parser: Parser, request: Request) -> None:
         parser.error("--probe asks one server, and takes no scenario and no flag of a network")
     check_without_trials(parser, request)
     check_controls(parser, request)
+
     measuring = request.measuring
     if measuring.cluster and (measuring.engine == "host" or measuring.jobs):
         parser.error("--cluster goes without --engine host and --jobs: its workers measure in"
                      " guests, one for each thread")
     check_own_server(parser, request)
+
     if (request.one_in or request.overrides.sample) and not request.scenarios:
         parser.error("--sample goes with a scenario, such as dukkipati2010 --sample full or"
                      " map_of_windows --sample 1/16")
@@ -95,6 +106,7 @@ def check_without_trials(parser: Parser, request: Request) -> None:
     given = [flag for flag, value in commands if value is not None]
     if not given:
         return
+
     command, *others = given
     page = "--page" if request.page and request.page.file else "--objects"
     questions = (("--users", request.users), ("--find-cliff", request.find_cliff),
@@ -104,6 +116,7 @@ def check_without_trials(parser: Parser, request: Request) -> None:
         others += request.overrides.given.values()
     if command != "--list":  # which looks for words, and they stand in the scenarios' place
         others += request.scenarios
+
     for other in others:
         parser.error(f"{command} measures nothing, and goes without {other}")
 

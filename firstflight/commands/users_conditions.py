@@ -30,10 +30,12 @@ def check_conditions(conditions: Sequence[Condition], study: AnyStudy) -> None:
     several = {name for option in study.scenario.users.options for name in option}
     for condition in conditions:
         condition.check(study, [RECOMMENDED])
+
         for mean in condition.means:
-            given = {column_of(flag) for flag, _ in mean.where}
             if mean.column != RECOMMENDED:
                 continue
+
+            given = {column_of(flag) for flag, _ in mean.where}
             if other := given - several:
                 flag = FLAGS[other.pop()].flag.lstrip("-")
                 raise UsageError(f"--fail-if {condition.text!r}: {RECOMMENDED} is selected by what"

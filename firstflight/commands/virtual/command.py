@@ -105,14 +105,17 @@ def show_end(folder: Path, result: Result, quiet: bool) -> None:
         say(f"run.sh: {result.cut_lines} line{'s' * several} of output longer than"
             f" {MOST_LINE_BYTES >> 10} kB: {result.output.name} has {'them' if several else 'it'}"
             " in pieces, those after the first marked with +")
+
     for name in result.spinning:
         say(f"run.sh: {name} spins: it waits without sleeping, so its clock was moved on"
             " (vtime/MININET.md)")
     for line in result.troubles[:MOST_SHOWN]:
         say(f"run.sh: {line}")
-    if (more := len(result.troubles) - MOST_SHOWN + result.omitted_count) > 0:
+    more = len(result.troubles) - MOST_SHOWN + result.omitted_count
+    if more > 0:
         say(f"run.sh: {more} more such lines; command.json has"
             f" {'the first' if result.omitted_count else 'all'} {len(result.troubles)}")
+
     if not quiet:
         ratio = result.clock_s / result.wall_s if result.wall_s else 0.0
         speed = f" ({ratio:.1f} × real time)" if ratio >= LEAST_SPEED else ""

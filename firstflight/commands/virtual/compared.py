@@ -79,6 +79,7 @@ def run(line: CommandLine) -> int:
     request = replace(line.request, capture_bytes=line.request.capture_bytes or CAPTURE_BYTES)
     assert request.begins_s is not None
     kernels = {name: kernel_of(name) for name in line.kernels}
+
     folder = new_folder(line.results, "commands")
     machines = Machines(request, line.quiet, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=machines.interrupt)
@@ -92,16 +93,19 @@ def run(line: CommandLine) -> int:
             say(f"run.sh: kernel {name}: the command left no capture: nothing is compared")
             return FAILED
         captures.append(capture)
+
     first, second = captures
     begins_ns = request.begins_s * 1_000_000_000
     found = differing.first_difference(first, second, begins_ns)
     of_ends = tuple(differing.ends(capture, begins_ns) for capture in captures)
     print_while_read(render(tuple(kernels), found, of_ends,
                             tuple(machines.results[name] for name in kernels)))
-    files.save(folder, DIFFERENCE_JSON, json.dumps(
-        {"kernels": list(kernels), "seed": request.seed,
-         "first": asdict(found) if found else None,
-         "ends": [asdict(each) for each in of_ends]}, indent=1, ensure_ascii=False) + "\n")
+    difference = {"kernels": list(kernels), "seed": request.seed,
+                  "first": asdict(found) if found else None,
+                  "ends": [asdict(each) for each in of_ends]}
+    files.save(folder, DIFFERENCE_JSON,
+               json.dumps(difference, indent=1, ensure_ascii=False) + "\n")
+
     if not line.quiet:
         say(f"run.sh: two kernels in {time.monotonic() - began:.1f} s; {DIFFERENCE_JSON}, and each"
             f" one's output and packets in {os.path.relpath(folder)}")
@@ -117,6 +121,7 @@ def render(names: Sequence[str], found: FirstDifference | None, of_ends: Sequenc
             ("last packet, s", *(f"{each.last_s:.9f}" for each in of_ends)),
             ("the command's clock, s", *(f"{result.clock_s:.6f}" for result in results)),
             ("exit status", *(f"{result.status}" for result in results))]
+
     differ = [row for row in rows if row[1] != row[2]]
     lines = _first(names, found, of_ends[0].packets + of_ends[0].dropped)
     if not differ:
@@ -141,5 +146,8 @@ def _first(names: Sequence[str], found: FirstDifference | None, count: int) -> l
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  " + "  ".join([row[0].ljust(widths[0]), *(
-        cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip() for row in rows]
+    lines = []
+    for name, *cells in rows:
+        numbers = [cell.rjust(width) for cell, width in zip(cells, widths[1:])]
+        lines.append("  " + "  ".join([name.ljust(widths[0]), *numbers]).rstrip())
+    return lines

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import FrameType
 
@@ -141,6 +141,7 @@ def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[
     """The TCP connections of a capture, in the order in which they began."""
     connections = sorted(observed_connections(capture, facts), key=lambda each: each.begun_ns)
     largest = max((connection.main.bytes for connection in connections), default=0)
+
     counts: Counter[str] = Counter()
     made = []
     for connection in connections:
@@ -149,6 +150,7 @@ def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[
         name = (f"{ends.client_node} {client} → {ends.server_node} {format_end(ends.server)}"
                 .replace("  ", " ").strip())
         counts[name] += 1
+
         rate = connection.main.goodput_kbps
         made.append(Conversation(
             f"{name} ({counts[name]})", None if rate is None else rate / 1000,
@@ -158,19 +160,22 @@ def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[
 
 def connection_rows(runs: Sequence[Run]) -> list[Row]:
     """Goodput and retransmissions of each connection that is not small in all runs."""
-    by_run = [{each.name: each for each in run.conversations} for run in runs]
-    names = dict.fromkeys(name for found in by_run for name in found)
+    by_run = []
+    for run in runs:
+        by_run.append({each.name: each for each in run.conversations})
+    names = dict.fromkeys(chain.from_iterable(by_run))
+
     rows = []
     for name in names:
         found = [connections.get(name) for connections in by_run]
         if all(each is None or each.is_small for each in found):
             continue
+
         rates = tuple(None if each is None else each.goodput_mbps for each in found)
         if any(rate is not None for rate in rates):
             rows.append(Row(f"{name}: goodput", rates, "Mbit/s"))
-        rows.append(Row(f"{name}: retransmitted segments",
-                        tuple(None if each is None else float(each.retransmitted)
-                              for each in found)))
+        counts = tuple(None if each is None else float(each.retransmitted) for each in found)
+        rows.append(Row(f"{name}: retransmitted segments", counts))
     return rows
 
 
@@ -216,12 +221,14 @@ def show(runs: Runs, wall_s: float) -> int:
     if not ended:
         say("run.sh: no run has ended: there is nothing to compare")
         return runs.status or FAILED
+
     connections = connection_rows(ended)
     lines = line_rows([run.lines for run in ended])
     failed = [run for run in ended if run.result.status]
     seeds = f"seeds {ended[0].seed} to {ended[-1].seed}"
     text = (f"{len(ended)} run{'s' * (len(ended) > 1)}, {seeds}\n\n"
             f"{table(connections, lines, len(ended))}")
+
     facts = {"command": list(runs.line.request.words), "runs": len(ended),
              "requested": runs.requested,
              "seeds": [run.seed for run in ended],
@@ -230,6 +237,7 @@ def show(runs: Runs, wall_s: float) -> int:
              "wall_s": round(wall_s, 3), "connections": as_json(connections),
              "lines": as_json(lines)}
     print_while_read(text.rstrip("\n"))
+
     status = runs.status
     try:
         files.save(runs.folder, SPREAD_JSON,
@@ -237,10 +245,8 @@ def show(runs: Runs, wall_s: float) -> int:
     except WriteError as error:
         say(f"run.sh: {error}")
         status = status or FAILED
-    for line, count in islice(Counter(
-            line for run in ended for line in (*run.result.troubles, *(
-                f"{name} spins: it waits without sleeping, so its clock was moved on"
-                " (vtime/MININET.md)" for name in run.result.spinning))).items(), MOST_SHOWN):
+
+    for line, count in islice(_counted_troubles(ended).items(), MOST_SHOWN):
         say(f"run.sh: {line}{f' ({count} runs)' if count > 1 else ''}")
     if failed:
         say(f"run.sh: run {failed[0].number} (seed {failed[0].seed}) ended with status"
@@ -251,3 +257,13 @@ def show(runs: Runs, wall_s: float) -> int:
         say(f"run.sh: {len(ended)} runs in {wall_s:.1f} s; {SPREAD_JSON} and each run's output in"
             f" {os.path.relpath(runs.folder)}")
     return status or (failed[0].result.status if failed else OK)
+
+
+def _counted_troubles(runs: Sequence[Run]) -> Counter[str]:
+    """What went wrong in these runs, a line each, and in how many of them."""
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts.update(run.result.troubles)
+        counts.update(f"{name} spins: it waits without sleeping, so its clock was moved on"
+                      " (vtime/MININET.md)" for name in run.result.spinning)
+    return counts

@@ -61,22 +61,25 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
     the environments that its words, or its script, name. folder, readable: paths without links.
     """
     text = text_of(words)
-    programs = [program for program in (folder / words[0], *(
-        config.parent / "bin" / "python" for config in sorted(folder.glob("*/pyvenv.cfg"))
-        if f"{config.parent.name}/bin/" in text)) if program.is_symlink()]
-    if not programs:
-        return []
+    programs = [folder / words[0]]
+    for config in sorted(folder.glob("*/pyvenv.cfg")):
+        if f"{config.parent.name}/bin/" in text:
+            programs.append(config.parent / "bin" / "python")
+
     seen = (folder, *readable)
     unseen = (*homes(), *map(Path, HIDDEN))
     lines = []
-    for program in programs:
+    for program in filter(Path.is_symlink, programs):
         real = Path(os.path.realpath(program))
-        if (os.access(real, os.X_OK) and any(map(real.is_relative_to, unseen))
-                and not any(map(real.is_relative_to, seen))):
-            # A Python needs its library, too; nobody is told to show a home.
-            prefix = real.parent.parent
-            is_home = any(home.is_relative_to(prefix) for home in unseen)
-            needed = prefix if real.parent.name == "bin" and not is_home else real
-            lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
-                         f" not see: --readable {needed} shows it to this one")
+        is_unseen = any(map(real.is_relative_to, unseen)) and not any(
+            map(real.is_relative_to, seen))
+        if not is_unseen or not os.access(real, os.X_OK):
+            continue
+
+        # A Python needs its library, too; nobody is told to show a home.
+        prefix = real.parent.parent
+        is_home = any(home.is_relative_to(prefix) for home in unseen)
+        needed = prefix if real.parent.name == "bin" and not is_home else real
+        lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
+                     f" not see: --readable {needed} shows it to this one")
     return list(dict.fromkeys(lines))

@@ -83,12 +83,15 @@ def two_states(values: Sequence[float]) -> tuple[State, ...]:
     count = len(values)
     if count < LEAST_RUNS or min(values) < 0:
         return ()
+
     ordered = sorted(values)
-    scales = ordered, [math.log(max(value, 0.01 * ordered[-1], 1e-300)) for value in ordered]
+    logarithms = [math.log(max(value, 0.01 * ordered[-1], 1e-300)) for value in ordered]
     least = max(2, math.ceil(LEAST_SHARE * count))
-    ratios = {cut: min(_gap_ratio(scale, cut) for scale in scales)
-              for cut in range(least, count - least + 1)
-              if _is_step(ordered[cut - 1], ordered[cut], ordered)}
+    ratios = {}
+    for cut in range(least, count - least + 1):
+        if _is_step(ordered[cut - 1], ordered[cut], ordered):
+            ratios[cut] = min(_gap_ratio(ordered, cut), _gap_ratio(logarithms, cut))
+
     cut = max(ratios, key=lambda place: ratios[place], default=0)
     if not cut or ratios[cut] < max(0.8, 24 / count):
         return ()
@@ -170,14 +173,20 @@ def _rows_of(form: str, by_run: Mapping[int, Sequence[Printed]], runs: int) -> I
     if len(by_run) < 2:
         return
     columns = [*zip(*by_run.values())]
-    prefixes = [column[0].prefix if len({number.prefix for number in column}) == 1 else ""
-                for column in columns]
-    varying = {place for place, column in enumerate(columns)
-               if len({number.value * number.scale for number in column}) > 1}
-    for place in sorted(varying):
-        words = [(THIS if other == place else OTHER if other in varying else
-                  column[0].text) + prefixes[other]
-                 for other, column in enumerate(columns)]
+    prefixes = []
+    varying = []
+    for place, column in enumerate(columns):
+        common = len({number.prefix for number in column}) == 1
+        prefixes.append(column[0].prefix if common else "")
+        if len({number.value * number.scale for number in column}) > 1:
+            varying.append(place)
+
+    for place in varying:
+        words = [column[0].text for column in columns]
+        for other in varying:
+            words[other] = OTHER
+        words[place] = THIS
+        words = [word + prefix for word, prefix in zip(words, prefixes)]
         scaled = {run: number.value * (1 if prefixes[place] else number.scale)
                   for run, number in zip(by_run, columns[place])}
         yield Row(form.format(*words), tuple(map(scaled.get, range(runs))))
@@ -218,6 +227,7 @@ def table(connections: Sequence[Row], printed: Sequence[Row], runs: int) -> str:
     for title, rows in (("TCP connections", connections), ("printed numbers", printed)):
         varying = [row for row in rows if row.is_varied]
         shown = varying[:MOST_ROWS]
+
         if not rows:
             lines.append(f"{title}: none that differ" if rows is printed else f"{title}: none")
         elif not varying:
@@ -229,6 +239,7 @@ def table(connections: Sequence[Row], printed: Sequence[Row], runs: int) -> str:
             if len(varying) > len(shown):
                 lines.append(f"    {len(varying) - len(shown)} more; the JSON has all")
         lines.append("")
+
     if runs < LEAST_RUNS:
         lines.append(f"Two states are looked for in {LEAST_RUNS} runs and more.")
     return "\n".join(lines).rstrip() + "\n"
@@ -236,6 +247,10 @@ def table(connections: Sequence[Row], printed: Sequence[Row], runs: int) -> str:
 
 def as_json(rows: Iterable[Row]) -> list[dict[str, object]]:
     """Each row with its values, median, range and states."""
-    return [{"name": row.name, "unit": row.unit, "median": row.median,
-             "range": [min(row.present), max(row.present)], "each": list(row.values),
-             "states": [vars(state) for state in row.states]} for row in rows]
+    values: list[dict[str, object]] = []
+    for row in rows:
+        states = [vars(state) for state in row.states]
+        values.append({"name": row.name, "unit": row.unit, "median": row.median,
+                       "range": [min(row.present), max(row.present)], "each": list(row.values),
+                       "states": states})
+    return values
