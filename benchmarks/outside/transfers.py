@@ -65,7 +65,7 @@ from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.integrity import is_modelled
 from firstflight.workloads.fetch.record.observed import EXACT
 from firstflight.workloads.fetch.record.transfers import transfer_of
-from firstflight.workloads.fetch.verify.verify import every_check, judge_fetch
+from firstflight.workloads.fetch.verify.verify import CHECKS, judge_fetch
 from vtime.uml import built_kernel
 
 OF_TLS = tuple(row.name for row in of_subject(TLS))
@@ -258,7 +258,7 @@ class Tally:
                 f"{line}{record.verdict_reason or record.error}{requested}")
         names = failed_checks(record) if record.verdict == FAIL else []
         self.failed_checks.update(set(names))
-        self.judged.update(check.name for check in every_check()
+        self.judged.update(check.name for check in CHECKS
                            if check.applies_to(record) or check.name in names)
         if record.verdict == SKIPPED:
             return
@@ -299,7 +299,7 @@ class Tally:
                 ("retransmitted, not as it says", len(self.lines["unpredicted"]))):
             print(f"{name:<38} {count:8d} {100 * count / max(1, self.done):6.1f} %")
         print("\njudged by")
-        for check in every_check():
+        for check in CHECKS:
             if count := self.judged[check.name]:
                 print(f"  {check.name:<36} {count:8d} {100 * count / self.done:6.1f} %"
                       f" {self.failed_checks[check.name]:8d} failed")

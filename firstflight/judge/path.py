@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from firstflight.base.comparison import Comparison
+from firstflight.judge.seen import Seen
 from firstflight.net.segments import Packets
 from firstflight.net.tc import normal_distribution
 from firstflight.setting.path import PathParameters
+from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.packet_path import EITHER, Delivery, deliveries
 
 
@@ -34,3 +37,8 @@ def counted_drops(setting: PathParameters, drops: Mapping[str, Mapping[str, int]
     if setting.htb_burst_bytes and setting.loss_percent:
         return {side: {EITHER: sum(dropped.values())} for side, dropped in drops.items()}
     return drops
+
+
+def compare_path(seen: Seen) -> Iterable[Comparison]:
+    """Compare each packet with its computed delivery, and the drops with the qdiscs' counters."""
+    return packet_path.compare_path(seen.path, seen.drops)

@@ -5,57 +5,68 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge.seen import Seen
 from firstflight.judge.syns import mss_of
 from firstflight.net.buffers import buffer_per_segment
-from firstflight.setting.setting import Setting
+from firstflight.setting.setting import LinkSetting
 from firstflight.setting.tcp import SEND, buffer_sizes, fixed_send_buffer
 from firstflight.testbed.messages import Response
 from firstflight.wire.exchange import Exchange, first_mss, server_rtt_us
 from firstflight.wire.offers import sysctl
 
-NAME = "server's socket"
-WHY = "congestion control, send buffer, reordering and pacing by its kernel"
 BBR = "bbr"
 _BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
 _BBR_BUFFERS = 3  # bbr_sndbuf_expand
 LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
 
 
-def compare_socket(setting: Setting, report: Response, wire: Exchange, sysctls: Mapping[str, str],
-                   is_exact: bool, nagle: str = "off") -> Iterator[Comparison]:
-    """Compare what the server's kernel reports of its socket; other servers report less.
+def compare_sockets(seen: Seen) -> Iterator[Comparison]:
+    """Compare each report of a server's socket."""
+    for connection in seen.connections:
+        for report in connection.reports:
+            yield from _compare_socket(seen, report, connection.exchange)
 
-    report: by server.py on the first response, or of another server's socket. wire: the connection.
-    sysctls: of both hosts. is_exact: whether time is virtual and the kernel is known: in real time
-    RTTs are not exact, and other kernels have other headers and pacing. nagle: "on" where Nagle's
-    algorithm is requested.
-    """
+
+def compare_initial_windows(seen: Seen) -> Iterator[Comparison]:
+    """Compare the initial window of each connection that begins with it."""
+    for connection in seen.connections:
+        window = connection.initial_window
+        if window is not None and has_window(seen.setting, connection.exchange):
+            yield Comparison(window == seen.setting.server_window, f"{window} segments",
+                             f"{seen.setting.server_window}",
+                             f"initial window{connection.where}")
+
+
+def _compare_socket(seen: Seen, report: Response, wire: Exchange) -> Iterator[Comparison]:
+    """Compare what the server's kernel reports of its socket; other servers report less."""
+    setting, sysctls = seen.setting, seen.server_sysctls
     if "congestion_control" in report:
         control = report["congestion_control"]
         yield Comparison(control == setting.congestion_control, f"congestion control {control}",
                          setting.congestion_control)
-    yield from _compare_send_buffer(setting, report, wire, sysctls, is_exact)
+    yield from _compare_send_buffer(seen, report, wire)
     if "reordering" in report:
         expected = int(sysctl(sysctls, "reordering"))
         yield Comparison(report["reordering"] == expected, f"reordering {report['reordering']}",
                          f"{expected}")
     if "has_nagle" in report:
         observed = "on" if report["has_nagle"] else "off"
-        yield Comparison(observed == nagle, f"Nagle's algorithm {observed}", nagle)
+        yield Comparison(observed == seen.nagle, f"Nagle's algorithm {observed}",
+                         seen.nagle)
     if mss := report.get("mss"):
-        expected = first_mss(wire, mss_of(setting, sysctls))
+        expected = first_mss(wire, mss_of(setting, seen.client_sysctls, sysctls))
         yield Comparison(mss == expected, f"an MSS of {mss} bytes", f"{expected}")
     if "is_pacing_limited" in report:
         yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
     rtts_us = server_rtt_us(wire)
-    if is_exact and "pacing_bytes_per_s" in report and rtts_us and has_window(setting, wire):
+    if seen.is_exact and "pacing_bytes_per_s" in report and rtts_us and has_window(setting, wire):
         rate = report["pacing_bytes_per_s"]
         least, most = _pacing_rates(setting, report, sysctls, rtts_us)
         yield Comparison(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
                          f"{least} to {most}")
 
 
-def has_window(setting: Setting, wire: Exchange) -> bool:
+def has_window(setting: LinkSetting, wire: Exchange) -> bool:
     """Whether TCP begins with the initial window.
 
     After lost or reordered SYN-ACKs it rightly begins with one segment (RFC 6928 section 2,
@@ -64,22 +75,22 @@ def has_window(setting: Setting, wire: Exchange) -> bool:
     return len(wire.syn_acks) <= 2 or not (wire.handshake_was_lost or setting.disorder)
 
 
-def _compare_send_buffer(setting: Setting, report: Response, wire: Exchange,
-                         sysctls: Mapping[str, str], is_exact: bool) -> Iterator[Comparison]:
+def _compare_send_buffer(seen: Seen, report: Response, wire: Exchange) -> Iterator[Comparison]:
     """Compare the size of the send buffer, and whether SO_SNDBUF has fixed it."""
+    setting = seen.setting
     if "fixed_send_buffer" in report:
         observed, requested = ("fixed" if is_fixed else "growing" for is_fixed in (
-            report["fixed_send_buffer"], setting.send_buffer_bytes > 0))
+            report["fixed_send_buffer"], setting.send_buffer_bytes > 0 or seen.fixes_buffer))
         yield Comparison(observed == requested, f"a {observed} send buffer", f"a {requested} one")
     if setting.send_buffer_bytes and "send_buffer_bytes" in report:
         size, fixed = report["send_buffer_bytes"], fixed_send_buffer(setting.send_buffer_bytes)[0]
         yield Comparison(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
-    if "first_buffer_bytes" in report and is_exact and has_window(setting, wire):
-        size, first = report["first_buffer_bytes"], _first_buffer(setting, sysctls)
+    if "first_buffer_bytes" in report and seen.is_exact and has_window(setting, wire):
+        size, first = report["first_buffer_bytes"], _first_buffer(setting, seen.server_sysctls)
         yield Comparison(size == first, f"a send buffer of {size} bytes at first", f"{first}")
 
 
-def _first_buffer(setting: Setting, sysctls: Mapping[str, str]) -> int:
+def _first_buffer(setting: LinkSetting, sysctls: Mapping[str, str]) -> int:
     """Size of the server's send buffer at accept (tcp_init_buffer_space, tcp_sndbuf_expand)."""
     first, most = buffer_sizes(setting.with_buffers(sysctls), SEND)
     segments = max(LEAST_BUFFERED_SEGMENTS, setting.server_window,
@@ -88,7 +99,7 @@ def _first_buffer(setting: Setting, sysctls: Mapping[str, str]) -> int:
     return max(first, min(buffer_per_segment(setting.mss) // 2 * share * segments, most))
 
 
-def _pacing_rates(setting: Setting, report: Response, sysctls: Mapping[str, str],
+def _pacing_rates(setting: LinkSetting, report: Response, sysctls: Mapping[str, str],
                   rtts_us: tuple[int, int]) -> tuple[int, int]:
     """The smallest and the largest pacing rate that TCP may compute at accept, in bytes/s.
 

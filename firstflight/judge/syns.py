@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge.seen import Seen
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.setting.setting import LinkSetting
@@ -15,8 +16,21 @@ from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, 
 from firstflight.wire.exchange import Exchange
 from firstflight.wire.offers import Offer, expected_offer, has_timestamps, offers_of, sysctl
 
-NAME = "TCP options"
-WHY = "MSS, SACK, time stamps, scale, ECN and window of the SYNs"
+
+def compare_all_syns(seen: Seen) -> Iterator[Comparison]:
+    """Compare the SYNs of all connections."""
+    for connection in seen.connections:
+        yield from compare_syns(seen.setting, seen.client_sysctls, seen.server_sysctls,
+                                connection.exchange, has_scale=seen.is_exact,
+                                judges_server=seen.knows_server)
+
+
+def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
+    """No segment of a server is longer than the MSS lets it."""
+    mss = mss_of(seen.setting, seen.client_sysctls, seen.server_sysctls)
+    longest = max((segment.payload_bytes for connection in seen.connections
+                   for segment in connection.exchange.at_server if segment.to_client), default=0)
+    yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
 
 
 def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mapping[str, str],

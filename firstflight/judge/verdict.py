@@ -11,14 +11,14 @@ from firstflight.runs.results.records import SKIPPED, Record
 from firstflight.testbed.messages import Observation, started_at
 
 R = TypeVar("R", bound=Record)
-_NAMED = 3  # examples in one reason
+NAMED = 3  # examples in one reason
 _MOST_CHARACTERS = 100  # of an example
 
 
 def examples(found: Sequence[str]) -> str:
     """The first few of what was found, in brackets; "" for none."""
-    shown = [words[:_MOST_CHARACTERS] for words in found[:_NAMED]]
-    return f" ({', '.join(shown)}{', …' if len(found) > _NAMED else ''})" if found else ""
+    shown = [words[:_MOST_CHARACTERS] for words in found[:NAMED]]
+    return f" ({', '.join(shown)}{', …' if len(found) > NAMED else ''})" if found else ""
 
 
 def is_whole(record: Record) -> bool:

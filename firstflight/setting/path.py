@@ -49,6 +49,12 @@ class LinkParameters:
         """Whether random losses or jitter are requested."""
         return any(getattr(self, name) for name in RANDOM)
 
+    @property
+    def disorder(self) -> str:
+        """Why packets may be reordered, or look lost to TCP; "" where they cannot."""
+        return next((row.disorder for row in _ROWS
+                     if row.disorder and getattr(self, row.field) != row.default), "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PathParameters(LinkParameters):
@@ -114,12 +120,6 @@ class PathParameters(LinkParameters):
     def is_computed(self) -> bool:
         """Whether what the network does to each packet can be computed."""
         return all(getattr(self, row.field) == row.default for row in _ROWS if not row.computed)
-
-    @property
-    def disorder(self) -> str:
-        """Why packets may be reordered, or look lost to TCP; "" where they cannot."""
-        return next((row.disorder for row in _ROWS
-                     if row.disorder and getattr(self, row.field) != row.default), "")
 
     @property
     def cannot_connect(self) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from firstflight.findings.findings import Report
 from firstflight.net.headers import MSS
@@ -43,8 +45,16 @@ def judge(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mappi
 
 
 def checks() -> Sequence[AnyCheck[PageRecord]]:
-    own = {check.name for check in verify.CHECKS}
-    return (*verify.CHECKS, *(check for check in browsed.CHECKS if check.name not in own))
+    """The checks of both clients: of a browser's page judged those of browsed."""
+    named = [{check.name: check for check in of_client}
+             for of_client in (verify.CHECKS, browsed.CHECKS)]
+
+    def applies_to(name: str, record: PageRecord) -> bool:
+        check = named[bool(record.trial.site)].get(name)
+        return check is not None and check.applies_to(record)
+
+    return tuple(replace(check, applies_to=partial(applies_to, name))
+                 for name, check in {**named[1], **named[0]}.items())
 
 
 def guest_s(trial: PageTrial) -> float:

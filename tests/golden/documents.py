@@ -1,5 +1,5 @@
 """docs/REFERENCE.md and an example, made from the classes that read and write files, and
-ONE_TRIAL.md, made from a stored trial.
+ONE_TRIAL.md, made from a stored trial; and METHOD.md, whose tables of checks are made from these.
 
 `/usr/bin/python3 -m tests.golden.documents` writes them anew.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.findings.quantities import QUANTITIES
+from firstflight.judge import checklist
 from firstflight.parameters import PARAMETERS
 from firstflight.runs import schema
 from firstflight.runs.kinds import Overrides
@@ -37,6 +38,7 @@ from tests.golden import one_trial
 # Files of docs/examples, which describe keys in comments.
 EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",),
             "page": ("page",), "trace": ("trace",)}
+METHOD = "METHOD.md"  # of which only tables are written
 QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
@@ -201,8 +203,46 @@ def _cell(text: str) -> str:
     return text.replace("|", " or ").replace("[", "(").replace("]", ")")
 
 
+def method() -> str:
+    """METHOD.md with its tables of checks, which stand in judge/checklist.py."""
+    text = (DOCS / METHOD).read_text(encoding="utf-8")
+    for table in (checks(), checks_of_load()):
+        head = table.partition("\n")[0]
+        before, _, rest = text.partition(head)
+        text = f"{before}{table}\n\n{rest.partition(f'{chr(10)}{chr(10)}')[2]}"
+    return text
+
+
+def checks() -> str:
+    """A row for each check: what is requested and observed, and of which workloads."""
+    rows = ["| check | requested | observed | of |", "|---|---|---|---|"]
+    for looks_at, listed in itertools.groupby(checklist.LIST, lambda row: row.looks_at):
+        rows.append(f"| *{looks_at}* | | | |")
+        for row in listed:
+            judged = "all" if row.judges == checklist.WORKLOADS else ", ".join(row.judges)
+            limits = [*(["in virtual time"] if row.exact_only else []),
+                      *([row.only] if row.only else [])]
+            rows.append(f"| {row.name} | {row.requested} | {row.observed} |"
+                        f" {': '.join([judged, *limits])} |")
+    return "\n".join(rows)
+
+
+def checks_of_load() -> str:
+    """Of which connections of a load each check judges, and which checks of a fetch judge none."""
+    judged: dict[str, list[str]] = {}
+    for row in checklist.LIST:
+        if checklist.LOAD in row.judges:
+            judged.setdefault(row.of_load, []).append(row.name)
+    missing = [row.name for row in checklist.LIST if checklist.LOAD not in row.judges
+               and checklist.FETCH in row.judges and not row.only]
+    return "\n".join(["| seen of a load | by the checks |", "|---|---|",
+                      *(f"| {which} | {', '.join(names)} |" for which, names in judged.items()),
+                      f"| not seen, of what judges a fetch | {', '.join(missing)} |"])
+
+
 # The example comes first: REFERENCE.md has the keys that the examples lack.
-DOCUMENTS = {QUESTION: question, "REFERENCE.md": reference, "ONE_TRIAL.md": one_trial.page}
+DOCUMENTS = {QUESTION: question, "REFERENCE.md": reference, "ONE_TRIAL.md": one_trial.page,
+             METHOD: method}
 
 if __name__ == "__main__":
     for name, make in DOCUMENTS.items():

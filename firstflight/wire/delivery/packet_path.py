@@ -368,9 +368,6 @@ def _connection(frame: Frame) -> bytes:
 SIDES = ("to_client", "to_server")
 EITHER = "either"  # a drop by the queue or at random
 PATH = "path"  # a value of a record's column judged_by
-NAME = "path"
-WHY = ("each packet arrives, to the microsecond, when delay, rate and queue require it, or is"
-       " dropped if they require that")
 _EXAMPLES = 3  # deviations in one reason
 
 

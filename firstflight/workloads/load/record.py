@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.inflated import inflate
+from firstflight.judge.seen import Seen, SeenConnection
 from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.testbed.observations import FILE_BYTES
@@ -233,6 +234,12 @@ class LoadEvidence:
                    read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
                    wire_flights(exchanges), tuple(observed.content.get("ended_servers", ())),
                    tuple(exchanges.values()), trial.host_settings(sysctls), has_scale)
+
+    @property
+    def seen(self) -> Seen:
+        """What the checks look at that other workloads have, too: the sampled connections."""
+        return Seen(self.trial, [SeenConnection(exchange) for exchange in self.sampled],
+                    self.sysctls, self.sysctls, is_exact=self.has_scale)
 
     @cached_property
     def counted(self) -> Connections:

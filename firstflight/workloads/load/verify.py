@@ -13,10 +13,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge import syns
+from firstflight.judge.checklist import LOAD, Judging, checks_of
 from firstflight.judge.verdict import judged_record
 from firstflight.runs.results import checks
-from firstflight.runs.results.checks import Check
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.load.record import (FAILED, FILE, QUEUE_FILE, Connections,
                                                LoadEvidence, LoadRecord,
@@ -76,19 +75,6 @@ def _compare_failures(run: LoadEvidence) -> Iterator[Comparison]:
     yield Comparison(not failed, f"{failed} of {len(run.counted)}", "none")
 
 
-def _compare_syns(run: LoadEvidence) -> Iterator[Comparison]:
-    for exchange in run.sampled:
-        yield from syns.compare_syns(run.trial, run.sysctls, run.sysctls, exchange, run.has_scale)
-
-
-def _compare_segments(run: LoadEvidence) -> Iterator[Comparison]:
-    """No segment is longer than the MSS lets it."""
-    mss = syns.mss_of(run.trial, run.sysctls)
-    longest = max((segment.payload_bytes for exchange in run.sampled
-                   for segment in exchange.at_server if segment.to_client), default=0)
-    yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
-
-
 def _compare_initial_window(run: LoadEvidence) -> Iterator[Comparison]:
     for client, initcwnd, observed in _by_client(run):
         if len(observed):
@@ -126,33 +112,27 @@ def has_flights(trial: LoadTrial) -> bool:
     return not trial.paces
 
 
+def _is_sampled(record: LoadRecord) -> bool:
+    return bool(record.wire_connections)
+
+
 def _fills_a_flight(trial: LoadTrial) -> bool:
     return (trial.sizes != FIXED or trial.response_bytes >= trial.mss * min(
         host.initcwnd for host in trial.clients))
 
 
-CHECKS: tuple[Check[LoadEvidence, LoadRecord], ...] = (
-    Check("servers", "whether all servers lived until the run ended", _compare_servers,
-          lambda record: record.arrivals is not None),
-    Check("arrivals", "connections that arrived, against the offered load", _compare_arrivals,
-          lambda record: record.arrivals is not None),
-    Check("utilisation", "bytes through the bottleneck, against its bandwidth",
-          _compare_utilisation,
-          lambda record: record.utilisation is not None),
-    Check("failed connections", "connections that were refused, reset or cut short",
-          _compare_failures,
-          lambda record: record.failed is not None),
-    Check(syns.NAME, f"{syns.WHY}, of sampled connections", _compare_syns,
-          lambda record: bool(record.wire_connections)),
-    Check("segment size", "payloads of sampled connections, against the MSS", _compare_segments,
-          lambda record: bool(record.wire_connections)),
-    Check("initial window", "tcp_info at accept, of all connections", _compare_initial_window,
-          lambda record: bool(record.seen_initcwnd)),
-    Check("first flight on the wire", "segments before the first acknowledgement of data, of"
-          " sampled connections that lost nothing", _compare_flight_on_wire,
-          lambda record: bool(record.wire_connections) and has_flights(record.trial)),
-    Check("first flight", "segments that left with the first write by tcp_info, of all"
-          " connections that fill it", _compare_first_flight,
-          lambda record: bool(record.seen_first_flight) and has_flights(record.trial)
-          and _fills_a_flight(record.trial)),
-)
+CHECKS = checks_of(LOAD, {
+    "utilisation": Judging(lambda record: record.utilisation is not None, _compare_utilisation),
+    "TCP options": Judging(_is_sampled),
+    "segment size": Judging(_is_sampled),
+    "initial window": Judging(lambda record: bool(record.seen_initcwnd), _compare_initial_window),
+    "first flight": Judging(
+        lambda record: bool(record.seen_first_flight) and has_flights(record.trial)
+        and _fills_a_flight(record.trial), _compare_first_flight),
+    "first flight on the wire": Judging(
+        lambda record: _is_sampled(record) and has_flights(record.trial),
+        _compare_flight_on_wire),
+    "servers": Judging(lambda record: record.arrivals is not None, _compare_servers),
+    "arrivals": Judging(lambda record: record.arrivals is not None, _compare_arrivals),
+    "failed connections": Judging(lambda record: record.failed is not None, _compare_failures),
+})

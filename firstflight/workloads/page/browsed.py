@@ -15,20 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.judge import syns, tls
+from firstflight.judge import sending, tls
+from firstflight.judge.checklist import BROWSER, Judging, checks_of
 from firstflight.judge.path import delivered
 from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError, Segment, frames_of
 from firstflight.runs.results import checks
-from firstflight.runs.results.checks import Check
 from firstflight.testbed import site_store
 from firstflight.testbed.hosts.replay.recording import Answer, Recording
 from firstflight.testbed.messages import BrowserLoad, BrowserRequest, Download, ObservedTrial
-from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import uncaused
 from firstflight.workloads.page import order, verify
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
@@ -39,9 +38,6 @@ REQUESTS_FILE = "requests.csv"  # of each trial: what the browser reports of eac
 NOT_RECORDED = -1
 LEAST_TICKET_BYTES = 200  # of a ticket of OpenSSL's, which has 250 and more
 MOST_RESUMED_BYTES = 600  # of ServerHello, extensions and Finished, without certificates
-# Checks of pages that a browser's page has, too.
-SHARED = ("acknowledgements", syns.NAME, "segment size", "initial window", "first flight",
-          packet_path.NAME)
 _CHARSETS = ("utf-8-sig", "cp1252")
 
 
@@ -96,9 +92,7 @@ def judge_browsed(trial: PageTrial, observed: ObservedTrial, exact: bool,
 
     def judge() -> PageRecord:
         evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
-        judging = CHECKS if known_kernel else tuple(
-            check for check in CHECKS if check.name != verify.HOST)
-        failed = checks.failures(judging, evidence)
+        failed = checks.failures(CHECKS, evidence)
         files.update({FILE: file_of(evidence), REQUESTS_FILE: requests_file(evidence)})
         return checks.give_verdict(_record_of(evidence), failed)
 
@@ -338,12 +332,13 @@ def arrived_bytes(connection: ConnectionTimes, at_ns: int) -> int:
     return max((end for end, came_ns in zip(ends, times) if came_ns <= at_ns), default=1) - 1
 
 
-def _compare_host(evidence: BrowsedEvidence) -> Iterator[Comparison]:
+def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     """The server sends when a packet came, an answer was due, or a timer fired.
 
     What a page requests, and when, its scripts decide; so only the server is judged.
     """
-    if evidence.path is None or not evidence.tick_ns or evidence.trial.paces:
+    is_judged = evidence.path is not None and evidence.tick_ns and evidence.known_kernel
+    if not is_judged or evidence.trial.paces:
         return
     answered: dict[int, list[int]] = defaultdict(list)
     for each in evidence.matched:
@@ -355,24 +350,18 @@ def _compare_host(evidence: BrowsedEvidence) -> Iterator[Comparison]:
         causes = [] if came is None else [came._replace(time_ns=at_ns) for at_ns in answered[port]]
         at_server = sorted((*causes, *exchange.at_server), key=lambda each: each.time_ns)
         found += uncaused(at_server, True, evidence.tick_ns)
-    at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
-    yield Comparison(not found, f"{len(found)} segments without a cause{examples(at_ms)}", "none")
+    yield sending.uncaused(
+        [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found])
 
 
-CHECKS: tuple[Check[Any, PageRecord], ...] = (
-    Check("requests", "what the browser requested, compared with what the server answered",
-          _compare_requests, is_whole),
-    Check("status", "the status of each answer, compared with the recorded one", _compare_status,
-          is_whole),
-    Check("contents", "length and SHA-256 of what the page got, compared with the recording",
-          _compare_contents, is_whole),
-    Check("bytes", "what each connection carried on the wire, compared with its answers",
-          _compare_bytes, is_whole),
-    Check("TLS", "the chain of each connection that resumes no session", _compare_handshakes,
-          is_whole),
-    *(check for check in verify.CHECKS if check.name in SHARED),
-    Check(verify.HOST, "the server sends when a packet came, an answer was due or a timer fired",
-          _compare_host, verify.is_sent, exact_only=True),
-    Check("times", "what the browser says of each request, compared with the packets",
-          _compare_times, is_whole),
-)
+CHECKS = checks_of(BROWSER, {
+    **verify.SHARED,
+    "HTTP status": Judging(is_whole, _compare_status),
+    "contents": Judging(is_whole, _compare_contents),
+    "bytes": Judging(is_whole, _compare_bytes),
+    "TLS": Judging(lambda record: is_whole(record) and record.trial.is_secure,
+                   _compare_handshakes),
+    "requests": Judging(is_whole, _compare_requests),
+    "causes": Judging(verify.is_sent, _compare_causes),
+    "client times": Judging(is_whole, _compare_times),
+})

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, TypeVar
 
 from firstflight.base.errors import FirstFlightError
+from firstflight.judge.path import counted_drops
+from firstflight.judge.seen import Body, Seen, SeenConnection
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import MS, CapturedFrame
 from firstflight.runs.results.records import Record
+from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Download, Observation, Response
 from firstflight.wire.delivery.packet_path import PATH, Delivery
 from firstflight.wire.exchange import Exchange, read_exchanges
@@ -22,8 +26,15 @@ from firstflight.workloads.page.timing import ConnectionTimes, by_connection
 from firstflight.workloads.page.objects import fault_of
 from firstflight.workloads.page.trial import PageTrial
 
+
 FILE = "objects.csv"  # of each trial: the times of its objects
 MOST_FILE_MS = 1e9
+
+
+@lru_cache(maxsize=4096)
+def digest_of(size_bytes: int) -> str:
+    """The SHA-256 of a body of this size, as all servers of the testbed send it."""
+    return hashlib.sha256(body_of(size_bytes)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,26 @@ class PageEvidence:
         """What the server or its kernel says of each connection, by the client's port."""
         return {said["client_port"]: said for said in self.observation.get("responses", ())
                 if "client_port" in said}
+
+    @property
+    def seen(self) -> Seen:
+        """What the checks look at that other workloads have, too."""
+        trial, exchanges = self.trial, {**self.every, **self.exchanges}
+        connections = [SeenConnection(exchange) for port, exchange in exchanges.items()
+                       if port not in self.connections]
+        for number, (port, connection) in enumerate(self.connections.items(), start=1):
+            reports = [self.responses[port]] if port in self.responses else []
+            connections.append(SeenConnection(
+                connection.exchange, reports, where=f" of connection {number}",
+                initial_window=reports[0].get("initial_window") if reports else None))
+        bodies = [Body(loaded["size"], requested.size_bytes, requested.size_bytes,
+                       sha256=loaded["sha256"], sent_sha256=digest_of(requested.size_bytes),
+                       where=f" of object {place}")
+                  for place, (loaded, requested) in enumerate(
+                      zip(self.objects, trial.requested), start=1)]
+        return Seen(trial, connections, self.sysctls, self.sysctls,
+                    is_exact=self.exact and self.known_kernel, path=self.path,
+                    drops=counted_drops(trial, self.observation.get("drops", {})), bodies=bodies)
 
     @cached_property
     def begun_ns(self) -> int:

@@ -1,11 +1,10 @@
-"""Checks of what the client of a page sends: each request's length, and the server's socket."""
+"""Checks what the client of a page sends: the length of each request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge import sockets
 from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.testbed.hosts.page_client import DOMAIN
 from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
@@ -50,15 +49,6 @@ def compare_requests(evidence: PageEvidence) -> Iterator[Comparison]:
                 sealed + AROUND_FIELDS_BYTES + sum(map(len, _fields(evidence, each)))
                 for each in requested)
             yield Comparison(sum(sent) <= most, f"{sum(sent)} bytes", f"at most {most}", name)
-
-
-def compare_sockets(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Compare what the server's kernel says of the socket of each connection."""
-    for port, connection in evidence.connections.items():
-        if report := evidence.responses.get(port):
-            yield from sockets.compare_socket(
-                evidence.trial, report, connection.exchange, evidence.sysctls,
-                is_exact=evidence.exact and evidence.known_kernel)
 
 
 def _fields(evidence: PageEvidence, requested: PageObject) -> tuple[str, str, str]:

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge import sockets, syns
-from firstflight.judge.path import counted_drops, delivered
+from firstflight.judge.checklist import PAGE, Judging, checks_of
+from firstflight.judge.path import delivered
+from firstflight.judge.sending import uncaused
 from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError, frames_of
 from firstflight.runs.results import checks
-from firstflight.runs.results.checks import Check
 from firstflight.setting.server import HTTP_1
-from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import Observation, ObservedTrial
-from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.page import habits, order
 from firstflight.workloads.page.handshakes import compare_bytes, compare_handshakes
 from firstflight.workloads.page.predicted import predicted
-from firstflight.workloads.page.requests import compare_requests, compare_sockets
+from firstflight.workloads.page.requests import compare_requests
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
 from firstflight.workloads.page.timing import unfounded_acks
 from firstflight.workloads.page.trial import PageTrial
 
 CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
-HOST, MODEL, MODEL_MS, MODEL_SHARE = "host", "model", 1.0, 0.001
+MODEL_MS, MODEL_SHARE = 1.0, 0.001
 SURE_SEGMENTS = 43  # fit into any client's first window: 64 kB less the part that it keeps free
 
 
@@ -48,9 +44,7 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
 
     def judge() -> PageRecord:
         evidence = _evidence(trial, observed, exact, sysctls, known_kernel)
-        judging = CHECKS if known_kernel else tuple(
-            check for check in CHECKS if check.name not in (MODEL, HOST))
-        record = checks.give_verdict(record_of(evidence), checks.failures(judging, evidence))
+        record = checks.give_verdict(record_of(evidence), checks.failures(CHECKS, evidence))
         files[FILE] = file_of(evidence)
         return record
 
@@ -98,41 +92,10 @@ def _failure(trial: PageTrial, observation: Observation) -> str:
 
 # The checks ----------------------------------------------------------------------------
 
-def _compare_sizes(evidence: PageEvidence) -> Iterator[Comparison]:
-    wrong = [f"object {number} {each['size']} instead of {requested.size_bytes}"
-             for number, (each, requested) in enumerate(
-                 zip(evidence.objects, evidence.trial.requested), start=1)
-             if each["size"] != requested.size_bytes]
-    yield Comparison(not wrong, f"{len(wrong)} objects of another size{examples(wrong)}", "none")
-
-
-@lru_cache(maxsize=4096)
-def _digest(size_bytes: int) -> str:
-    """The SHA-256 of a body of this size, as all servers of the testbed send it."""
-    return hashlib.sha256(body_of(size_bytes)).hexdigest()
-
-
-def _compare_digests(evidence: PageEvidence) -> Iterator[Comparison]:
-    wrong = [f"object {number}" for number, (each, requested) in enumerate(
-        zip(evidence.objects, evidence.trial.requested), start=1)
-        if each["sha256"] != _digest(requested.size_bytes)]
-    yield Comparison(not wrong, f"{len(wrong)} objects of another SHA-256{examples(wrong)}",
-                     "none")
-
-
 def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
     wrong = [f"{segment.ack} at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
              for exchange in evidence.every.values() for segment in unfounded_acks(exchange)]
     yield Comparison(not wrong, f"{len(wrong)} of what had not arrived{examples(wrong)}", "none")
-
-
-def _compare_initial_window(evidence: PageEvidence) -> Iterator[Comparison]:
-    requested = evidence.trial.initcwnd
-    for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
-        window = evidence.responses.get(port, {}).get("initial_window")
-        if window is not None and not connection.exchange.handshake_retransmissions:
-            yield Comparison(window == requested, f"{window} segments", f"{requested}",
-                             f"initial window of connection {number}")
 
 
 def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -177,33 +140,11 @@ def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
     yield from habits.compare_reuse(evidence, _allowed_ms(evidence))
 
 
-def _compare_syns(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Compare the SYNs of all connections."""
-    has_scale = evidence.exact and evidence.known_kernel
-    for exchange in evidence.every.values():
-        yield from syns.compare_syns(evidence.trial, evidence.sysctls, evidence.sysctls, exchange,
-                                     has_scale=has_scale)
-
-
-def _compare_segments(evidence: PageEvidence) -> Iterator[Comparison]:
-    """No segment is longer than the MSS lets it."""
-    mss = syns.mss_of(evidence.trial, evidence.sysctls)
-    longest = max((segment.payload_bytes for exchange in evidence.every.values()
-                   for segment in exchange.at_server if segment.to_client), default=0)
-    yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
-
-
-def _compare_path(evidence: PageEvidence) -> Iterable[Comparison]:
-    drops = counted_drops(evidence.trial, evidence.observation.get("drops", {}))
-    return packet_path.compare_path(evidence.path, drops)
-
-
-def _compare_host(evidence: PageEvidence) -> Iterator[Comparison]:
-    if evidence.path is None or not evidence.tick_ns:
+def _compare_causes(evidence: PageEvidence) -> Iterator[Comparison]:
+    if evidence.path is None or not evidence.tick_ns or not evidence.known_kernel:
         return
     found = [*order.uncaused_data(evidence), *habits.late_answers(evidence)]
-    at_ms = [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found]
-    yield Comparison(not found, f"{len(found)} segments without a cause{examples(at_ms)}", "none")
+    yield uncaused([f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found])
 
 
 def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -223,7 +164,8 @@ def _allowed_ms(evidence: PageEvidence) -> float:
 
 
 def _compare_model(evidence: PageEvidence) -> Iterator[Comparison]:
-    for each in evidence.predicted if evidence.exact else ():
+    judges = evidence.exact and evidence.known_kernel
+    for each in evidence.predicted if judges else ():
         allowed_ms = max(MODEL_MS, MODEL_SHARE * each.model_ms)
         yield Comparison(abs(each.observed_ms - each.model_ms) <= allowed_ms,
                          f"{each.observed_ms:.3f} ms", f"{each.model_ms:.3f} ms",
@@ -234,38 +176,28 @@ def is_sent(record: PageRecord) -> bool:
     return PATH in record.judged_by.split()
 
 
-CHECKS: tuple[Check[PageEvidence, PageRecord], ...] = (
-    Check("size", "bytes of each object as received, compared with those requested",
-          _compare_sizes, is_whole),
-    Check("digest", "SHA-256 of each object as received, compared with what the server has",
-          _compare_digests, is_whole),
-    Check("bytes", "what each connection carried on the wire, compared with what was received",
-          compare_bytes, is_whole),
-    Check("TLS", "version 1.3, its chain, and a session resumed or not, on each connection",
-          compare_handshakes, is_whole),
-    Check("acknowledgements", "no host acknowledges what had not arrived there",
-          _compare_acknowledgements, is_whole),
-    Check(syns.NAME, syns.WHY, _compare_syns, is_whole),
-    Check("segment size", "no segment is longer than the MSS lets it", _compare_segments,
-          is_whole),
-    Check(sockets.NAME, sockets.WHY, compare_sockets, lambda record: bool(record.seen_initcwnd)),
-    Check("requests", "what the client sent on each connection, compared with its objects",
-          compare_requests, is_whole),
-    Check("connections", "at most as many to a host as requested, each with an object, and none"
-          " while one is free",
-          _compare_connections, is_whole),
-    Check("initial window", "TCP_INFO of each connection, compared with the route's initcwnd",
-          _compare_initial_window, lambda record: bool(record.seen_initcwnd)),
-    Check("first flight", "of each connection on the wire, compared with the window and the"
-          " response", _compare_first_flight, is_whole),
-    Check(packet_path.NAME, packet_path.WHY, _compare_path, is_sent, exact_only=True),
-    Check(HOST, "data leaves only when a packet came, a timer fired or a pause ended",
-          _compare_host, is_sent, exact_only=True),
-    Check("times", "what the client says of each object, compared with the packets",
-          _compare_times, is_whole),
-    Check("order", "each object is requested when it is named and a connection is free",
-          _compare_order, is_whole),
-    Check(MODEL, "objects on connections that never waited behind another one, compared with"
-          " the model of TCP", _compare_model, lambda record: bool(record.model_objects),
-          exact_only=True),
-)
+# What is judged alike of a page by curl's library and of one in a browser.
+SHARED: dict[str, Judging[PageEvidence, PageRecord]] = {
+    "path": Judging(is_sent),
+    "acknowledgements": Judging(is_whole, _compare_acknowledgements),
+    "TCP options": Judging(is_whole),
+    "segment size": Judging(is_whole),
+    "initial window": Judging(lambda record: bool(record.seen_initcwnd)),
+    "first flight": Judging(is_whole, _compare_first_flight),
+}
+_JUDGED: dict[str, Judging[PageEvidence, PageRecord]] = {
+    **SHARED,
+    "size": Judging(is_whole),
+    "digest": Judging(is_whole),
+    "bytes": Judging(is_whole, compare_bytes),
+    "TLS": Judging(lambda record: is_whole(record) and record.trial.is_secure,
+                   compare_handshakes),
+    "requests": Judging(is_whole, compare_requests),
+    "connections": Judging(is_whole, _compare_connections),
+    "order": Judging(is_whole, _compare_order),
+    "causes": Judging(is_sent, _compare_causes),
+    "server's socket": Judging(lambda record: bool(record.seen_initcwnd)),
+    "client times": Judging(is_whole, _compare_times),
+    "model": Judging(lambda record: bool(record.model_objects), _compare_model),
+}
+CHECKS = checks_of(PAGE, _JUDGED)

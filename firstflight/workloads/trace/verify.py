@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import mode
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.judge import syns
-from firstflight.judge.path import counted_drops, delivered
+from firstflight.judge.checklist import TRACE, Judging, checks_of
+from firstflight.judge.path import delivered
+from firstflight.judge.sending import compare_retransmissions
 from firstflight.judge.verdict import is_whole, judged_record
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import frames_of
 from firstflight.runs.results import checks
-from firstflight.runs.results.checks import Check
-from firstflight.testbed.messages import Fetch, Observation, ObservedTrial, Response
-from firstflight.wire.delivery import packet_path
+from firstflight.testbed.messages import Observation, ObservedTrial
+from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
-from firstflight.workloads.trace.agreed import compare_segment_size, compare_socket, compare_syns
+from firstflight.workloads.trace.agreed import compare_segment_size
 from firstflight.workloads.trace.record import TraceEvidence, TraceRecord, record_of
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import view_of
@@ -75,41 +75,6 @@ def _failure(observation: Observation) -> str:
 
 # What is compared --------------------------------------------------------------------
 
-def _transfers(evidence: TraceEvidence) -> Iterator[tuple[Fetch, Response]]:
-    """What the client reported of each response, and what the server did."""
-    return zip(evidence.observation["fetches"], evidence.observation["responses"])
-
-
-def _compare_sizes(evidence: TraceEvidence) -> Iterator[Comparison]:
-    for (fetch, response), size in zip(_transfers(evidence), evidence.trial.response_sizes):
-        yield Comparison(fetch["size"] == response["body_bytes"] == size,
-                         f"{fetch['size']} bytes of {response['body_bytes']} sent", f"{size}")
-
-
-def _compare_digests(evidence: TraceEvidence) -> Iterator[Comparison]:
-    for fetch, response in _transfers(evidence):
-        yield Comparison(fetch["sha256"] == response["sha256"], f"{fetch['sha256'][:12]}…",
-                         f"{response['sha256'][:12]}… as sent")
-
-
-def _compare_initial_window(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """After several SYN-ACKs TCP rightly begins with one segment (tcp_init_transfer)."""
-    window, requested = evidence.seen_initcwnd, evidence.trial.server_window
-    if not _began_again(evidence):
-        yield Comparison(window == requested, f"{window} segments", f"{requested}")
-
-
-def _began_again(evidence: TraceEvidence) -> bool:
-    exchange = evidence.view.exchange
-    return len(exchange.syn_acks) > 2 and bool(
-        exchange.handshake_was_lost or evidence.trial.disorder)
-
-
-def _compare_path(evidence: TraceEvidence) -> Iterable[Comparison]:
-    drops = counted_drops(evidence.trial, evidence.observation.get("drops", {}))
-    return packet_path.compare_path(evidence.path, drops)
-
-
 def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
     if evidence.seen_rtt_ms is not None and evidence.path is None:
         allowed_ms = RTT_TOLERANCE_MS + JITTER_SIGMAS * evidence.trial.jitter_ms
@@ -146,10 +111,7 @@ def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
         count = len(exchange.retransmissions)
         yield Comparison(count == 0, f"{count}", "none")
     elif not trial.disorder and evidence.known_kernel:
-        unexplained = [sent.segment for sent in explain_retransmissions(exchange)
-                       if sent.cause is None]
-        yield Comparison(not unexplained,
-                         f"{len(unexplained)} without a loss or a timer to explain them", "none")
+        yield from compare_retransmissions(explain_retransmissions(exchange))
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:
@@ -201,44 +163,35 @@ def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 def _is_estimated(record: TraceRecord) -> bool:
     """Whether RTT and losses were, since no packet was judged by itself."""
-    return is_whole(record) and packet_path.PATH not in record.judged_by.split()
+    return is_whole(record) and PATH not in record.judged_by.split()
 
 
 # Whether it was in virtual time a record does not hold: in real time samples may differ from the
 # rules without a verdict, and then neither of the last two has judged.
-CHECKS: tuple[Check[TraceEvidence, TraceRecord], ...] = (
-    Check("size", "bytes of each response, at both ends and as requested", _compare_sizes,
-          is_whole),
-    Check("digest", "SHA-256 of each response, received compared with sent", _compare_digests,
-          is_whole),
-    Check("initial window", "TCP_INFO at accept, compared with the route's initcwnd",
-          _compare_initial_window, is_whole),
-    Check("segment size", "TCP_INFO's segment, compared with the requested one",
-          compare_segment_size, is_whole),
-    Check(syns.NAME, syns.WHY, compare_syns, is_whole),
-    Check("server's socket", "congestion control, Nagle's algorithm, reordering and pacing by its"
-          " kernel", compare_socket, is_whole),
-    Check(packet_path.NAME, packet_path.WHY, _compare_path,
-          lambda record: packet_path.PATH in record.judged_by.split(), exact_only=True),
-    Check("RTT", "the handshake on the wire less serialisation, compared with the requested RTT",
-          _compare_rtt,
-          lambda record: _is_estimated(record) and record.seen_rtt_ms is not None),
-    Check("receive window", "the most that the client advertises, compared with the one requested",
-          _compare_receive_window,
-          lambda record: is_whole(record) and record.trial.receive_window > 0),
-    Check("lost packets", "none, where the queue holds all", _compare_lost_packets,
-          lambda record: _is_estimated(record) and _may_lose_nothing(record.trial)),
-    Check("retransmissions", "none where the queue holds all; else each has a loss or a timer"
-          " behind it", _compare_retransmissions,
-          lambda record: is_whole(record) and not record.trial.disorder),
-    Check("outage", "data was lost in it", _compare_outage,
-          lambda record: is_whole(record) and _wants_losses(record.trial)),
-    Check("schedule", "writes are on the wire when they were due", _compare_schedule,
-          lambda record: (is_whole(record) and bool(record.trial.writes)
-                          and not record.trial.paces)),
-    Check("window", "every sample of cwnd and ssthresh, by the TCP's rules to the segment",
-          _compare_window, lambda record: bool(record.rule_checked) and not record.rule_wrong),
-    Check("restart", "window and first flight after more than an RTO, as the rule requires",
-          _compare_restarts,
-          lambda record: bool(record.judged_restarts) and not record.rule_wrong),
-)
+CHECKS = checks_of(TRACE, {
+    "size": Judging(is_whole),
+    "digest": Judging(is_whole),
+    "path": Judging(lambda record: PATH in record.judged_by.split()),
+    "RTT": Judging(lambda record: _is_estimated(record) and record.seen_rtt_ms is not None,
+                   _compare_rtt),
+    "schedule": Judging(lambda record: (is_whole(record) and bool(record.trial.writes)
+                                        and not record.trial.paces), _compare_schedule),
+    "TCP options": Judging(is_whole),
+    "segment size": Judging(is_whole, compare_segment_size),
+    "initial window": Judging(is_whole),
+    "server's socket": Judging(is_whole),
+    "receive window": Judging(
+        lambda record: is_whole(record) and record.trial.receive_window > 0,
+        _compare_receive_window),
+    "lost packets": Judging(
+        lambda record: _is_estimated(record) and _may_lose_nothing(record.trial),
+        _compare_lost_packets),
+    "retransmissions": Judging(
+        lambda record: is_whole(record) and not record.trial.disorder, _compare_retransmissions),
+    "outage": Judging(lambda record: is_whole(record) and _wants_losses(record.trial),
+                      _compare_outage),
+    "window": Judging(lambda record: bool(record.rule_checked) and not record.rule_wrong,
+                      _compare_window),
+    "restart": Judging(lambda record: bool(record.judged_restarts) and not record.rule_wrong,
+                       _compare_restarts),
+})

@@ -41,7 +41,7 @@ from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.what_if import BY_TAG
 from firstflight.workloads.fetch.verify.notes import run_notes
 from firstflight.workloads.fetch.record.transfers import transfer_of
-from firstflight.workloads.fetch.verify.verify import every_check
+from firstflight.workloads.fetch.verify.verify import CHECKS
 from tests.golden import stored
 from tests.parameters import another
 from vtime import uml
@@ -184,11 +184,11 @@ def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
                          (unconnected(exit_status=28), "expected that curl cannot connect")):
         assert wrong.verdict == FAIL and words in wrong.verdict_reason
     assert AS_PUBLISHED.requested(rtt_ms=2820.0).trial.cannot_connect is False
-    told = {row[0]: row[2:] for row in checks.table(every_check(), [
+    told = {row[0]: row[2:] for row in checks.table(CHECKS, [
         unconnected(), unconnected(exit_status=28), AS_PUBLISHED.judge()]).rows}
     assert told["no connection"] == (1, 1, 1)  # passed, failed, not judged
     assert "no connection" not in {row[0] for row in checks.table(
-        every_check(), [AS_PUBLISHED.judge()]).rows}
+        CHECKS, [AS_PUBLISHED.judge()]).rows}
 
 
 # Jitter is asked for like any parameter of the network, and hides what it has to ------

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.net.headers import ACK
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.testbed import observations, site_store
 from firstflight.testbed.network.commands import commands_of
@@ -55,20 +56,23 @@ def earlier(number: int, name: str, by_ms: float) -> Callable[[dict[str, Any]], 
     return change
 
 
-@pytest.mark.parametrize("name", stored_browsed.NAMES)
-@pytest.mark.parametrize(("change", "check"), [
-    (of_request(4, status=404), "status"),
+REPORTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    (of_request(4, status=404), "HTTP status"),
     (of_request(4, content_bytes=7), "contents"),
     (of_request(4, sha256="0" * 64), "contents"),
     (of_request(4, url="https://www.example.org/else"), "requests"),
     (of_request(4, failure="net::ERR_FAILED", end_ms=None), ""),
-    (earlier(5, "end_ms", 1.0), "times"),
-    (earlier(5, "first_byte_ms", 1.2), "times"),
-    (earlier(5, "sent_ms", 1.7), "times"),
+    (earlier(5, "end_ms", 1.0), "client times"),
+    (earlier(5, "first_byte_ms", 1.2), "client times"),
+    (earlier(5, "sent_ms", 1.7), "client times"),
     (lambda observation: observation["served"].pop(), "requests"),
     (lambda observation: observation["served"].append(
         [0, 40000, "GET", "https://www.example.org/more", 1, 2, 200, 5]), "requests"),
-    (of_load(lambda load: load.update(begun_ns=load["begun_ns"] + 10**6)), "times")])
+    (of_load(lambda load: load.update(begun_ns=load["begun_ns"] + 10**6)), "client times")]
+
+
+@pytest.mark.parametrize("name", stored_browsed.NAMES)
+@pytest.mark.parametrize(("change", "check"), REPORTS)
 def test_what_the_browser_did_not_do_is_seen(
         name: str, change: Callable[[dict[str, Any]], object], check: str) -> None:
     record = stored_browsed.load(name).reported(change).judge()
@@ -89,7 +93,8 @@ def test_a_response_cannot_end_before_its_last_byte_came(name: str) -> None:
             if packet.time_ns < end_ns - 10**6 and packet.payload_bytes > 1000]
     before_ms = (came[-1] - stored.observation["load"]["begun_ns"]) / 1e6
     record = stored.reported(of_request(number, end_ms=before_ms)).judge()
-    assert record.failed_checks == "times" and "before its last byte came" in record.verdict_reason
+    assert record.failed_checks == "client times"
+    assert "before its last byte came" in record.verdict_reason
 
 
 @pytest.mark.parametrize("name", stored_browsed.NAMES)
@@ -112,17 +117,54 @@ def test_data_that_leaves_without_a_cause_is_seen() -> None:
                 for packet in packets]
     stored = stored_browsed.load("http2")
     record = stored.captured("client", change).captured("server", change).judge()
-    assert "host" in record.failed_checks.split("; ")
+    assert "causes" in record.failed_checks.split("; ")
 
 
-@pytest.mark.parametrize(("wrong", "named"), [
+SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"rtt_ms": 40.01}, "path"), ({"bandwidth_kbps": 5001.0}, "path"),
     ({"uplink_kbps": 990.0}, "path"), ({"initcwnd": 5}, "initial window"),
     ({"initcwnd": 3}, "first flight"), ({"mss": 1000}, "TCP options"),
-    ({"initrwnd": 20}, "TCP options"), ({"chain_bytes": 9000}, "TLS")])
+    ({"initrwnd": 20}, "TCP options"), ({"chain_bytes": 9000}, "TLS"),
+    ({"mss": 1400}, "segment size")]
+
+
+@pytest.mark.parametrize(("wrong", "named"), SETTINGS)
 def test_a_setting_that_was_not_the_requested_one_fails(wrong: dict[str, Any], named: str) -> None:
     record = stored_browsed.load("http2").requested(**wrong).judge()
     assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
+
+
+def acknowledging_more(packets: list[Packet]) -> list[Packet]:
+    """The client's first acknowledgement of data is of a byte more."""
+    place = next(place for place, packet in enumerate(packets)
+                 if not packet.to_client and packet.frame[47] == ACK)
+    frame = packets[place].frame
+    number = (int.from_bytes(frame[42:46], "big") + 1) % 2**32
+    changed = replace(packets[place], frame=frame[:42] + number.to_bytes(4, "big") + frame[46:])
+    return [*packets[:place], changed, *packets[place + 1:]]
+
+
+def test_what_never_came_cannot_be_acknowledged() -> None:
+    stored = stored_browsed.load("http2")
+    for side in ("client", "server"):
+        stored = stored.captured(side, acknowledging_more)
+    assert "acknowledgements" in stored.judge().failed_checks.split("; ")
+
+
+def test_a_connection_carries_at_least_its_answers() -> None:
+    """The server says that an answer was longer than all that went over its connection."""
+    def longer(observation: dict[str, Any]) -> None:
+        row = observation["served"][-1]
+        observation["served"][-1] = [*row[:-1], row[-1] + 10**7]
+    record = stored_browsed.load("http2").reported(longer).judge()
+    assert "bytes" in record.failed_checks.split("; ")
+
+
+def test_every_check_refuses_something() -> None:
+    """Three of them in tests of their own."""
+    refused = {check for _, check in (*REPORTS, *SETTINGS) if check}
+    assert refused | {"acknowledgements", "bytes", "causes"} == {
+        check.name for check in browsed.CHECKS}
 
 
 def test_what_the_worker_says_is_read_by_its_schema() -> None:

@@ -11,12 +11,15 @@ from functools import cached_property
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.words import format_lossless
+from firstflight.judge.path import counted_drops
+from firstflight.judge.seen import Body, Seen, SeenConnection
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
 from firstflight.net.headers import MSS
 from firstflight.net.link import MANAGED
 from firstflight.parameters import default
+from firstflight.setting.server import OWN
 from firstflight.setting.tcp import (MOST_BEYOND_FIXED, MOST_IN_A_SYN_BYTES, RECEIVE, SEND,
                                      buffer_sizes)
 from firstflight.wire.delivery.packet_path import PATH
@@ -194,6 +197,26 @@ class Evidence(Observed):
         words = {PATH: self.path is not None, HOST: self.shows_causes,
                  TCP: self.is_comparable}
         return " ".join(word for word, judges in words.items() if judges)
+
+    @property
+    def seen(self) -> Seen:
+        """What the checks look at that other workloads have, too."""
+        trial, fetch, report = self.trial, self.fetch, self.report
+        connections = [] if self.exchange is None else [SeenConnection(
+            self.exchange, reports=(report,), initial_window=self._initial_window)]
+        body = Body(fetch["size"], report.get("body_bytes", trial.response_bytes),
+                    trial.response_bytes, sha256=fetch["sha256"], sent_sha256=report["sha256"],
+                    source="as it came at first" if trial.own_server else "as sent")
+        return Seen(trial, connections, self.sysctls, self.sysctls,
+                    is_exact=self.tolerances.model_ms is not None, path=self.path,
+                    drops=counted_drops(trial, self.drops), bodies=(body,), nagle=trial.nagle,
+                    knows_server=trial.server != OWN)
+
+    @property
+    def _initial_window(self) -> int | None:
+        """By TCP_INFO; by the first flight where no socket was read in time."""
+        window = self.report["initial_window"]
+        return self.first_flight if window is None else window
 
     # Comparisons with the model; [] where it does not cover the transfer.
 

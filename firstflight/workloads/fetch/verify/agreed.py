@@ -1,4 +1,4 @@
-"""Checks of TCP's settings: the options of the SYNs, segment sizes, and the server's socket.
+"""Checks of TCP's settings that a fetch has more of than other workloads.
 
 Requested settings are compared, and so are those left at Linux's default (wire.offers).
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from firstflight.base.comparison import Comparison
 from firstflight.base.quantity import FIXED
 from firstflight.judge import sockets, syns
+from firstflight.judge.checklist import Judging
 from firstflight.judge.syns import mss_of
-from firstflight.runs.results.checks import Check
 from firstflight.setting.server import OWN
 from firstflight.setting.tcp import MOST_BEYOND_FIXED
 from firstflight.workloads.fetch.record.evidence import Evidence
@@ -21,19 +21,6 @@ from firstflight.workloads.fetch.record.limits import offered_to
 
 _LEAST_BUFFER_BYTES = 20_000
 _LEAST_JUDGED_SEGMENTS = 12
-
-
-def _compare_syns(evidence: Evidence) -> Iterable[Comparison]:
-    return syns.compare_syns(
-        evidence.trial, evidence.sysctls, evidence.sysctls, evidence.wire,
-        has_scale=evidence.tolerances.model_ms is not None,
-        judges_server=evidence.trial.server != OWN)
-
-
-def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
-    return sockets.compare_socket(
-        evidence.trial, evidence.report, evidence.wire, evidence.sysctls,
-        is_exact=evidence.tolerances.model_ms is not None, nagle=evidence.trial.nagle)
 
 
 def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
@@ -47,7 +34,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
              if segment.to_client and segment.payload_bytes]
     if not sizes:
         return
-    yield Comparison(max(sizes) <= mss, f"a segment of {max(sizes)} bytes", f"at most {mss}")
+    yield from syns.compare_segment_size(evidence.seen)
     # A window of two segments halves them (tcp_bound_to_half_wnd), a small buffer cuts them.
     has_room = trial.client_window > 3 and not 0 < trial.send_buffer_bytes < _LEAST_BUFFER_BYTES
     write = max(trial.burst_bytes, trial.response_bytes - trial.burst_bytes)
@@ -73,14 +60,12 @@ def _compare_receive_window(evidence: Evidence) -> Iterable[Comparison]:
                          f"less than {most}")
 
 
-SYNS: Check[Evidence, Record] = Check(
-    syns.NAME, syns.WHY, _compare_syns, is_on_wire)
-SEGMENTS: Check[Evidence, Record] = Check(
-    "segment size", "full segments are as long as the MSS lets them", _compare_segments,
-    lambda record: is_on_wire(record) and record.trial.server != OWN)
-RECEIVE_WINDOW: Check[Evidence, Record] = Check(
-    "receive window", "a window that stays is the most that is offered", _compare_receive_window,
-    lambda record: is_on_wire(record) and record.trial.rwnd_growth == FIXED, seldom=True)
-SOCKET: Check[Evidence, Record] = Check(
-    sockets.NAME, sockets.WHY, _compare_socket,
-    lambda record: is_on_wire(record) and record.trial.server != OWN)
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    "TCP options": Judging(is_on_wire),
+    "segment size": Judging(
+        lambda record: is_on_wire(record) and record.trial.server != OWN, _compare_segments),
+    "server's socket": Judging(
+        lambda record: is_on_wire(record) and record.trial.server != OWN),
+    "receive window": Judging(
+        lambda record: is_on_wire(record) and record.trial.rwnd_growth == FIXED,
+        _compare_receive_window)}

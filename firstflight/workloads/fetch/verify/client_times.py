@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge.checklist import Judging
 from firstflight.net.headers import SYN
 from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
-from firstflight.runs.results.checks import Check
 from firstflight.setting.server import OWN
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.record.evidence import Evidence
@@ -134,6 +134,5 @@ def _compare(evidence: Evidence, name: str, begun_ns: int, reported_ms: float | 
                      else f"{ends[0]:.3f} to {last:.3f} ms by its capture")
 
 
-CLIENT_TIMES: Check[Evidence, Record] = Check(
-    "client times", "connect, first byte and total against its own capture",
-    _compare_client_times, is_on_wire)
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    "client times": Judging(is_on_wire, _compare_client_times)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
-from firstflight.runs.results.checks import Check
+from firstflight.judge.checklist import Judging
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_modelled
@@ -25,7 +25,6 @@ def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
                      f"{prediction.handshake_round_trips}")
 
 
-MODEL: Check[Evidence, Record] = Check(
-    "model handshake", "TLS's handshake, the first byte, the window then, computed",
-    _compare_handshake,
-    lambda record: is_modelled(record) and bool(record.flight_bytes), exact_only=True, seldom=True)
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    "model handshake": Judging(
+        lambda record: is_modelled(record) and bool(record.flight_bytes), _compare_handshake)}

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
-from firstflight.runs.results.checks import Check, failed_checks
+from firstflight.judge.checklist import Judging
+from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import SKIPPED
 from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.wire.delivery.packet_path import PATH
@@ -19,15 +20,12 @@ def is_fetched(record: Record) -> bool:
     return record.verdict != SKIPPED and not record.trial.cannot_connect
 
 
-# judge_fetch itself finds captures that cannot be read.
-CAPTURE: Check[Evidence, Record] = Check(
-    "capture", "both captures are whole", lambda evidence: (),
-    lambda record: is_fetched(record) and record.ok)
+CAPTURE = "capture"
 
 
 def is_on_wire(record: Record) -> bool:
     return (record.ok and is_fetched(record)
-            and CAPTURE.name not in failed_checks(record))
+            and CAPTURE not in failed_checks(record))
 
 
 def is_estimated(record: Record) -> bool:
@@ -61,18 +59,6 @@ def _compare_http_status(evidence: Evidence) -> Iterable[Comparison]:
     yield Comparison(status in (200, None), f"{status}", "200")  # wget reports none
 
 
-def _compare_size(evidence: Evidence) -> Iterable[Comparison]:
-    size, requested = evidence.fetch["size"], evidence.trial.response_bytes
-    sent = evidence.report.get("body_bytes", requested)
-    yield Comparison(size == requested == sent, f"{size} bytes of {sent} sent", f"{requested}")
-
-
-def _compare_digest(evidence: Evidence) -> Iterable[Comparison]:
-    received, sent = evidence.fetch["sha256"], evidence.report["sha256"]
-    source = "as it came at first" if evidence.trial.own_server else "as sent"
-    yield Comparison(received == sent, f"{received[:12]}…", f"{sent[:12]}… {source}")
-
-
 def _compare_http_version(evidence: Evidence) -> Iterable[Comparison]:
     """Compare the client's version of HTTP; TLS's hellos agree on it (ALPN, RFC 7301)."""
     requested, observed = evidence.trial.http, evidence.fetch.get("http_version")
@@ -86,16 +72,13 @@ def _compare_session(evidence: Evidence) -> Iterable[Comparison]:
             if evidence.has_report else ())
 
 
-INTEGRITY: tuple[Check[Evidence, Record], ...] = (
-    Check("exit status", "the client ended without an error", _compare_exit_status, is_fetched),
-    Check("HTTP status", "the server answered 200", _compare_http_status, is_fetched),
-    Check("HTTP version", "as the client reports it", _compare_http_version,
-          lambda record: is_fetched(record) and record.trial.http != HTTP_1, seldom=True),
-    Check("size", "as many bytes as requested", _compare_size, is_fetched),
-    Check("digest", "the bytes that the server sent", _compare_digest, is_fetched),
-    Check(
-        "TLS", "version 1.3, its chain, and a session resumed or not, as requested",
-        _compare_session,
-        lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)
-                        and record.trial.server == BUILTIN), seldom=True),
-)
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    "exit status": Judging(is_fetched, _compare_exit_status),
+    "HTTP status": Judging(is_fetched, _compare_http_status),
+    "HTTP version": Judging(lambda record: is_fetched(record) and record.trial.http != HTTP_1,
+                            _compare_http_version),
+    "size": Judging(is_fetched),
+    "digest": Judging(is_fetched),
+    "TLS": Judging(lambda record: (is_fetched(record) and bool(record.trial.chain_bytes)
+                                   and record.trial.server == BUILTIN), _compare_session),
+}

@@ -10,20 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge.path import counted_drops, delivered
+from firstflight.judge.path import delivered
 from firstflight.net.path import bytes_per_s
 from firstflight.net.segments import Packets
-from firstflight.runs.results.checks import Check
-from firstflight.wire.delivery import packet_path
-from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import read_exchanges
-from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.record.evidence import Evidence
-
-
-def compare_packets(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare each packet with its computed delivery, and drops with the counters."""
-    return packet_path.compare_path(evidence.path, counted_drops(evidence.trial, evidence.drops))
 
 
 def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence:
@@ -32,11 +23,6 @@ def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence
     Raises CaptureError.
     """
     return replace(evidence, path=delivered(evidence.trial, client, server))
-
-
-PACKETS: Check[Evidence, Record] = Check(
-    packet_path.NAME, packet_path.WHY, compare_packets,
-    lambda record: PATH in record.judged_by.split(), exact_only=True)
 
 
 def is_estimated(evidence: Evidence) -> bool:

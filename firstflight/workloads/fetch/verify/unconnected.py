@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from firstflight.judge.checklist import Judging
 from firstflight.net.headers import IPV4, network_header
 from firstflight.net.segments import frames
 from firstflight.runs.results import checks
-from firstflight.runs.results.checks import Check
 from firstflight.testbed.messages import Fetch, Observation, started_at
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.record.evidence import Evidence
 
 COULD_NOT_CONNECT = 7  # curl's exit status (CURLE_COULDNT_CONNECT)
-CONNECTION: Check[Evidence, Record] = Check(
-    "no connection", "no packet leaves where ARP gives up before its answer", lambda evidence: (),
-    lambda record: bool(record.trial.cannot_connect), seldom=True)
+CONNECTION = "no connection"
+# It judges instead of all other checks (unconnected_record).
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    CONNECTION: Judging(lambda record: bool(record.trial.cannot_connect), lambda evidence: ())}
 
 
 def unconnected_record(trial: Trial, observation: Observation, failure: str,
@@ -30,5 +31,5 @@ def unconnected_record(trial: Trial, observation: Observation, failure: str,
                  if fetch.get("exit_status") != COULD_NOT_CONNECT else [])]
     record = Record(trial, False, failure, measured_at=started_at(observation))
     return checks.give_verdict(record, [
-        checks.Failure(CONNECTION.name, f"{CONNECTION.name}: {difference}")
+        checks.Failure(CONNECTION, f"{CONNECTION}: {difference}")
         for difference in differs])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge.checklist import Judging
 from firstflight.net.headers import MSS, TIMESTAMP_BYTES
-from firstflight.runs.results.checks import Check
 from firstflight.wire.offers import has_timestamps
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.record.evidence import Evidence
@@ -76,20 +76,14 @@ def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
                      f"at most {trial.uploading_window}")
 
 
-REQUEST: Check[Evidence, Record] = Check(
-    "request", "the server received the body that the client sent, as long as requested",
-    _compare_request, lambda record: is_fetched(record) and bool(record.trial.request_bytes),
-    seldom=True)
-
-
 def _is_uploaded(record: Record) -> bool:
     return is_on_wire(record) and bool(record.trial.request_bytes)
 
 
-UPLOAD: tuple[Check[Evidence, Record], ...] = (
-    Check("request on the wire", "as many bytes as its requests have", _compare_bytes_on_wire,
-          _is_uploaded, seldom=True),
-    Check("client's socket", "its window, congestion control and MSS by its kernel",
-          _compare_socket, _is_uploaded, seldom=True),
-    Check("client's first flight", "segments before the first acknowledgement of a request",
-          _compare_flight, _is_uploaded, seldom=True))
+REQUEST = "request"
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    REQUEST: Judging(lambda record: is_fetched(record) and bool(record.trial.request_bytes),
+                     _compare_request),
+    "request on the wire": Judging(_is_uploaded, _compare_bytes_on_wire),
+    "client's socket": Judging(_is_uploaded, _compare_socket),
+    "client's first flight": Judging(_is_uploaded, _compare_flight)}

@@ -11,33 +11,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
+from firstflight.judge.checklist import FETCH, Judging, checks_of
+from firstflight.judge.sending import compare_retransmissions, uncaused
 from firstflight.judge.verdict import skipped_record
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.parameters import default
 from firstflight.runs.results import checks
-from firstflight.runs.results.checks import Check
 from firstflight.setting.server import BUILTIN
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.messages import Fetch, Observation, Response, started_at
+from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.messages import find_early, find_messages, retime
 from firstflight.workloads.fetch.record.record import Record, record_of
 from firstflight.workloads.fetch.trial import Trial
-from firstflight.workloads.fetch.verify import handshake, path, unconnected, upload, zero_rtt
-from firstflight.workloads.fetch.verify.agreed import (RECEIVE_WINDOW, SEGMENTS, SOCKET,
-                                                       SYNS, has_window)
-from firstflight.workloads.fetch.verify.client_times import CLIENT_TIMES
+from firstflight.workloads.fetch.verify import (agreed, client_times, handshake, integrity, path,
+                                                unconnected, upload, zero_rtt)
+from firstflight.workloads.fetch.verify.agreed import has_window
 from firstflight.workloads.fetch.record.evidence import Evidence
-from firstflight.workloads.fetch.verify.integrity import (CAPTURE, INTEGRITY, is_estimated,
+from firstflight.workloads.fetch.verify.integrity import (CAPTURE, is_estimated, is_fetched,
                                                           is_modelled, is_on_wire, shows_window)
 from firstflight.workloads.fetch.record.observed import EXACT, HOST, REAL_TIME
 from firstflight.workloads.fetch.record.transfers import sealed_bytes, wire_bytes
 
-NAMED = 3  # segments in one reason
 FQ = "fq"
 
 
@@ -70,7 +69,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
                         trial.host_settings(sysctls),
                         observation.get("drops", {}), tick_ns=_tick_ns(observation, exact),
                         known_kernel=known_kernel)
-    broken = [] if failure else checks.failures((*INTEGRITY, upload.REQUEST), evidence)
+    broken = [] if failure else checks.failures(INTEGRITY, evidence)
     failed = list(broken)
     if not broken:  # a failed transfer too: its packets may show why it failed
         try:
@@ -82,7 +81,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
             elif trial.resumed:  # the qdiscs counted the first connection's losses as well
                 evidence = replace(evidence, lost_in_all=path.lost_in_all(client, server))
         except CaptureError as error:
-            failed.append(checks.Failure(CAPTURE.name, f"{CAPTURE.name}: {error}"))
+            failed.append(checks.Failure(CAPTURE, f"{CAPTURE}: {error}"))
     record = replace(record_of(evidence), ok=not (failure or broken),
                      error=failure or checks.reasons(broken), measured_at=started_at(observation))
     if failure:
@@ -142,15 +141,6 @@ def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Ev
 
 # Comparisons -------------------------------------------------------------------------
 
-def _compare_initial_window(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the window by TCP_INFO; by the first flight where no socket was read in time."""
-    if has_window(evidence):
-        window, requested = evidence.report["initial_window"], evidence.trial.server_window
-        if window is None:
-            window = evidence.first_flight
-        yield Comparison(window == requested, f"{window} segments", f"{requested}")
-
-
 def _compare_first_flight(evidence: Evidence) -> Iterable[Comparison]:
     """Compare the first flight; it is at most the window where the server's writes are not known.
     """
@@ -190,20 +180,15 @@ def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
 def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
     if not evidence.known_kernel:
         return
-    unexplained = [sent.segment for sent in evidence.retransmissions if sent.cause is None]
-    names = ", ".join(f"{segment.seq}–{segment.end_with_fin}" for segment in unexplained[:5])
-    yield Comparison(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
-                                    f" ({names})", "none")
+    yield from compare_retransmissions(evidence.retransmissions)
 
 
 def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
     if evidence.shows_causes:
-        segments = evidence.uncaused
-        named = ", ".join(f"{'server' if segment.to_client else 'client'} {segment.seq}–"
-                          f"{segment.end}, {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
-                          " after the first SYN" for segment in segments[:NAMED])
-        yield Comparison(not segments, f"{len(segments)} that left although nothing had arrived and"
-                         f" no timer was due ({named})", "none")
+        named = [f"{'server' if segment.to_client else 'client'} {segment.seq}–{segment.end} at"
+                 f" {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
+                 for segment in evidence.uncaused]
+        yield uncaused(named)
 
 
 def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
@@ -268,39 +253,38 @@ def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
 
 # The checks ---------------------------------------------------------------------------
 
-ON_THE_WIRE: tuple[Check[Evidence, Record], ...] = (
-    path.PACKETS,
-    Check("causes", "data leaves when something arrived, a timer fired or a pause was over",
-          _compare_causes, lambda record: HOST in record.judged_by.split(), exact_only=True),
-    Check("initial window", "the kernel's own word at accept", _compare_initial_window,
-          shows_window),
-    Check("first flight", "segments before the first acknowledgement", _compare_first_flight,
-          lambda record: shows_window(record) and record.seen_first_flight is not None),
-    Check("RTT", "the handshake less its serialisation", _compare_rtt,
-          lambda record: is_estimated(record) and record.seen_rtt_ms is not None),
-    Check("bandwidth", "the spacing of the first flight at the client", _compare_bandwidth,
-          lambda record: is_estimated(record) and record.seen_bandwidth_kbps is not None),
-    Check("lost packets", "those that queue and random loss dropped, no others",
-          _compare_lost_packets,
-          lambda record: is_estimated(record) and (
-              record.random_drops is not None
-              or record.trial.loss_percent == 0 and not record.lost_segments)),
-    Check("retransmissions", "each has a loss or a timer behind it", _compare_retransmissions,
-          is_on_wire),
-    Check("server latency", "the server's clock against its capture", _compare_server_latency,
-          lambda record: is_on_wire(record) and record.trial.server == BUILTIN),
-    SYNS, SEGMENTS, SOCKET, RECEIVE_WINDOW, CLIENT_TIMES,
-    Check("TLS flight", "the server's messages, byte for byte", _compare_flight,
-          lambda record: is_on_wire(record) and bool(record.flight_segments),
-          seldom=True),
-    Check("model", "the client's total time, computed", Evidence.compare_total, is_modelled,
-          exact_only=True),
-    Check("model latency", "T_ACK − T_Res1, computed", Evidence.compare_latency,
-          is_modelled, exact_only=True),
-    handshake.MODEL, zero_rtt.EARLY_DATA, *upload.UPLOAD,
-)
-
-
-def every_check() -> tuple[Check[Any, Record], ...]:
-    """All checks that can judge a fetch."""
-    return (*INTEGRITY, upload.REQUEST, CAPTURE, *ON_THE_WIRE, unconnected.CONNECTION)
+_JUDGED: dict[str, Judging[Evidence, Record]] = {
+    # judge_fetch itself finds captures that cannot be read.
+    CAPTURE: Judging(lambda record: is_fetched(record) and record.ok, lambda evidence: ()),
+    "path": Judging(lambda record: PATH in record.judged_by.split()),
+    "causes": Judging(lambda record: HOST in record.judged_by.split(), _compare_causes),
+    "initial window": Judging(shows_window),
+    "first flight": Judging(
+        lambda record: shows_window(record) and record.seen_first_flight is not None,
+        _compare_first_flight),
+    "RTT": Judging(lambda record: is_estimated(record) and record.seen_rtt_ms is not None,
+                   _compare_rtt),
+    "bandwidth": Judging(
+        lambda record: is_estimated(record) and record.seen_bandwidth_kbps is not None,
+        _compare_bandwidth),
+    "lost packets": Judging(
+        lambda record: is_estimated(record) and (
+            record.random_drops is not None
+            or record.trial.loss_percent == 0 and not record.lost_segments),
+        _compare_lost_packets),
+    "retransmissions": Judging(is_on_wire, _compare_retransmissions),
+    "server latency": Judging(
+        lambda record: is_on_wire(record) and record.trial.server == BUILTIN,
+        _compare_server_latency),
+    "TLS flight": Judging(lambda record: is_on_wire(record) and bool(record.flight_segments),
+                          _compare_flight),
+    "model": Judging(is_modelled, Evidence.compare_total),
+    "model latency": Judging(is_modelled, Evidence.compare_latency),
+}
+CHECKS = checks_of(FETCH, {
+    **integrity.JUDGED, **agreed.JUDGED, **client_times.JUDGED, **handshake.JUDGED,
+    **zero_rtt.JUDGED, **upload.JUDGED, **unconnected.JUDGED, **_JUDGED})
+# A transfer that is not the requested one has failed, and its packets do not judge it.
+INTEGRITY = tuple(check for check in CHECKS
+                  if check.name in integrity.JUDGED or check.name == upload.REQUEST)
+ON_THE_WIRE = tuple(check for check in CHECKS if check not in INTEGRITY)

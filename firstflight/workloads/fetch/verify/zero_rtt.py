@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
-from firstflight.runs.results.checks import Check
+from firstflight.judge.checklist import Judging
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.record.evidence import Evidence
@@ -47,7 +47,7 @@ def _accepted(accepted: int) -> str:
     return f"{accepted} bytes accepted" if accepted else "none sent"
 
 
-EARLY_DATA: Check[Evidence, Record] = Check(
-    "early data", "it left with the hello, the server took it, and answered at once",
-    compare_early_data,
-    lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes), seldom=True)
+JUDGED: dict[str, Judging[Evidence, Record]] = {
+    "early data": Judging(
+        lambda record: is_on_wire(record) and bool(record.trial.early_data_bytes),
+        compare_early_data)}
