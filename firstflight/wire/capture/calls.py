@@ -83,14 +83,15 @@ def read_calls(lines: Iterable[str], command: Sequence[str]) -> Calls:
         with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
             read = json.loads(line[:_MOST_LINE])
             place = _place(read["at"], scripts)
+
             if "link" in read:
                 ends = tuple(_end(end) for end in read["ends"])
                 links.append(LinkCall(place, _short(read["link"]), ends))
             elif "command" in read:
+                words = _without_quotes(str(read["command"]))
                 is_of_root = bool(links) and not read.get("node")
-                commands.append(CommandCall(
-                    place, _without_quotes(str(read["command"])), is_of_root,
-                    bool(read.get("is_missing"))))
+                is_missing = bool(read.get("is_missing"))
+                commands.append(CommandCall(place, words, is_of_root, is_missing))
     return Calls(links, commands)
 
 

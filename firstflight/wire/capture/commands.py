@@ -158,11 +158,13 @@ def _initial_windows(capture: Capture, names: Names) -> Iterator[str]:
         match = _INITCWND.search(command.words)
         if not match or command.status:
             continue
+
         node, segments = _where(command, names), int(match[1])
         if command.is_root and has_hosts:
             yield f"{_shown(command, capture)} ran in {_ROOT}, and the hosts have routes of" \
                   " their own: run it in the host that sends (h1.cmd)"
             continue
+
         windows = {opened.window for opened in capture.opened
                    if opened.namespace == command.namespace and opened.time_ns > command.time_ns}
         if not windows:

@@ -100,10 +100,14 @@ def observe_connections(connections: Sequence[Endpoints], packets: TcpPackets,
     states, handshakes = events.states(), events.handshakes_ns()
     began, ended = events.ends_ns()
     for number, names in enumerate(connections):
+        if began[number] >= _LARGEST:
+            result.append(None)
+            continue
         waited_ns = int(handshakes[number])
         result.append(ObservedConnection(
-            names, began[number], ended[number], waited_ns / 1e6 if waited_ns > 0 else None,
-            down[number], up[number], states[number]) if began[number] < _LARGEST else None)
+            names, began[number], ended[number],
+            handshake_ms=waited_ns / 1e6 if waited_ns > 0 else None, to_client=down[number],
+            to_server=up[number], state=states[number]))
     return result
 
 
@@ -120,28 +124,32 @@ class _PacketEvents:
         self.behind = [Counter(link.dropped_behind) for link in links]
         sender = 2 * packets.connection + packets.to_client
         self._number(sender)
+
         sent = _first_copies(packets.number, self.seq, numpy.flatnonzero(packets.is_sent))
         came = numpy.flatnonzero(packets.has_arrived)
         lost = numpy.flatnonzero(packets.dropped)
-        parts = ((came, sender[came] ^ 1, packets.time_ns[came], _CAME),
-                 (sent, sender[sent], packets.queued_ns[sent], _SENT),
-                 (lost, sender[lost], packets.time_ns[lost], _LOST))
-        rows, host, times = (numpy.concatenate([part[column] for part in parts])
-                             for column in range(3))
-        kinds = numpy.repeat([part[3] for part in parts], [len(part[0]) for part in parts])
+        rows = numpy.concatenate((came, sent, lost))
+        host = numpy.concatenate((sender[came] ^ 1, sender[sent], sender[lost]))
+        times = numpy.concatenate(
+            (packets.time_ns[came], packets.queued_ns[sent], packets.time_ns[lost]))
+        kinds = numpy.repeat((_CAME, _SENT, _LOST), (len(came), len(sent), len(lost)))
+
         order = numpy.lexsort((times, host))
         self.row, self.host, self.time_ns, self.kind = (
             column[order] for column in (rows, host, times, kinds))
         self.begins = numpy.searchsorted(self.host, numpy.arange(self.hosts + 1))
+
         self.payload = packets.payload_bytes[self.row].astype(numpy.int64)
         self.end = self.seq[self.row] + self.payload
         self.is_data = (self.kind == _SENT) & (self.payload > 0)
         self.has_arrived = self.kind == _CAME
         self.flags = packets.flags[self.row]
+
         self.highest = self._running_maximum(numpy.where(self.is_data, self.end, 1))
         self.highest_before = numpy.ones_like(self.highest)
         self.highest_before[1:] = numpy.where(self.host[1:] == self.host[:-1],
                                               self.highest[:-1], 1)
+
         # The SACK option follows the timestamps, or is alone.
         first, second = (data[numpy.minimum(packets.options + place, len(data) - 1)]
                          for place in (2, 14))
@@ -225,23 +233,30 @@ class _PacketEvents:
         size = self._largest(self.end, self.is_data, 1) - 1
         single = self.is_data & (self.packets.frame_bytes[self.row] <= _MOST_FRAME_BYTES)
         merged = self._first(self.is_data & ~single) < len(self.row)
+
         # Bytes of a full segment: those of the largest frame that is a single segment.
         mss = numpy.maximum(self._largest(self.payload, single, 0),
                             numpy.where(merged, MSS, _LEAST_MSS))
         segments = -(-self.payload // mss[self.host])
         count = numpy.bincount(self.host, segments * self.is_data, self.hosts).astype(int).tolist()
+
         took = self._durations_ns(size + 1).tolist()
         flights = self._first_flights(mss, segments)
         retransmitting = set(self.host[
             self.is_data & (self.seq[self.row] < self.highest_before)].tolist())
+
         directions = []
         for host, (bytes_sent, took_ns) in enumerate(zip(size.tolist(), took)):
+            if not count[host]:
+                directions.append(Direction())
+                continue
+            causes: Counter[str] = Counter()
+            if host in retransmitting:
+                causes = self._retransmitted(host, int(mss[host]))
+            goodput_kbps = bytes_sent * 8e6 / took_ns if took_ns > 0 else None
             directions.append(Direction(
-                bytes_sent, int(mss[host]), count[host], flights[host],
-                self._retransmitted(host, int(mss[host])) if host in retransmitting
-                else Counter(),
-                bytes_sent * 8e6 / took_ns if took_ns > 0 else None)
-                if count[host] else Direction())
+                bytes_sent, int(mss[host]), count[host], first_flight=flights[host],
+                retransmitted=causes, goodput_kbps=goodput_kbps))
         return directions[1::2], directions[::2]
 
     def _largest(self, values: Numbers, chosen: Flags, least: int) -> Numbers:
@@ -268,16 +283,19 @@ class _PacketEvents:
         begin = self._first(fresh)
         end = self._first(self.has_arrived & ((self.ack[self.row] > 1) | self.sacked)
                           & (places > begin[self.host]))
+
         flight = fresh & (places < end[self.host])
         size = self._largest(self.end, flight, 1) - 1
         count = numpy.bincount(self.host, segments * flight, self.hosts).astype(int)
         last, following = self._last(flight), self._first(fresh & (places > end[self.host]))
+
         times = numpy.append(self.time_ns, _LARGEST)
         # Also a full segment: Nagle's algorithm may have delayed a shorter one. The appended one is
         # for hosts without such a packet, and there may be no packet at all.
         payload = numpy.append(self.payload, 0)
         at_once = (payload[following] >= mss) & (last >= 0) & (
             payload[last] % mss == 0) & (times[following] - times[end] <= _AT_ONCE_NS)
+
         return [Flight(*flight) if flight[1] else None
                 for flight in zip(size.tolist(), count.tolist(), at_once.tolist())]
 
@@ -285,56 +303,66 @@ class _PacketEvents:
         """A host's retransmitted segments by cause: where the first copy was lost, or not at all.
         """
         causes: Counter[str] = Counter()
-        packets, links = self.packets, self.links
+        packets = self.packets
         mine = slice(*self.begins[host:host + 2].tolist())
         data = mine.start + numpy.flatnonzero(self.is_data[mine])
         begins, ends, times = self.seq[self.row[data]], self.end[data], self.time_ns[data]
         highest = self.highest_before[data]
         again = numpy.flatnonzero(begins < highest)
+
         theirs = slice(*self.begins[host ^ 1:(host ^ 1) + 2].tolist())
         came = theirs.start + numpy.flatnonzero(
             self.has_arrived[theirs] & (self.payload[theirs] > 0))
         came_begins, came_ends = self.seq[self.row[came]], self.end[came]
+
         lost = self.row[mine][self.kind[mine] == _LOST]
         lost = lost[numpy.lexsort((packets.number[lost], packets.time_ns[lost]))]
         lost_begins = self.seq[lost]
         lost_ends = lost_begins + numpy.maximum(1, packets.payload_bytes[lost])
+
         # For each retransmitted byte: copies sent, less those lost and those that arrived, ever.
         missing = (_count_covering(begins, ends, begins[again])
                    - _count_covering(lost_begins, lost_ends, begins[again])
                    - _count_covering(came_begins, came_ends, begins[again]))
         arrived = _first_arrivals(came_begins, came_ends, self.time_ns[came], begins[again])
         passed = numpy.unique(packets.link[self.row[mine]]).tolist()
-        corrupting = [links[link].name for link in passed if any(
-            "corrupt" in word for queue in links[link].setting.queues for word in queue.also)]
-        had_arrived = ARRIVED + (f", or was corrupted, {corrupting[0]}" if corrupting else "")
+        corrupting = next((self.links[link].name for link in passed
+                           if _corrupts(self.links[link])), "")
+        had_arrived = ARRIVED + (f", or was corrupted, {corrupting}" if corrupting else "")
+
         holes: list[tuple[int, int, int]] = []  # bytes lost so far: begin, end, number of the loss
-        drops = zip(*(map(int, column) for column in (
-            packets.time_ns[lost], packets.number[lost], lost_begins, lost_ends)))
+        drops = zip(packets.time_ns[lost].tolist(), packets.number[lost].tolist(),
+                    lost_begins.tolist(), lost_ends.tolist())
         next_drop, next_lost = next(drops, None), 0
         for turn, place in enumerate(again.tolist()):
             now, begin = int(times[place]), int(begins[place])
             end = int(min(ends[place], highest[place]))
+
             # A packet may be dropped and retransmitted at the same time.
             turn_there = now, int(packets.number[self.row[data[place]]])
             while next_drop is not None and next_drop[:2] < turn_there:
                 _, _, lost_begin, lost_end = next_drop
                 _add_hole(holes, lost_begin, lost_end, next_lost)
                 next_drop, next_lost = next(drops, None), next_lost + 1
-            timer = (", after a timeout" if place and now - int(times[place - 1])
-                     >= 1000 * LEAST_TIMEOUT_US else "")
+
             near = bisect_left(holes, (begin + 1, 0, 0)) - 1
             inside = [hole for hole in holes[max(near, 0):near + 2]
                       if hole[0] < end and hole[1] > begin]
             if inside and all(self._was_refused(int(lost[hole[2]])) for hole in inside):
                 continue
-            count = -(-(end - begin) // mss)
-            cause = (self._loss_in_words(int(lost[max(hole[2] for hole in inside)])) if inside
-                     else had_arrived if arrived[turn] < now else
-                     UNDER_WAY if missing[turn] <= 0 else _ELSEWHERE)
-            if cause in (had_arrived, _ELSEWHERE):
-                cause = self._dropped_behind(passed, cause == _ELSEWHERE) or cause
-            causes[cause + timer] += count
+
+            if inside:
+                latest = max(hole[2] for hole in inside)
+                cause = self._loss_in_words(int(lost[latest]))
+            elif arrived[turn] < now:
+                cause = self._dropped_behind(passed, is_lost=False) or had_arrived
+            elif missing[turn] <= 0:
+                cause = UNDER_WAY
+            else:
+                cause = self._dropped_behind(passed, is_lost=True) or _ELSEWHERE
+            has_waited = place and now - int(times[place - 1]) >= 1000 * LEAST_TIMEOUT_US
+            timer = ", after a timeout" if has_waited else ""
+            causes[cause + timer] += -(-(end - begin) // mss)
         return causes
 
     def _was_refused(self, row: int) -> bool:
@@ -361,9 +389,16 @@ class _PacketEvents:
 
     def _loss_in_words(self, row: int) -> str:
         link = self.links[self.packets.link[row]]
-        how = ("lost at random" if link.random_drops and self.packets.at_once[row] else
-               "discarded" if self.packets.discarded[row] else "dropped by the queue")
-        return f"{how}, {link.name}"
+        if link.random_drops and self.packets.at_once[row]:
+            return f"lost at random, {link.name}"
+        if self.packets.discarded[row]:
+            return f"discarded, {link.name}"
+        return f"dropped by the queue, {link.name}"
+
+
+def _corrupts(link: LinkDirection) -> bool:
+    """Whether a queue of the link was set to corrupt packets."""
+    return any("corrupt" in word for queue in link.setting.queues for word in queue.also)
 
 
 def _unwrapped(numbers: Numbers, side: Numbers, starts: Numbers) -> Numbers:

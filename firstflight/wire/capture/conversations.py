@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import numpy
@@ -114,6 +115,104 @@ class Conversations:
     excluded: Counter[str] = field(default_factory=Counter)
 
 
+class _Segments(NamedTuple):
+    """The segments of TCP in the order in which they came to queues, in arrays.
+
+    sender, receiver: an address's number and a port, as 16 + 16 bits. is_syn: whether it opens a
+    connection. has_syn: also a SYN-ACK. link: place of the link that it passed.
+    """
+
+    sender: Numbers
+    receiver: Numbers
+    seq: Numbers
+    is_syn: Flags
+    has_syn: Flags
+    link: Numbers
+
+    def legs(self) -> Numbers:
+        """The number of each segment's leg, from 0 on.
+
+        A leg is a connection between two addresses: with NAT a connection has several.
+        """
+        count = len(self.sender)
+        _, codes = numpy.unique(numpy.concatenate((self.sender, self.receiver)),
+                                return_inverse=True)
+        one, other = codes[:count], codes[count:]
+        key = numpy.minimum(one, other) * (int(codes.max()) + 1) + numpy.maximum(one, other)
+
+        order = numpy.argsort(key, kind="stable")
+        begins = numpy.zeros(count, bool)
+        begins[0], begins[1:] = True, numpy.diff(key[order]) != 0
+
+        # A SYN with a new sequence number begins another connection of the same ends.
+        opens = numpy.flatnonzero(self.is_syn[order])
+        before, after = order[opens[:-1]], order[opens[1:]]
+        are_same_ends = (key[before] == key[after]) & (self.sender[before] == self.sender[after])
+        begins[opens[1:][are_same_ends & (self.seq[before] != self.seq[after])]] = True
+
+        leg = numpy.empty(count, numpy.int64)
+        leg[order] = numpy.cumsum(begins) - 1
+        return leg
+
+    def ends_of(self, first: int, syn: int | None) -> tuple[int, int]:
+        """Client and server of a leg, by its first segment and the first SYN, None without one."""
+        row = first if syn is None else syn
+        client, server = int(self.sender[row]), int(self.receiver[row])
+        has_client_port = (client & 0xFFFF) >= max(_UNKNOWN_PORT, server & 0xFFFF)
+        if syn is None and (self.has_syn[first] or not has_client_port):
+            return server, client
+        return client, server
+
+
+class _Connection(NamedTuple):
+    """A connection as its legs show it: its ends, their other addresses behind a NAT, its links."""
+
+    client: int
+    server: int
+    others: frozenset[int]
+    links: frozenset[int]
+
+    def joined(self, ends: tuple[int, int], links: frozenset[int]) -> _Connection:
+        """The connection with one more leg, between these ends."""
+        server = ends[1]
+        others = (self.others | {self.server, *ends}) - {self.client, server}
+        return _Connection(self.client, server, others, self.links | links)
+
+
+def _connect_legs(segments: _Segments, leg: Numbers, firsts: Numbers
+                  ) -> tuple[list[_Connection], Numbers, Numbers]:
+    """The connections; and of each leg its connection and its server.
+
+    firsts: the first segment of each leg.
+    """
+    syns = numpy.flatnonzero(segments.is_syn)[::-1]
+    first_syn = dict(zip(leg[syns].tolist(), syns.tolist()))
+    passed: list[set[int]] = [set() for _ in firsts]  # the links of each leg
+    for number, at in zip(*numpy.unique(numpy.stack((leg, segments.link)), axis=1).tolist()):
+        passed[number].add(at)
+
+    connection_of, server_of = numpy.zeros_like(firsts), numpy.zeros_like(firsts)
+    connections: list[_Connection] = []
+    known: dict[tuple[int, int], int] = {}  # the connection of a SYN with one of its ends
+    for number, first in enumerate(firsts.tolist()):
+        syn, links = first_syn.get(number), frozenset(passed[number])
+        ends = segments.ends_of(first, syn)
+        names = [] if syn is None else [(int(segments.seq[syn]), end) for end in ends]
+
+        # If a connection of one of its ends has the same SYN on other links, the leg belongs to
+        # that connection, behind a NAT.
+        candidates = (known[name] for name in names if name in known)
+        place = next((candidate for candidate in candidates
+                      if links.isdisjoint(connections[candidate].links)), len(connections))
+        if place == len(connections):
+            connections.append(_Connection(*ends, frozenset(), links))
+        else:
+            connections[place] = connections[place].joined(ends, links)
+        connection_of[number], server_of[number] = place, ends[1]
+        known.update((name, place) for name in names)
+    return connections, connection_of, server_of
+
+
 class _Reader:
     """Reads conversations from arrays of all packets on links.
 
@@ -128,16 +227,21 @@ class _Reader:
                 link[direction.places] = place
         chosen = numpy.lexsort((packets.number, packets.queued_ns))
         chosen = chosen[link[chosen] >= 0]
+
         self.link = link[chosen]
         self.packets, self.headers = packets.at(chosen), headers.at(chosen)
         self.dropped = self.packets.is_dropped
-        names = list(dict.fromkeys(node for direction in links
-                                   for node in (direction.from_node, direction.to_node)))
+
+        senders = [direction.from_node for direction in links]
+        receivers = [direction.to_node for direction in links]
+        names = list(dict.fromkeys(chain.from_iterable(zip(senders, receivers))))
         self.names = [*names, ""]
         places = {name: place for place, name in enumerate(self.names)}
-        self.from_node, self.to_node = (numpy.array([places[node] for node in ends] or [0])[
-            self.link] for ends in ([direction.from_node for direction in links],
-                                    [direction.to_node for direction in links]))
+        from_places = [places[node] for node in senders] or [0]
+        to_places = [places[node] for node in receivers] or [0]
+        self.from_node = numpy.array(from_places)[self.link]
+        self.to_node = numpy.array(to_places)[self.link]
+
         # By address, the node that first sent from it.
         self.home = numpy.full(len(headers.addresses) + 1, len(names))
         found, first = numpy.unique(self.headers.source, return_index=True)
@@ -171,26 +275,16 @@ class _Reader:
     def _tcp(self, rows: Numbers) -> None:
         if not len(rows):
             return
-        headers, packets = self.headers.at(rows), self.packets.at(rows)
-        sender, receiver = (headers.source << 16 | headers.from_port,
-                            headers.destination << 16 | headers.to_port)
-        _, codes = numpy.unique(numpy.concatenate((sender, receiver)), return_inverse=True)
-        one, other = codes[:len(rows)], codes[len(rows):]
-        key = numpy.minimum(one, other) * (int(codes.max()) + 1) + numpy.maximum(one, other)
+        headers = self.headers.at(rows)
         seq, flags = headers.u32(headers.body + 4), headers.u16(headers.body + 12) & 0x1FF
-        order, link = numpy.argsort(key, kind="stable"), self.link[rows]
-        # A SYN with a new sequence number begins another connection of the same ends.
-        begins = numpy.zeros(len(rows), bool)
-        begins[0], begins[1:] = True, numpy.diff(key[order]) != 0
-        opens = numpy.flatnonzero((flags[order] & (SYN | ACK)) == SYN)
-        before, after = order[opens[:-1]], order[opens[1:]]
-        again = (key[before] == key[after]) & (sender[before] == sender[after]) & (
-            seq[before] != seq[after])
-        begins[opens[1:][again]] = True
-        leg = numpy.empty(len(rows), numpy.int64)
-        leg[order] = numpy.cumsum(begins) - 1
-        # A leg is a connection between two addresses: with NAT a connection has several. Legs are
-        # in the order in which they began; `firsts` has the first packet of each.
+        segments = _Segments(
+            sender=headers.source << 16 | headers.from_port,
+            receiver=headers.destination << 16 | headers.to_port,
+            seq=seq, is_syn=(flags & (SYN | ACK)) == SYN, has_syn=(flags & SYN) != 0,
+            link=self.link[rows])
+        leg = segments.legs()
+
+        # Legs are in the order in which they began; `firsts` has the first packet of each.
         firsts = numpy.unique(leg, return_index=True)[1]
         if len(firsts) > MOST_CONNECTIONS:
             kept = numpy.isin(leg, leg[numpy.sort(firsts)[:MOST_CONNECTIONS]])
@@ -200,49 +294,39 @@ class _Reader:
             return
         turns = numpy.argsort(firsts)
         leg, firsts = numpy.argsort(turns)[leg], firsts[turns]
-        syns = numpy.flatnonzero((flags & (SYN | ACK)) == SYN)
-        first_syn = dict(zip(leg[syns[::-1]].tolist(), syns[::-1].tolist()))
-        server, place_of = numpy.zeros(len(firsts), numpy.int64), numpy.zeros_like(firsts)
-        passed: list[set[int]] = [set() for _ in firsts]  # the links of each leg
-        for number, at in zip(*numpy.unique(numpy.stack((leg, link)), axis=1).tolist()):
-            passed[number].add(at)
-        # Of each connection: client, server, their other addresses, its links.
-        clients: list[tuple[int, int, set[int], set[int]]] = []
-        known: dict[tuple[int, int], int] = {}  # the connection of a SYN with one of its ends
-        for number, first in enumerate(firsts.tolist()):
-            syn = first_syn.get(number)
-            ends = (int(sender[row := first if syn is None else syn]), int(receiver[row]))
-            if syn is None and (flags[first] & SYN or (ends[0] & 0xFFFF) < max(
-                    _UNKNOWN_PORT, ends[1] & 0xFFFF)):
-                ends = ends[::-1]
-            names = [] if syn is None else [(int(seq[syn]), end) for end in ends]
-            # If a connection of one of its ends has the same SYN on other links, the leg belongs
-            # to that connection, behind a NAT.
-            place = next((known[name] for name in names if name in known
-                          and passed[number].isdisjoint(clients[known[name]][3])), len(clients))
-            if place == len(clients):
-                clients.append((*ends, set(), passed[number]))
-            else:
-                client, before, others, links = clients[place]
-                clients[place] = (client, ends[1], others | {before, *ends} - {client, ends[1]},
-                                  links | passed[number])
-            server[number], place_of[number] = ends[1], place
-            known.update((name, place) for name in names)
-        self.result.connections = [Endpoints(
-            self._end(client), self._end(goal), self._node(client), self._node(goal),
-            tuple(map(self._end, sorted(others)))) for client, goal, others, _ in clients]
-        connection, to_client = place_of[leg], sender == server[leg]
-        homes = self.home[numpy.array([ends[:2] for ends in clients]) >> 16]
-        origin, goal = (homes[connection, column] for column in (to_client * 1, 1 - to_client))
+
+        connections, connection_of, server_of = _connect_legs(segments, leg, firsts)
+        for one in connections:
+            also = tuple(map(self._end, sorted(one.others)))
+            self.result.connections.append(Endpoints(
+                client=self._end(one.client), server=self._end(one.server),
+                client_node=self._node(one.client), server_node=self._node(one.server), also=also))
+
+        connection, to_client = connection_of[leg], segments.sender == server_of[leg]
+        ends = numpy.array([(one.client, one.server) for one in connections])
+        homes = self.home[ends >> 16]
+        origin = homes[connection, to_client * 1]
+        goal = homes[connection, 1 - to_client]
+        self._keep_tcp(rows, connection, to_client,
+                       is_sent=self.from_node[rows] == origin, is_end=self.to_node[rows] == goal,
+                       seq=seq, flags=flags)
+
+    def _keep_tcp(self, rows: Numbers, connection: Numbers, to_client: Flags, *, is_sent: Flags,
+                  is_end: Flags, seq: Numbers, flags: Numbers) -> None:
+        """Keep the packets of TCP in the result, sorted by connection."""
+        headers, packets = self.headers.at(rows), self.packets.at(rows)
         tcp_bytes = (headers.byte(headers.body + 12) >> 4) * 4
-        whole = numpy.argsort(connection, kind="stable")
-        self.result.tcp = TcpPackets(*(column[whole] for column in (
-            connection, to_client, self.from_node[rows] == origin,
-            (self.to_node[rows] == goal) & ~packets.is_dropped, link, packets.time_ns,
-            packets.queued_ns, packets.number, seq, headers.u32(headers.body + 8), flags,
-            headers.payload_bytes, packets.frame_bytes, headers.body + 20,
-            numpy.minimum(tcp_bytes, headers.kept) - 20,
-            packets.is_dropped, packets.is_dropped_at_once, packets.is_discarded)))
+        kept = TcpPackets(
+            connection=connection, to_client=to_client, is_sent=is_sent,
+            has_arrived=is_end & ~packets.is_dropped, link=self.link[rows],
+            time_ns=packets.time_ns, queued_ns=packets.queued_ns, number=packets.number,
+            seq=seq, ack=headers.u32(headers.body + 8), flags=flags,
+            payload_bytes=headers.payload_bytes, frame_bytes=packets.frame_bytes,
+            options=headers.body + 20, options_bytes=numpy.minimum(tcp_bytes, headers.kept) - 20,
+            dropped=packets.is_dropped, at_once=packets.is_dropped_at_once,
+            discarded=packets.is_discarded)
+        order = numpy.argsort(connection, kind="stable")
+        self.result.tcp = TcpPackets(*(column[order] for column in kept))
 
     # Others
 
@@ -257,26 +341,31 @@ class _Reader:
         source, goal = headers.source[rows], headers.destination[rows]
         ends = source << 16 | headers.from_port[rows], goal << 16 | headers.to_port[rows]
         is_end = self.to_node[rows] == self.home[goal]
-        self._match("UDP", rows, self.from_node[rows] == self.home[source], is_end & (
-            ~self.dropped[rows]), (content, self.home[goal]), ends)
+        self._match("UDP", rows, is_sent=self.from_node[rows] == self.home[source],
+                    has_arrived=is_end & ~self.dropped[rows], keys=(content, self.home[goal]),
+                    ends=ends)
 
     def _pings(self, rows: Numbers) -> None:
         headers = self.headers
         kinds, is_4 = headers.byte(headers.body[rows]), headers.protocol[rows] == ICMP
         is_request = kinds == numpy.where(is_4, _ECHO, _ECHO6)
         is_reply = kinds == numpy.where(is_4, _ECHO_REPLY, _ECHO6_REPLY)
+
         for name, chosen in (("ICMP", is_4), ("ICMPv6", ~is_4)):
             self.result.excluded[f"of {name} but pings"] += int(
                 (~is_request & ~is_reply & chosen).sum())
+
         source, goal, body = headers.source[rows], headers.destination[rows], headers.body[rows]
         identity = headers.u16(body + 4)
         ends = tuple(numpy.where(is_reply, back, there) << 16 | identity
                      for there, back in ((source, goal), (goal, source)))
-        self._match("ping", rows, is_request & (self.from_node[rows] == self.home[source]),
-                    is_reply & (self.to_node[rows] == self.home[goal]) & ~self.dropped[rows],
-                    (*ends, headers.u16(body + 6)), ends)
 
-    def _match(self, kind: str, rows: Numbers, is_sent: Flags, has_arrived: Flags,
+        is_sent = is_request & (self.from_node[rows] == self.home[source])
+        is_end = is_reply & (self.to_node[rows] == self.home[goal])
+        self._match("ping", rows, is_sent=is_sent, has_arrived=is_end & ~self.dropped[rows],
+                    keys=(*ends, headers.u16(body + 6)), ends=ends)
+
+    def _match(self, kind: str, rows: Numbers, *, is_sent: Flags, has_arrived: Flags,
                keys: Sequence[Numbers], ends: Sequence[Numbers]) -> None:
         """Add flows, by matching packets that arrive with packets that were sent.
 
@@ -285,39 +374,49 @@ class _Reader:
         flows: dict[tuple[int, ...], Flow] = {}
         # By key, the flow and the time of each packet that is under way.
         waiting: OrderedDict[int, deque[tuple[Flow, int]]] = OrderedDict()
-        # Sent packets come first: on a link between two hosts a packet is both at the same time.
+
+        for time_ns, is_sending, size, one, other, *key in self._in_time(
+                rows, is_sent, has_arrived, (*ends, *keys)):
+            name = hash(tuple(key))
+            if not is_sending:
+                if name in waiting:
+                    flow, sent_ns = waiting[name].popleft()
+                    if not waiting[name]:
+                        del waiting[name]
+                    flow.add((time_ns - sent_ns) / 1e6)
+                continue
+
+            known = flows.get((one, other))
+            if known is None and len(flows) == MOST_FLOWS:
+                self.result.excluded[f"packets of {kind} flows after the first {MOST_FLOWS}"] += 1
+                continue
+            if known is None:
+                known = flows[one, other] = Flow(
+                    kind, self._end(one), self._end(other), from_node=self._node(one),
+                    to_node=self._node(other) or self._end(other)[0])
+            known.sent, known.bytes = known.sent + 1, known.bytes + size
+            waiting.setdefault(name, deque()).append((known, time_ns))
+            if len(waiting) > _MOST_WAITING:
+                waiting.popitem(last=False)
+        self.result.flows += flows.values()
+
+    def _in_time(self, rows: Numbers, is_sent: Flags, has_arrived: Flags,
+                 columns: Sequence[Numbers]) -> Iterator[tuple[int, ...]]:
+        """Each sending and each arrival in time: when, whether it is sent, size, and its columns.
+
+        Sent packets come first: on a link between two hosts a packet is both at the same time.
+        """
         sent, came = numpy.flatnonzero(is_sent), numpy.flatnonzero(has_arrived)
-        chosen, is_first = numpy.append(sent, came), numpy.arange(len(sent) + len(came)) < len(sent)
+        chosen = numpy.append(sent, came)
+        is_first = numpy.arange(len(chosen)) < len(sent)
         at = numpy.append(self.packets.queued_ns[rows[sent]], self.packets.time_ns[rows[came]])
+        size = self.headers.payload_bytes[rows[chosen]]
+        merged = (at, is_first, size, *(column[chosen] for column in columns))
+
         order = numpy.argsort(at, kind="stable")
-        columns = (at, is_first, self.headers.payload_bytes[rows[chosen]], *(
-            column[chosen] for column in (*ends, *keys)))
         for begin in range(0, len(order), _AT_ONCE):
             piece = order[begin:begin + _AT_ONCE]
-            for time_ns, is_sending, size, one, other, *key in zip(
-                    *(column[piece].tolist() for column in columns)):
-                name = hash(tuple(key))
-                if not is_sending:
-                    if name in waiting:
-                        flow, sent_ns = waiting[name].popleft()
-                        if not waiting[name]:
-                            del waiting[name]
-                        flow.add((time_ns - sent_ns) / 1e6)
-                    continue
-                known = flows.get((one, other))
-                if known is None and len(flows) == MOST_FLOWS:
-                    self.result.excluded[f"packets of {kind} flows after the first"
-                                         f" {MOST_FLOWS}"] += 1
-                    continue
-                if known is None:
-                    known = flows[one, other] = Flow(
-                        kind, self._end(one), self._end(other), self._node(one),
-                        self._node(other) or self._end(other)[0])
-                known.sent, known.bytes = known.sent + 1, known.bytes + size
-                waiting.setdefault(name, deque()).append((known, time_ns))
-                if len(waiting) > _MOST_WAITING:
-                    waiting.popitem(last=False)
-        self.result.flows += flows.values()
+            yield from zip(*(column[piece].tolist() for column in merged))
 
 
 def find_conversations(capture: Capture, headers: Headers, links: Sequence[LinkDirection]

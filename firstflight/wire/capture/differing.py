@@ -74,16 +74,17 @@ def first_difference(first: Capture, second: Capture, begins_ns: int) -> FirstDi
     place = _first_place(first, second)
     if place is None:
         return None
-    sides = [capture for capture in (first, second) if place < capture.packets.size]
-    at = sides[0].packets.at(slice(place, place + 1))
+
+    longer = first if place < first.packets.size else second
+    packets = longer.packets
     here, there = (describe(capture, place, begins_ns) if place < capture.packets.size
                    else "no packet" for capture in (first, second))
+    before = tuple(describe(first, earlier, begins_ns)
+                   for earlier in range(max(0, place - BEFORE), place))
     return FirstDifference(
-        place + 1, device_name(sides[0], int(at.device[0])),
-        (int(at.time_ns[0]) - begins_ns) / 1e9, here, there,
-        tuple(describe(first, before, begins_ns)
-              for before in range(max(0, place - BEFORE), place)),
-        _what(first, second, place))
+        place + 1, device_name(longer, int(packets.device[place])),
+        (int(packets.time_ns[place]) - begins_ns) / 1e9, first=here, second=there, before=before,
+        what=_what(first, second, place))
 
 
 def _first_place(first: Capture, second: Capture) -> int | None:
@@ -153,11 +154,13 @@ def decode(frame: bytes, frame_bytes: int) -> str:
         parsed, kind = None, 0
     if parsed is None:
         return f"{_ETHERTYPES.get(kind, f'type {kind:#06x}')}, {frame_bytes} bytes"
+
     hosts = (f"{parsed.source}:{parsed.from_port} → {parsed.destination}:{parsed.to_port}"
              if parsed.from_port else f"{parsed.source} → {parsed.destination}")
     if parsed.protocol != socket.IPPROTO_TCP:
         return (f"{_PROTOCOLS.get(parsed.protocol, f'protocol {parsed.protocol}')} {hosts},"
                 f" {frame_bytes} bytes")
+
     flags = "".join(letter for bit, letter in enumerate(_FLAGS) if parsed.flags >> bit & 1)
     return (f"TCP {hosts} [{flags}] seq {parsed.seq} ack {parsed.ack} window {parsed.window}"
             f" {parsed.payload_bytes} bytes{_options(parsed.options)}")

@@ -108,23 +108,30 @@ def read_headers(capture: Capture) -> Headers:
     is_ip = protocol >= 0
     whole = numpy.where(whole == 0, packets.frame_bytes - (network - begin), whole)
     payload = numpy.where(is_ip, numpy.maximum(0, whole - (body - network) - transport), 0)
-    has_ports = (protocol == TCP) | (protocol == UDP)
+
     addresses = dict[bytes, int]()
     source, destination = numpy.full((2, packets.size), -1)
     for chosen, places, size in ((is_ip & is_4, (12, 16), 4), (is_ip & is_6, (8, 24), 16)):
         for column, place in zip((source, destination), places):
             column[chosen] = _codes(data, (network + place)[chosen], size, addresses)
-    small = (kind, protocol, numpy.where(has_ports, u16(body), 0),
-             numpy.where(has_ports, u16(body + 2), 0),
-             numpy.where(is_ip, packets.frame_bytes - payload, 0), payload,
-             numpy.maximum(0, end - body), numpy.where(is_4, u16(network + 4), 0))
-    kind, protocol, from_port, to_port, header_bytes, payload, kept, identification = (
-        column.astype(numpy.int32) for column in small)
+    printed = []
+    for address in addresses:
+        family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
+        printed.append(socket.inet_ntop(family, address))
+
+    def small(column: Numbers) -> Numbers:
+        return column.astype(numpy.int32)
+
+    has_ports = (protocol == TCP) | (protocol == UDP)
     return Headers(
-        kind, network - begin > ETHERNET_BYTES, protocol, source, destination, from_port, to_port,
-        header_bytes, payload, body, kept, identification,
-        tuple(socket.inet_ntop(socket.AF_INET if len(address) == 4 else socket.AF_INET6, address)
-              for address in addresses), byte)
+        kind=small(kind), is_tagged=network - begin > ETHERNET_BYTES, protocol=small(protocol),
+        source=source, destination=destination,
+        from_port=small(numpy.where(has_ports, u16(body), 0)),
+        to_port=small(numpy.where(has_ports, u16(body + 2), 0)),
+        header_bytes=small(numpy.where(is_ip, packets.frame_bytes - payload, 0)),
+        payload_bytes=small(payload), body=body, kept=small(numpy.maximum(0, end - body)),
+        identification=small(numpy.where(is_4, u16(network + 4), 0)),
+        addresses=tuple(printed), byte=byte)
 
 
 def _codes(data: Numbers, at: Numbers, size: int, addresses: dict[bytes, int]) -> Numbers:

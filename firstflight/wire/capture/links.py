@@ -47,42 +47,54 @@ def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
     """
     names = node_names(capture.devices, spaces)
     packets = capture.packets
+
     own_bytes = numpy.maximum(packets.segments - 1, 0) * headers.header_bytes
     wire_bytes = packets.frame_bytes + own_bytes
     queue_bytes = wire_bytes - _VLAN_BYTES * headers.is_tagged * numpy.maximum(packets.segments, 1)
     is_own = own_packets(headers)
+
     order = numpy.argsort(packets.device, kind="stable")
     ends = numpy.searchsorted(packets.device[order], numpy.arange(len(capture.devices) + 1))
+
     # The kernel writes a packet down when it leaves a queue. A number without a packet means that
     # packets were still queued at the end.
     numbers = numpy.unique(packets.number[packets.number != 0])
     are_some_queued = bool(numbers.size and numbers[-1] > numbers.size)
+
     directions: list[LinkDirection] = []
     for device in capture.devices:
         state = device.state
-        peer = None if state is None or state.peer is None or state.kind != "veth" \
-            else capture.devices[state.peer].state
-        if state is None or peer is None and not any(
-                setting.is_shaping for setting in device.settings):
+        if state is None:
             continue
+        other = None  # the other end of the pair
+        if state.kind == "veth" and state.peer is not None:
+            other = capture.devices[state.peer]
+        peer = other.state if other is not None else None
+        if peer is None and not any(setting.is_shaping for setting in device.settings):
+            continue
+
         since_ns = next((before.time_ns for before in device.states if before.is_up),
                         state.time_ns)
         places = order[ends[device.number]:ends[device.number + 1]]
         link = LinkDirection(
-            device.number, since_ns, state.name, peer.name if peer else "", names[device.number],
-            names[state.peer] if peer and state.peer is not None else "", packets.at(places),
-            places, wire_bytes[places], queue_bytes[places], is_own[places],
+            device.number, since_ns, sender=state.name, receiver=peer.name if peer else "",
+            from_node=names[device.number],
+            to_node=names[other.number] if peer and other is not None else "",
+            packets=packets.at(places), places=places, wire_bytes=wire_bytes[places],
+            queue_bytes=queue_bytes[places], is_own=is_own[places],
             wrong=list(dict.fromkeys(device.refused)))
-        link.dropped_behind = Counter({reason: count for number, reason, count in capture.dropped
-                                       if number == state.peer and reason in ON_ARRIVAL})
+        for number, reason, count in capture.dropped:
+            if number == state.peer and reason in ON_ARRIVAL:
+                link.dropped_behind[reason] = count
         link.udp_drops = int((~link.packets.accepted & link.packets.is_dropped & (
             headers.protocol[places] == UDP)).sum())
         link.settings = _effective_settings(device.settings, link.packets)
-        both = [device, *([capture.devices[state.peer]] if peer and state.peer is not None else [])]
-        link.down_ns = [times for end in both for times in _down_ns(end)]
+        ends_of_link = [device, other] if peer and other is not None else [device]
+        link.down_ns = [times for end in ends_of_link for times in _down_ns(end)]
+
         _observe(link)
         _judge(link, are_some_queued, capture)
-        _note_down(link, both)
+        _note_down(link, ends_of_link)
         note_misplaced(link, device, capture)
         directions.append(link)
         proceed(f"{len(directions)} directions of links")
@@ -142,12 +154,14 @@ def _observe(link: LinkDirection) -> None:
     dropped = packets.is_dropped & ~while_down
     link.down_drops = int(while_down.sum())
     link.sent, link.sent_bytes = int(sent.sum()), int(link.wire_bytes[sent].sum())
+
     is_lossy = any(setting.loss_percent != 0 for setting in link.settings)
     at_random = packets.is_dropped_at_once & is_lossy & ~while_down
     link.queue_drops = int((dropped & ~packets.accepted).sum())
     link.random_drops, link.discarded = int(at_random.sum()), int(packets.is_discarded.sum())
     link.managed_drops = int((dropped & packets.accepted & ~at_random & ~packets.is_discarded
                               ).sum())
+
     waits = (packets.time_ns - packets.queued_ns)[sent & (packets.queued_ns >= link.set_since_ns)]
     if len(waits):
         link.least_ms, link.longest_ms = int(waits.min()) / 1e6, int(waits.max()) / 1e6
@@ -197,8 +211,9 @@ def _judge(link: LinkDirection, are_some_queued: bool, capture: Capture) -> None
     for place, setting in enumerate(link.settings):
         until = link.settings[place + 1].time_ns if place + 1 < len(link.settings) else math.inf
         since = setting.time_ns if place else 0
-        _compare_totals(link, setting, link.select((since <= packets.queued_ns)
-                                                   & (packets.time_ns < until)), capture)
+        is_under = (since <= packets.queued_ns) & (packets.time_ns < until)
+        _compare_totals(link, setting, link.select(is_under), capture)
+
     since = link.set_since_ns
     if not _is_fresh(link.setting, link.select(packets.queued_ns <= since)):
         link.unjudged = "its settings changed meanwhile"
@@ -230,6 +245,7 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
     count = int(sent.sum())
     if count < 2:
         return
+
     wrong = link.wrong
     shaping = [queue for queue in setting.queues if queue.kind not in PLAIN]
     # A few of the kernel's own packets may pass it: priorities may send them another way than data.
@@ -237,20 +253,25 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
     unused = [queue for queue in shaping if queue.words != queue.kind
               and (queue.packets <= few or _is_beside(queue, setting, came))]
     is_shaped = any(queue.is_shaping and queue not in unused for queue in setting.queues)
+
     for queue in unused:
         words = (f"{queue.words}: only {queue.packets} of {count} packets passed it"
                  if queue.packets else
                  f"{queue.words}: never used, none of {count} packets passed it")
         if is_shaped and not queue.packets and setting.is_chosen_by_filters(queue):
             link.advice.append(f"{words}: {_why_unused(queue, link.sender, capture)}")
+        elif is_shaped:
+            link.remarks.append(words)
         else:
-            (link.remarks if is_shaped else wrong).append(words)
+            wrong.append(words)
     if unused and not is_shaped:
         return
+
     least_ns = int((packets.time_ns - packets.queued_ns)[sent].min())
     is_reordered = any("reorder" in word for queue in setting.used for word in queue.also)
     if not (setting.jitter_ms or is_reordered) and least_ns < setting.delay_ms * 1e6 - 1000:
         wrong.append(f"a packet took {least_ns / 1e6:g} ms, and {setting.delay_ms:g} ms are set")
+
     rate_kbps, highest = setting.rate_kbps, highest_kbps(packets.time_ns[sent],
                                                          came.queue_bytes[sent])
     # What passed classes beside the main one may have come within the same second.
@@ -258,6 +279,7 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
                  + 2 * int(came.queue_bytes.max())) * 8e6 / WINDOW_NS
     if highest and not is_reordered and highest > rate_kbps * 1.001 + room_kbps:
         wrong.append(f"{format_rate(highest)} in a second, and {format_rate(rate_kbps)} are set")
+
     share = (setting.loss_percent or 0.0) / 100
     entered = packets.size  # random loss comes before the queue's limit, so it may hit all of them
     lost = int(packets.is_dropped_at_once.sum())
@@ -298,11 +320,13 @@ def _compare_packets(link: LinkDirection, modelled: Link, came: LinkDirection) -
     if came.packets.size > MOST_JUDGED:  # later packets have no effect on the first ones
         last = numpy.partition(came.packets.number, MOST_JUDGED - 1)[MOST_JUDGED - 1]
         came = came.select(came.packets.number <= last)
+
     packets = came.packets
     order = numpy.argsort(packets.number, kind="stable")
     if len(numpy.unique(packets.number)) < packets.size:
         link.unjudged = "packets were cut into segments in the queue"
         return
+
     link.judged = packets.size
     if not link.setting.is_shaping:
         late = packets.frame[(packets.time_ns != packets.queued_ns) | packets.is_dropped]
@@ -315,6 +339,7 @@ def _compare_packets(link: LinkDirection, modelled: Link, came: LinkDirection) -
         delivery = delivery_of(sent, left, modelled, _LATE_NS)
         deviations = delivery.deviations
         link.worst_us = delivery.worst_ns / 1000
+
     if deviations:
         link.wrong.append(f"{len(deviations)} of {link.judged} packets differ from what its queue"
                           f" has to do ({examples(deviations)})")

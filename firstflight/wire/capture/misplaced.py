@@ -37,6 +37,7 @@ def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> Non
     state = device.state
     if state is None:
         return
+
     _note_device(link, device, state, capture)
     _note_replaced(link, device.settings)
     _note_short_delays(link, device.settings)
@@ -45,6 +46,7 @@ def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> Non
     _note_full_delay(link)
     _note_bursts(link)
     _note_order(link)
+
     peer = capture.devices[state.peer].state if state.peer is not None else None
     if link.receiver and peer and state.mtu > peer.mtu:
         link.wrong.append(f"MTU {state.mtu}, and {peer.mtu} at {peer.name}: larger packets are"
@@ -180,6 +182,7 @@ def _note_limits(link: LinkDirection, state: DeviceState) -> None:
                 queue.limit_packets < limits[0]):
             link.wrong.append(f"{queue.words}: it never fills, since netem hands it one packet at a"
                               f" time; netem's own limit of {limits[0]} packets decides")
+
     if state.kind == "veth" and state.queue_packets not in (None, _QUEUE_PACKETS):
         root = setting.queues[0].kind if setting.queues else "noqueue"
         if setting.queue_words and setting.queue_words != f"{state.queue_packets} packets":
@@ -200,11 +203,13 @@ def _note_full_delay(link: LinkDirection) -> None:
         if netem.kind != "netem" or not netem.limit_packets or not netem.delay_ms or (
                 not link.queue_drops):
             continue
+
         limit, delay = netem.limit_packets, f"{netem.delay_ms:g} ms"
         carried = limit / netem.delay_ms * 1000  # packets a second
         wanted = setting.rate_kbps * 1000 / 8 / FULL_FRAME_BYTES
         words = f"{limit} packets at {delay} are {carried:.0f} packets a second"
         full = format_rate(carried * FULL_FRAME_BYTES * 8 / 1000)
+
         if math.isinf(wanted):
             link.wrong.append(f"its delay and its limit carry no more: {words} ({full} of full"
                               f" packets); {link.queue_drops} were dropped: raise netem's limit"
@@ -232,6 +237,7 @@ def _note_bursts(link: LinkDirection) -> None:
                               f" packet, and all {int(large.sum())} larger ones were dropped;"
                               f" write burst {FULL_FRAME_BYTES + 26} or more")
             return
+
     burst = max((queue.burst_bytes for queue in setting.used
                  if not math.isinf(queue.rate_kbps)), default=0)
     sent = int(link.queue_bytes[~dropped].sum())

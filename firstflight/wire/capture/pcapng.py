@@ -152,7 +152,8 @@ class Device:
             return next((state for state in reversed(self.states) if state.is_up),
                         self.states[-1])
         if any(setting.is_shaping for setting in self.settings):
-            return DeviceState(self.settings[0].time_ns, self.name, "", 0, True, None, 0, False)
+            return DeviceState(self.settings[0].time_ns, self.name, "", namespace=0, is_root=True,
+                               peer=None, mtu=0, is_up=False)
         return None
 
 
@@ -220,8 +221,9 @@ def read(path: Path) -> Capture:
     size = os.stat(path).st_size
     if size > _MOST_BYTES:
         raise NoCapture(f"{path}: {size} bytes are more than --capture writes")
-    capture = Capture(data=numpy.memmap(path, numpy.uint8, "r")
-                      if size else numpy.zeros(0, numpy.uint8))
+
+    data = numpy.memmap(path, numpy.uint8, "r") if size else numpy.zeros(0, numpy.uint8)
+    capture = Capture(data=data)
     places, own_count = array("q"), 0
     try:
         for kind, place, size in _blocks(capture):
@@ -235,8 +237,9 @@ def read(path: Path) -> Capture:
                 own_count += 1
             elif kind == _OWN:
                 capture.unread += 1
-        capture.packets = _packets(capture, numpy.frombuffer(places, numpy.int64)
-                                   if places else numpy.zeros(0, numpy.int64))
+
+        found = numpy.frombuffer(places, numpy.int64) if places else numpy.zeros(0, numpy.int64)
+        capture.packets = _packets(capture, found)
     except (struct.error, ValueError, IndexError, ArithmeticError) as error:
         raise NoCapture(f"{path}: damaged, or not written by ./run.sh --capture ({error})"
                         ) from error
@@ -281,6 +284,7 @@ def _packets(capture: Capture, places: Numbers) -> Packets:
 
     def two_words(at: Numbers, high: int = 1) -> Numbers:
         return word(at + high) << 32 | word(at + 1 - high)
+
     begin = places // 4
     ends = begin + word(begin - 1) // 4 - 3  # of the body
     if (ends < begin + _HEAD_WORDS).any():
@@ -292,16 +296,22 @@ def _packets(capture: Capture, places: Numbers) -> Packets:
         raise ValueError("a packet without a device, or that is longer than its block")
     if (word(queue - 2) != _FLAGS_OPTION).any() or (word(queue) != _QUEUE_OPTION).any():
         raise ValueError("a packet without what its queue did")
+
     time_ns, queued_ns = two_words(begin + 1, 0), two_words(queue + 1)
     if (queued_ns > time_ns).any() or (queued_ns < 0).any():
         raise ValueError("a packet that left before it came")
-    device, frame, reason, segments, frame_bytes, kept = (
-        column.astype(numpy.int32) for column in (
-            word(begin), numpy.arange(1, len(places) + 1), word(queue + 6), word(queue + 8),
-            frame_bytes, kept))
-    packets = Packets(device, time_ns, queued_ns, two_words(queue + 3), frame, word(queue + 5) != 0,
-                      reason, segments, frame_bytes, places + 4 * _HEAD_WORDS, kept)
+
+    packets = Packets(
+        device=_small(word(begin)), time_ns=time_ns, queued_ns=queued_ns,
+        number=two_words(queue + 3), frame=_small(numpy.arange(1, len(places) + 1)),
+        accepted=word(queue + 5) != 0, reason=_small(word(queue + 6)),
+        segments=_small(word(queue + 8)), frame_bytes=_small(frame_bytes),
+        place=places + 4 * _HEAD_WORDS, kept=_small(kept))
     return _without_cut(packets.at(numpy.lexsort((packets.number, packets.time_ns))))
+
+
+def _small(column: Numbers) -> Numbers:
+    return column.astype(numpy.int32)
 
 
 def _without_cut(packets: Packets) -> Packets:
@@ -328,6 +338,7 @@ def _read_own(capture: Capture, body: bytes) -> None:
         is_root, window = struct.unpack_from("<II", body, place)
         capture.opened.append(Opened(time_ns, number, bool(is_root), window))
         return
+
     device = capture.devices[number]
     if kind == _ASKED:
         device.asking = _text(dict(_options(body, place)).get(1, b""))
@@ -335,29 +346,37 @@ def _read_own(capture: Capture, body: bytes) -> None:
         size, = struct.unpack_from("<I", body, place)
         if size > len(body) - place - 4:
             raise ValueError("settings that are longer than their block")
-        device.settings.append(replace(parse_setting(time_ns, body[place + 4:place + 4 + size]),
-                                       command=device.asking))
+        setting = parse_setting(time_ns, body[place + 4:place + 4 + size])
+        device.settings.append(replace(setting, command=device.asking))
         device.asking = ""
     elif kind == _DEVICE:
-        namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body, place)
-        if peer != _NONE and peer >= len(capture.devices):
-            raise ValueError("a peer that is not a device")
-        names = dict(_options(body, place + _DEVICE_HEAD.size))
-        device.states.append(DeviceState(
-            time_ns, _text(names.get(1, b"")), _text(names.get(2, b"")), namespace, bool(is_root),
-            None if peer == _NONE else peer, mtu, bool(is_up), _text(names.get(3, b"")),
-            struct.unpack("<I", names[4])[0] if 4 in names else None))
+        device.states.append(_read_state(time_ns, body[place:], len(capture.devices)))
     elif kind == _REFUSED:
         error, = struct.unpack_from("<I", body, place)
         words = {code: _text(content) for code, content in _options(body, place + 4)}
+        command = f" ({device.asking})" if device.asking else ""
         device.refused.append(f"the kernel refused {words.get(1) or 'a qdisc'}:"
-                              f" {words.get(2) or os.strerror(error)}"
-                              f"{f' ({device.asking})' if device.asking else ''}")
+                              f" {words.get(2) or os.strerror(error)}{command}")
         device.asking = ""
     elif kind == _DROPS:
         count, = struct.unpack_from("<Q", body, place)
         reason = _text(dict(_options(body, place + 8)).get(1, b""))
         capture.dropped.append((number, reason, count))
+
+
+def _read_state(time_ns: int, body: bytes, devices: int) -> DeviceState:
+    """The state of a device. devices: how many there are. Raises what _read_own raises."""
+    namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body)
+    if peer != _NONE and peer >= devices:
+        raise ValueError("a peer that is not a device")
+
+    options = dict(_options(body, _DEVICE_HEAD.size))
+    name, kind, master = (_text(options.get(code, b"")) for code in (1, 2, 3))
+    queue_packets = struct.unpack("<I", options[4])[0] if 4 in options else None
+    return DeviceState(
+        time_ns, name, kind, namespace=namespace, is_root=bool(is_root),
+        peer=None if peer == _NONE else peer, mtu=mtu, is_up=bool(is_up), master=master,
+        queue_packets=queue_packets)
 
 
 def _read_command(capture: Capture, kind: int, body: bytes) -> None:
@@ -368,14 +387,15 @@ def _read_command(capture: Capture, kind: int, body: bytes) -> None:
     if kind == _COMMAND:
         code, = struct.unpack_from("<I", body, place)
         words = dict(_options(body, place + 4))
+        signal = code & 127
         capture.commands.append(Command(
-            time_ns, namespace, bool(is_root), process,
-            128 + (code & 127) if code & 127 else code >> 8 & 255, _text(words.get(1, b""))))
+            time_ns, namespace, bool(is_root), process=process,
+            status=128 + signal if signal else code >> 8 & 255, words=_text(words.get(1, b""))))
     else:
         texts = dict(_options(body, place))
         capture.complaints.append(Complaint(
-            time_ns, namespace, bool(is_root), process, texts.get(1, b"").decode(errors="replace"),
-            _text(texts.get(2, b""))))
+            time_ns, namespace, bool(is_root), process=process,
+            text=texts.get(1, b"").decode(errors="replace"), program=_text(texts.get(2, b""))))
 
 
 def _text(content: bytes) -> str:

@@ -74,6 +74,7 @@ class Qdisc:
     def words(self) -> str:
         """The settings, much as tc prints them."""
         words = [self.kind]
+
         if not math.isinf(self.rate_kbps):
             words.append(format_rate(self.rate_kbps))
         if self.delay_ms or self.jitter_ms:
@@ -83,6 +84,7 @@ class Qdisc:
         if self.loss_percent:
             words.append(f"loss {self.loss_percent:g} %")
         words += self.also
+
         if self.limit_packets is not None:
             words.append(f"limit {self.limit_packets} packets")
         elif self.limit_bytes is not None:
@@ -210,7 +212,9 @@ class DeviceSetting:
         held = [queue for queue in self.used if not self.is_below_netem(queue)]
         packets = [q.limit_packets for q in held if q.limit_packets is not None]
         sizes = [q.limit_bytes for q in held if q.limit_bytes is not None]
-        return f"{min(packets)} packets" if packets else f"{min(sizes)} bytes" if sizes else ""
+        if packets:
+            return f"{min(packets)} packets"
+        return f"{min(sizes)} bytes" if sizes else ""
 
     def is_below_netem(self, queue: Qdisc) -> bool:
         """Whether netem hands it one packet at a time, as each one leaves, so that it never fills.
@@ -265,8 +269,8 @@ def _queues(messages: bytes) -> Iterator[Qdisc]:
 
 
 def _queue(read: qdiscs.InstalledQdisc, is_class: bool) -> Qdisc:
-    queue = Qdisc(read.kind, is_class, read.handle, read.parent, read.bytes, read.packets,
-                  read.drops)
+    queue = Qdisc(read.kind, is_class, read.handle, parent=read.parent, bytes=read.bytes,
+                  packets=read.packets, drops=read.drops)
     reader = (_CLASSES if is_class else _QDISCS).get(read.kind)
     return reader(queue, read.options) if reader and read.options else queue
 
@@ -379,10 +383,12 @@ def _link_of(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
     kinds = [queue.kind for queue in queues]
     if any(queue.also for queue in queues):
         return None, next(queue.words for queue in queues if queue.also)
+
     if _PACING in kinds:
         return None, "fq, which paces"
     if all(kind in PLAIN for kind in kinds):
         return Link(0.0, math.inf, _UNLIMITED), ""
+
     delaying = next((queue for queue in queues if queue.kind == "netem"), None)
     if delaying and (delaying.loss_percent is None or delaying.jitter_ms):
         return None, "jitter, or loss in bursts"
@@ -390,6 +396,7 @@ def _link_of(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
         return _netem_link(delaying), ""
     if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
         return None, " → ".join(kinds)
+
     shaped = queues[1]
     if shaped.ceiling_burst_bytes not in range(HTB_CEILING_BURST_BYTES - 20,
                                                HTB_CEILING_BURST_BYTES + 20):

@@ -92,23 +92,28 @@ def report_capture(capture: Capture, facts: Mapping[str, object], path: str, ori
     capture.calls = read_calls(_list_of(facts, "calls"), _list_of(facts, "command"))
     fields = read_headers(capture)
     directions = observe_links(capture, fields, spaces, proceed)
+
     conversations = find_conversations(capture, fields, directions)
     proceed(f"{len(conversations.connections)} TCP connections")
     connections = _follow_connections(capture, conversations, directions)
-    excluded = {**conversations.excluded, "connections that could not be followed":
-                len(conversations.connections) - len(connections)}
+    unfollowed = len(conversations.connections) - len(connections)
+    excluded = {**conversations.excluded, "connections that could not be followed": unfollowed}
+
+    link_rows = tuple(_link_row(link, origin_ns) for link in directions)
+    link_table = Table("Links", _LINKS, link_rows, _link_notes(directions), wraps=True)
+    connection_rows = tuple(_connection_row(number, connection, origin_ns)
+                            for number, connection in enumerate(connections, start=1))
+    connection_table = Table("TCP connections", _CONNECTIONS, connection_rows, _CONNECTION_NOTES,
+                             wraps=True)
+
     wrong = _alarms(capture, directions, spaces)
-    link_table = Table("Links", _LINKS, tuple(
-        _link_row(link, origin_ns) for link in directions), _link_notes(directions), wraps=True)
-    connection_table = Table("TCP connections", _CONNECTIONS, tuple(
-        _connection_row(number, connection, origin_ns)
-        for number, connection in enumerate(connections, start=1)), _CONNECTION_NOTES, wraps=True)
     command = " ".join(_list_of(facts, "command"))
     report = Report(
         NAME, "What the network really did", "What the network really did",
-        f"./run.sh --capture -- {command}" if command else "a capture", path, dict(facts), 0, 0,
-        (_links_finding(link_table), *_connections_finding(connection_table, connections),
-         *_flows_finding(conversations), *_drops_finding(capture, directions, spaces)),
+        source=f"./run.sh --capture -- {command}" if command else "a capture", path=path,
+        facts=dict(facts), verified=0, count=0,
+        findings=(_links_finding(link_table), *_connections_finding(connection_table, connections),
+                  *_flows_finding(conversations), *_drops_finding(capture, directions, spaces)),
         alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
         answer=Answer(_sentence(directions, connections, conversations),
                       notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
@@ -146,6 +151,7 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: Names
     wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
     wrong += [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.advice]
     wrong[:0] = [*lines_about_links(capture.calls), *lines_about_commands(capture, spaces)]
+
     short = [link for link in directions if link.short_delays]
     if short:
         number, unit = min(short[0].short_delays)
@@ -153,6 +159,7 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: Names
         wrong.insert(0, f"{places}{f' and {len(short) - 3} more' if len(short) > 3 else ''}: delay"
                         f" {number} {unit}; did you mean {number} ms? Without a unit tc takes"
                         f" {WITHOUT_UNIT[unit]}")
+
     if capture.is_full:
         wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
     if capture.unread:
@@ -160,6 +167,7 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: Names
                         f" more than {MOST_BLOCKS}")
     if capture.is_cut:
         wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
+
     if len(wrong) > MOST_ALARMS:
         wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
     return wrong
@@ -193,11 +201,13 @@ def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
     notes = ["As set: the last setting under which packets came; links.csv has all. As seen: the"
              " highest rate is over a second, a delay from coming to the queue until leaving the"
              " link."]
+
     if judged:
         notes.append(
             f"{sum(link.judged for link in judged)} packets of {len(judged)} directions were"
             " compared one by one with what their queue has to do; the largest difference was"
             f" {max(link.worst_us for link in judged):.1f} µs.")
+
     unjudged = sorted({link.unjudged for link in directions if link.unjudged})
     if unjudged:
         count = sum(1 for link in directions if link.unjudged)
@@ -218,16 +228,21 @@ def _short_links(table: Table) -> Table:
 def _with_columns(table: Table, is_shown: Callable[[Column], bool]) -> Table:
     """Some columns of a table."""
     places = [place for place, column in enumerate(table.columns) if is_shown(column)]
-    return replace(table, columns=tuple(table.columns[place] for place in places),
-                   rows=tuple(tuple(row[place] for place in places) for row in table.rows))
+    columns = tuple(table.columns[place] for place in places)
+    rows = []
+    for row in table.rows:
+        rows.append(tuple(row[place] for place in places))
+    return replace(table, columns=columns, rows=tuple(rows))
 
 
 def _links_finding(table: Table) -> Finding:
     """Directions that differ from their settings come first, then those that dropped most."""
-    dropped = [sum(number for number in cells if isinstance(number, int)) for cells in zip(
-        table.column("dropped by the queue", "as seen"), table.column("lost at random", "as seen"))]
-    order = sorted(range(len(table.rows)), key=lambda row: (
-        not table.rows[row][0], -dropped[row]))
+    dropped = []
+    for cells in zip(table.column("dropped by the queue", "as seen"),
+                     table.column("lost at random", "as seen")):
+        dropped.append(sum(number for number in cells if isinstance(number, int)))
+    order = sorted(range(len(table.rows)),
+                   key=lambda row: (not table.rows[row][0], -dropped[row]))
     shown = replace(table, rows=tuple(table.rows[row] for row in order))
     shown = _with_columns(shown, lambda column: (column.name in _ON_THE_PAGE
                                                  and column.unit != "bytes"))
@@ -313,6 +328,7 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
               conversations: Conversations) -> str:
     if not directions:
         return "The command made no link between two hosts or switches."
+
     sentence = f"{_outcome(directions)}{_largest_loss(directions)}{_refused(directions)}"
     if connections:
         states = Counter(connection.state for connection in connections
@@ -323,8 +339,11 @@ def _sentence(directions: Sequence[LinkDirection], connections: Sequence[Observe
         sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
         again = sum(connection.retransmitted.total() for connection in connections)
         sentence += f", {bad}" if bad else ""
-        sentence += f"; {again} segments were retransmitted." if again > 1 else (
-            "; one segment was retransmitted." if again else ".")
+        if again > 1:
+            sentence += f"; {again} segments were retransmitted."
+        else:
+            sentence += "; one segment was retransmitted." if again else "."
+
     pings = [flow for flow in conversations.flows if flow.kind == "ping"]
     sent, came = sum(flow.sent for flow in pings), sum(flow.came for flow in pings)
     if came:
@@ -342,6 +361,7 @@ def _outcome(directions: Sequence[LinkDirection]) -> str:
     dropped = sum(link.queue_drops + link.managed_drops for link in directions)
     lost = sum(link.random_drops for link in directions)
     packets = sum(link.sent for link in directions) + dropped + lost
+
     if wrong:
         sentence = f"{len(wrong)} of {len(directions)} directions of links did not do what was set"
     elif untested:
@@ -351,6 +371,7 @@ def _outcome(directions: Sequence[LinkDirection]) -> str:
         sentence = f"All {len(directions)} directions of links did what was set"
     else:
         sentence = f"No rate, delay or loss was set on the {len(directions)} directions of links"
+
     if untested:
         sentence += (f", and on {untested} nothing shows what was set, since no packet of a program"
                      " came")
