@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure one batch of trials on this machine, for a cluster: a batch in, its judged rows out.
 
-    batch.py --kernel FILE --kernels FOLDER <batch >result
+    batch.py --kernel FILE --kernels FOLDER --sites FOLDER <batch >result
                                              one guest measures it (runs/batches.py)
     batch.py --versions                      what a measurement depends on here, as JSON
 
@@ -18,7 +18,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 # Python puts this file's own folder first, and what it imports stands above.
@@ -33,6 +33,7 @@ from firstflight.testbed.engine_errors import engine_errors
 from firstflight.runs import batches
 from firstflight.runs.results import provenance
 from firstflight.study import registry
+from firstflight.testbed import site_store
 from firstflight.testbed.guests import UmlEngine
 from vtime.uml import KernelMissing
 
@@ -48,12 +49,15 @@ def make_parser() -> Parser:
                            " goes to standard output")
     parser.add_argument("--kernels", type=Path, metavar="FOLDER",
                         help="kernels under names, a folder each")
+    parser.add_argument("--sites", type=Path, metavar="FOLDER",
+                        help="recorded sites by their digests, in place of this user's")
     what.add_argument("--versions", action="store_true",
                       help="print what a measurement depends on here, as JSON")
     return parser
 
 
-def measure(content: bytes, kernel: Path, kernels: Path | None = None) -> bytes:
+def measure(content: bytes, kernel: Path, kernels: Path | None = None,
+            sites: Path | None = None) -> bytes:
     """The result of a batch. Raises FirstFlightError."""
     def named(name: str) -> Path:
         linux = kernels / name / "linux" if kernels else None
@@ -63,7 +67,8 @@ def measure(content: bytes, kernel: Path, kernels: Path | None = None) -> bytes:
         return linux
 
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder, \
-            free_processor() as processor, engine_errors():
+            free_processor() as processor, engine_errors(), \
+            (site_store.within(sites) if sites else nullcontext()):
         try:
             return batches.measure(content, UmlEngine(kernel, 1, processor, named), registry.kind,
                                     provenance.machine(), Path(folder))
@@ -91,10 +96,10 @@ def free_processor() -> Iterator[int | None]:
 def main(argv: Sequence[str]) -> int:
     arguments = make_parser().parse_args(argv)
     if arguments.versions:
-        print(json.dumps(provenance.tools()))
+        print(json.dumps({**provenance.tools(), **provenance.browser()}))
     else:
         sys.stdout.buffer.write(measure(sys.stdin.buffer.read(), arguments.kernel,
-                                         arguments.kernels))
+                                         arguments.kernels, arguments.sites))
     return errors.OK
 
 

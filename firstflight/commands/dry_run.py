@@ -7,7 +7,7 @@ from firstflight.commands.engines import planned
 from firstflight.testbed.engine_errors import engine_errors
 from firstflight.commands.request import Measuring
 from firstflight.runs.expected import expected_time
-from firstflight.runs.kinds import AnyStudy, Overrides
+from firstflight.runs.kinds import AnyStudy, Overrides, memory_mb_of
 from firstflight.testbed.network.commands import commands_of
 
 DRY_RUN_LISTED = 20
@@ -20,7 +20,7 @@ def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None
     that a flag names and that is not there.
     """
     with engine_errors():
-        engine, jobs = planned(measuring)
+        engine, jobs = planned(measuring, memory_mb_of(study.trials))
 
     if "kernel" in overrides.lists:  # looking for one loads what boots guests
         from firstflight.commands.runners import check_kernels

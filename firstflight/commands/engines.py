@@ -21,11 +21,12 @@ def congestion_controls() -> list[str]:
             *re.findall(r'\.name\s*=\s*"(\w+)"', added)]
 
 
-def planned(measuring: Measuring) -> tuple[str, int]:
+def planned(measuring: Measuring, memory_mb: int = memory.MEMORY_MB) -> tuple[str, int]:
     """The engine that would run the trials, and how many guests it would have.
 
-    It needs no kernel: run.sh may still have to build it. Raises EngineCannot.
+    memory_mb: the most that each guest may take. It needs no kernel: run.sh may still have to build
+    it. Raises EngineCannot.
     """
     if measuring.engine == HOST or platform.machine() != "x86_64":
         return HOST, 1
-    return UML, memory.guests(measuring.jobs)
+    return UML, memory.guests(measuring.jobs, memory_mb=memory_mb)

@@ -19,7 +19,7 @@ from firstflight.findings.render import text
 from firstflight.findings.render.text import not_drawn
 from firstflight.runs import runs
 from firstflight.runs.earlier import Refining
-from firstflight.runs.kinds import AnyRun, AnyStudy, R, RunData, S, Study, T
+from firstflight.runs.kinds import AnyRun, AnyStudy, R, RunData, S, Study, T, site_of
 from firstflight.runs.measuring import MeasureOptions, measure
 from firstflight.runs.results import provenance
 from firstflight.runs.results.records import FAIL
@@ -128,10 +128,11 @@ def options_of(study: AnyStudy, request: Request, refining: Refining[T, R] | Non
     """
     is_small_question = request.own and len(study.trials) <= OWN_CAPTURES
     measuring = request.measuring
+    of_machine = provenance.of_this_machine(PROJECT, any(map(site_of, study.trials)))
     return MeasureOptions(
         results=measuring.results, seed=measuring.seed, fresh=measuring.fresh,
         keep_captures=measuring.keep_captures, keep_first_captures=is_small_question,
-        facts={"arguments": sys.argv[1:], **provenance.of_this_machine(PROJECT)},
+        facts={"arguments": sys.argv[1:], **of_machine},
         quiet=request.output.quiet, refining=refining, reasons=measuring.reasons)
 
 

@@ -14,10 +14,10 @@ from firstflight.base.terminal import say
 from firstflight.testbed.engine_errors import engine_errors
 from firstflight.commands.request import Measuring
 from firstflight.parameters import default
-from firstflight.runs.kinds import AnyStudy, Overrides, R, S, Study, T
+from firstflight.runs.kinds import AnyStudy, Overrides, R, S, Study, T, memory_mb_of, site_of
 from firstflight.runs.measuring import Measurer, OneMachine, kernel_of
 from firstflight.runs.results import provenance
-from firstflight.testbed import engine
+from firstflight.testbed import engine, site_store
 from firstflight.testbed.engine import choose_engine
 from vtime.uml import KernelMissing, built_kernel, made_from, named_kernel, recipe_of
 
@@ -43,7 +43,8 @@ def check_kernels(overrides: Overrides) -> None:
 def measurer_for(study: AnyStudy, measuring: Measuring) -> Iterator[Measurer]:
     """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
     if not measuring.cluster:
-        this_machine = choose_engine(measuring.engine, measuring.jobs)
+        this_machine = choose_engine(measuring.engine, measuring.jobs,
+                                     memory_mb_of(study.trials))
         say_once(this_machine.warning)
         with this_machine.keeping_guests():
             yield OneMachine(this_machine)
@@ -51,7 +52,8 @@ def measurer_for(study: AnyStudy, measuring: Measuring) -> Iterator[Measurer]:
     from firstflight.runs.cluster import cluster
     kernel = built_kernel()
     named = named_kernels(study)
-    with cluster.connect(measuring.cluster, kernel, tools_of(study), named) as machines:
+    with cluster.connect(measuring.cluster, kernel, tools_of(study), named, sites_of(study),
+                         memory_mb_of(study.trials)) as machines:
         yield cluster.ManyMachines(machines, made_from(kernel),
                                    {name: recipe_of(path) for name, path in named.items()})
 
@@ -62,6 +64,16 @@ def named_kernels(study: AnyStudy) -> dict[str, Path]:
     for name in {kernel_of(trial) for trial in study.trials} - {default("kernel")}:
         with suppress(KernelMissing):
             found[name] = named_kernel(name)
+    return found
+
+
+def sites_of(study: AnyStudy) -> list[Path]:
+    """The files of the recorded sites that its trials load, without those that are not there."""
+    found = []
+    for digest in sorted({site_of(trial) for trial in study.trials} - {""}):
+        with suppress(site_store.SiteMissing):
+            site_store.get(digest)  # as it was stored, or a worker would take it for another
+            found.append(site_store.place_of(digest))
     return found
 
 
@@ -85,9 +97,10 @@ def rounds(study: Study[S, T, R], measuring: Measuring
 
 
 def tools_of(study: AnyStudy) -> dict[str, str]:
-    """Versions of the tools that its trials depend on: of a server only if one uses it."""
+    """Versions of the tools that its trials depend on: of a server, of a browser if one uses it."""
     servers = {getattr(trial, "server", "") for trial in study.trials}
-    return {name: version for name, version in provenance.tools().items()
+    browser = provenance.browser() if any(map(site_of, study.trials)) else {}
+    return {name: version for name, version in (*provenance.tools().items(), *browser.items())
             if name != "nginx" or name in servers}
 
 

@@ -6,7 +6,7 @@ and know no kind. study/registry.py lists the kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -16,7 +16,8 @@ from firstflight.findings.quantities import FLAGS
 from firstflight.runs.results.facts import Facts
 from firstflight.runs.results.records import Record, RequestedTrial
 from firstflight.runs.scenario_file import Head, ScenarioFile
-from firstflight.testbed.messages import Job, ObservedTrial
+from firstflight.testbed.messages import BROWSER_MEMORY_MB, Job, ObservedTrial
+from vtime.memory import MEMORY_MB
 
 if TYPE_CHECKING:
     from firstflight.findings.findings import Report
@@ -27,6 +28,17 @@ class AnyTrial(RequestedTrial, Protocol):
     """What is requested, as a worker can measure it."""
 
     def job(self) -> Job: ...
+
+
+def site_of(trial: AnyTrial) -> str:
+    """The digest of the recorded site that a trial's browser loads; "" without a browser."""
+    name: str = getattr(trial, "site", "")
+    return name
+
+
+def memory_mb_of(trials: Iterable[AnyTrial]) -> int:
+    """The most memory that a guest of some trials may take."""
+    return BROWSER_MEMORY_MB if any(map(site_of, trials)) else MEMORY_MB
 
 
 class AnyScenario(Protocol):

@@ -131,11 +131,11 @@ def check_rights(name: str) -> None:
         raise EngineCannot(NEEDS_ROOT)
 
 
-def choose_engine(name: str, jobs: int | None) -> Engine:
+def choose_engine(name: str, jobs: int | None, memory_mb: int = memory.MEMORY_MB) -> Engine:
     """The engine named "uml" or "host"; for "auto" uml if its kernel is built, else host.
 
-    jobs: guests side by side, None for as many as this machine has cores and memory for. Raises
-    EngineCannot if the engine is not available.
+    jobs: guests side by side, None for as many as this machine has cores and memory for.
+    memory_mb: the most that each may take. Raises EngineCannot if the engine is not available.
     """
     if name == UML:
         check_machine()  # before a kernel is built that could not run here
@@ -143,4 +143,4 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
               find_kernel() if name == "auto" else None)
     if kernel is None:
         return HostEngine()
-    return UmlEngine(kernel, memory.guests(jobs))
+    return UmlEngine(kernel, memory.guests(jobs, memory_mb=memory_mb))

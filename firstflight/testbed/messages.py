@@ -12,10 +12,11 @@ from datetime import datetime, timezone
 from typing import Any, TypedDict
 
 HOST, UML = "host", "uml"  # the names of the engines
-# Libraries in a worker's folder, where there are some (testbed/hosts/*.c).
 # Kinds of benches of pages, by their client, and the names of the clients.
 BROWSED_PAGE = "browsed page"
 LIBCURL, CHROMIUM = "libcurl", "chromium"
+BROWSER_MEMORY_MB = 1024  # of its guest: a browser takes some 300, and its page what it allocates
+# Libraries in a worker's folder, where there are some (testbed/hosts/*.c).
 FORK_SERVER, KERNEL_RANDOM = "fork_server.so", "kernel_random.so"
 BROWSER_RANDOM = "browser_random.so"
 

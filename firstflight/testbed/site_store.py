@@ -10,7 +10,8 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from firstflight.testbed.hosts.replay.recording import Recording, unpack
@@ -28,8 +29,21 @@ class SiteMissing(Exception):
     """A site is not in the store."""
 
 
+_others: list[Path] = []  # folders in place of the user's, the last one counts
+
+
 def folder() -> Path:
-    return system.cache().parent / "sites"
+    return _others[-1] if _others else system.cache().parent / "sites"
+
+
+@contextmanager
+def within(other: Path) -> Iterator[None]:
+    """Within it, a folder is the store: that of a machine to which another one sent its sites."""
+    _others.append(other)
+    try:
+        yield
+    finally:
+        _others.remove(other)
 
 
 def file_name(digest: str) -> str:

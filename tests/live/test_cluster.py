@@ -20,12 +20,15 @@ from firstflight.runs.kinds import Overrides
 from firstflight.runs.measuring import OneMachine
 from firstflight.runs.results.records import RowWriter, columns_of
 from firstflight.study import registry
+from firstflight.testbed import site_store
 from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.hosts.browser.client import PROGRAM
 from firstflight.workloads.page.record import ObjectTimes, read_file
 from tests import leftovers
 from tests.live.conftest import PROJECT, command, rows, watched
 from tests.programs.dask_processes import Machines, certificates
 from tests.running import HANGS_S, run_program, wait_until
+from vtime import system
 
 # Looked for and not imported: that takes every worker of the tests a quarter of a second.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
@@ -46,6 +49,7 @@ OF_EACH_KIND = {
 # How often the window was looked at, while the guest's clock stood: that depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
 MICROSECOND_MS = 0.001_01
+NEAR_MS = 0.1  # of a page in a browser
 
 
 def begun(machines: Machines, results: Path, *flags: str) -> subprocess.Popen[str]:
@@ -158,6 +162,43 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
     told = json.loads((runs.newest_first(results / "many")[0] / runs.RUN_JSON).read_text())
     assert sum(machine["trials"] for machine in told["cluster"]["machines"].values()) > 0
     assert told["engine"] == "uml"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
+def test_a_cluster_resumes_pages_in_a_browser(machines: Machines, results: Path, kernel: Path,
+                                              tmp_path: Path) -> None:
+    """That two guests began. Only the machine that sends the site has it in its store."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "index.html").write_text("<!doctype html><p>x</p>" + "".join(
+        f"<img src={number}.svg>" for number in range(6)))
+    for number in range(6):
+        (folder / f"{number}.svg").write_text(f"<svg>{number * 1000}</svg>" * 200)
+    own = tmp_path / "cache" / system.cache().parent.name
+    own.mkdir(parents=True)
+    for entry in system.cache().parent.iterdir():
+        if entry.name != site_store.folder().name:
+            (own / entry.name).symlink_to(entry)
+    environment = {**machines.environment, "XDG_CACHE_HOME": str(own.parent)}
+    found = {}
+    for home, flags in ((results, ("--jobs", "2")),
+                        (tmp_path / "resumed" / "results", ("--cluster", machines.address))):
+        if home != results:
+            shutil.copytree(results, home, symlinks=True)
+            keep_the_first(home / "site", 2)
+        done = run_program(command(home, *flags, "--no-figures", "--name", "site", "--page", folder,
+                                   "--client", "chromium", "--rtt", "20,50", "--bw", "5M", "--iw",
+                                   "3,10"), env=environment)
+        assert done.returncode == 0, done.stderr
+        found[home] = rows(home, "site")
+    measured, resumed = found.values()
+    assert [row["verdict"] for row in measured] == ["pass"] * 4 == [
+        row["verdict"] for row in resumed]
+    assert [row["measured_at"] == before["measured_at"]
+            for row, before in zip(resumed, measured)] == [True] * 2 + [False] * 2
+    for row, before in zip(resumed, measured):
+        assert float(row["page_ms"]) == pytest.approx(float(before["page_ms"]), abs=NEAR_MS)
+        assert (row["requests"], row["site"]) == ("7", before["site"])
 
 
 def objects_of_pages(results: Path) -> dict[str, list[ObjectTimes]]:

@@ -18,12 +18,13 @@ import pytest
 
 from firstflight.runs.cluster import cluster as cluster_module
 from firstflight.runs.cluster.cluster import DIED, RETRIES, connect
-from firstflight.runs.cluster.node import CODE, KERNEL, Node, last_line
+from firstflight.runs.cluster.node import CODE, KERNEL, SITES, Node, last_line
 from tests.programs.dask_processes import cluster_of
 from tests.running import HANGS_S
 from vtime.console import EngineCannot, EngineError
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
+PACK = cluster_module.pack
 BATCH = """import json, sys
 if sys.argv[1] == "--versions":
     print(json.dumps({"curl": "curl 7.88", "python": "3.11", "more": "1"}))
@@ -100,6 +101,23 @@ def test_a_machine_that_is_not_alike_refuses(changed: dict[str, str], tools: dic
     assert why in refused(node(tmp_path, archive(**changed), tools), b"abc")
 
 
+def test_a_machine_without_a_browser_measures_what_needs_none(tmp_path: Path) -> None:
+    """And skips the rest with a line of its own; another browser would measure something else."""
+    tools = {**TOOLS, "chromium": "Chromium 156"}
+    assert not node(tmp_path, archive(), tools).refused
+    other = BATCH.replace('"more": "1"', '"chromium": "Chromium 155"')
+    assert "chromium 'Chromium 155' instead of 'Chromium 156'" in node(
+        tmp_path, archive(**{"firstflight/commands/batch.py": other}), tools).refused
+
+
+def test_sites_are_sent_by_their_digests(tmp_path: Path) -> None:
+    (tmp_path / "linux").write_text("kernel")
+    site = tmp_path / f"{'a' * 64}.site"
+    site.write_bytes(b"x" * 1000)
+    with zipfile.ZipFile(io.BytesIO(PACK(tmp_path / "linux", sites=[site]))) as files:
+        assert files.read(f"{SITES}/{site.name}") == site.read_bytes()
+
+
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     assert "zip" in refused(node(tmp_path, b"PK nothing"), b"abc")
 
@@ -141,7 +159,7 @@ def _address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "pack", lambda kernel, named: archive())
+    monkeypatch.setattr(cluster_module, "pack", lambda *_: archive())
     for limit in ("CONNECT_S", "WORKERS_S"):  # a busy machine takes longer than a user waits
         monkeypatch.setattr(cluster_module, limit, HANGS_S)
 
@@ -157,6 +175,19 @@ def test_a_cluster_answers_until_it_is_closed(address: str) -> None:
         assert cluster.guests == 2 and cluster.build == "7.2"
         assert cluster.facts == {"address": address, "dask": dask.__version__}
     assert cluster.client.status == "closed"
+
+
+def test_a_machine_without_memory_for_its_threads_is_refused(
+        address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers of one thread on one machine; the smaller figure of theirs counts."""
+    monkeypatch.setattr("firstflight.runs.cluster.node.available_here_mb", lambda: 2000)
+    with connect(address, BUILD, TOOLS, memory_mb=1000) as cluster:
+        assert cluster.guests == 2
+    with pytest.raises(EngineCannot, match="127.0.0.1 cannot measure: the guests of its 2 threads"
+                       " may take 2048 MB, and 2000 MB are available: start its workers with at"
+                       " most 1 thread in all"), \
+            connect(address, BUILD, TOOLS, memory_mb=1024):
+        pass
 
 
 # A batch and its worker --------------------------------------------------------------
@@ -175,7 +206,7 @@ def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = tmp_path / "seen"
     seen.mkdir()
-    monkeypatch.setattr(cluster_module, "pack", lambda kernel, named: archive(
+    monkeypatch.setattr(cluster_module, "pack", lambda *_: archive(
         **{"firstflight/commands/batch.py": STRUCK % str(seen)}))
     with cluster_of(2, tmp_path) as address:
         assert results(address, b"one", b"kills", b"two") == [b"eno", b"sllik", b"owt"]

@@ -192,7 +192,8 @@ def run(line: CommandLine, kernel: Path) -> int:
     Raises CannotError, FirstFlightError, WriteError.
     """
     requested = line.repeat or 1
-    at_once = min(guests(line.jobs) if line.jobs else 1, requested)
+    at_once = min(guests(line.jobs, memory_mb=line.request.memory_mb)
+                 if line.jobs else 1, requested)
     folder = new_folder(line.results, "commands")
     runs = Runs(line, requested, at_once, kernel, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)

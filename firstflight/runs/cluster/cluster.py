@@ -34,6 +34,7 @@ from firstflight.runs.kinds import R, S, Study, T
 from firstflight.runs.measuring import JudgedTrial
 from firstflight.runs.results.facts import Recipe
 from vtime.console import EngineCannot, EngineError
+from vtime.memory import MEMORY_MB, rooms
 
 # What a machine needs of the project to measure a batch.
 SENT = ("*.py", "install.sh", "firstflight/**/*.py", "firstflight/testbed/hosts/*.c",
@@ -50,11 +51,13 @@ DIED = "the workers that measured it died (of too little memory?)"
 
 @contextmanager
 def connect(address: str, kernel: Path, tools: dict[str, str],
-            named: Mapping[str, Path] = {}) -> Iterator[Cluster]:
+            named: Mapping[str, Path] = {}, sites: Sequence[Path] = (),
+            memory_mb: int = MEMORY_MB) -> Iterator[Cluster]:
     """Connect to a Dask cluster. Every worker gets the project, those that join later, too.
 
     kernel: the guest kernel. tools: the versions that workers have to have. named: named kernels,
-    by name. Raises EngineCannot.
+    by name. sites: the files of recorded sites (testbed.site_store). memory_mb: the most that each
+    guest may take. Raises EngineCannot.
     """
     parts = urlsplit(address)
     if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
@@ -89,7 +92,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
     cluster = Cluster(client, address, kernel.parent.name,
                       {"address": address, "dask": str(dask.__version__)})
     try:
-        cluster.prepare(node.Node(pack(kernel, named), tools))
+        cluster.prepare(node.Node(pack(kernel, named, sites), tools), memory_mb)
         yield cluster
     finally:
         with suppress(Exception):  # Dask's client raises many kinds when its scheduler has gone
@@ -110,8 +113,11 @@ class Cluster:
         self.client, self.address, self.build, self.facts = client, address, build, facts
         self.name = f"first-flight-{uuid.uuid4().hex}"
 
-    def prepare(self, plugin: node.Node) -> None:
-        """Send the project to every worker. Raises EngineCannot where one cannot measure."""
+    def prepare(self, plugin: node.Node, memory_mb: int = MEMORY_MB) -> None:
+        """Send the project to every worker. Raises EngineCannot where one cannot measure.
+
+        memory_mb: the most that each guest may take.
+        """
         try:
             self.client.wait_for_workers(1, timeout=WORKERS_S)
         except asyncio.TimeoutError as error:
@@ -125,6 +131,7 @@ class Cluster:
                                        f" {quoted(version)}, this one's on {PYTHON_VERSION}")
             self.client.register_worker_plugin(plugin, self.name)
             refused = self.client.run(node.why_refused, self.name)
+            available_mb = self.client.run(node.available_mb, self.name)
         except EngineCannot:
             raise
         except Exception as error:  # noqa: BLE001  whatever a worker raises comes through Dask
@@ -133,6 +140,28 @@ class Cluster:
         for worker, why in refused.items():
             if why:
                 raise EngineCannot(f"{quoted(worker)} cannot measure: {quoted(str(why))}")
+        self._check_memory(available_mb, memory_mb)
+
+    def _check_memory(self, available_mb: Mapping[str, int | None], memory_mb: int) -> None:
+        """Raises EngineCannot where a machine's memory is too small for the guests of its threads.
+
+        available_mb: by worker, of which a machine may have several. A single guest fits anywhere.
+        """
+        threads: Counter[str] = Counter()
+        least_mb: dict[str, int] = {}
+        for worker, count in self.client.nthreads().items():
+            host = urlsplit(worker).hostname or worker
+            threads[host] += count
+            if (there_mb := available_mb.get(worker)) is not None:
+                least_mb[host] = min(there_mb, least_mb.get(host, there_mb))
+        for host, there_mb in least_mb.items():
+            room = rooms(there_mb, memory_mb)
+            if room is not None and threads[host] > room:
+                raise EngineCannot(
+                    f"{quoted(host)} cannot measure: the guests of its {threads[host]} threads may"
+                    f" take {threads[host] * memory_mb} MB, and {there_mb} MB are available: start"
+                    f" its workers with at most {room} thread{'s' if room > 1 else ''} in all"
+                    " (dask-worker --nthreads)")
 
     @property
     def guests(self) -> int:
@@ -225,8 +254,8 @@ class ManyMachines:
             yield from judged
 
 
-def pack(kernel: Path, named: Mapping[str, Path] = {}) -> bytes:
-    """A zip file of the project's programs, the guest kernel, and the named kernels."""
+def pack(kernel: Path, named: Mapping[str, Path] = {}, sites: Sequence[Path] = ()) -> bytes:
+    """A zip file of the project's programs, the guest kernel, named kernels, recorded sites."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)
@@ -236,4 +265,6 @@ def pack(kernel: Path, named: Mapping[str, Path] = {}) -> bytes:
         for name, path in named.items():
             for file in OF_KERNEL:
                 archive.write(path.parent / file, f"{node.KERNELS}/{name}/{file}")
+        for path in sites:
+            archive.write(path, f"{node.SITES}/{path.name}")
     return stream.getvalue()

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Protocol
 
 PYTHON = "/usr/bin/python3"  # the distribution's, which has Mininet
-CODE, KERNEL, KERNELS = "project", "linux", "kernels"  # names in the archive
+CODE, KERNEL, KERNELS, SITES = "project", "linux", "kernels", "sites"  # names in the archive
 CHECK_S = 120.0
+BROWSER = "chromium"  # a tool that a machine may lack: it then skips the trials that need it
 
 
 class Worker(Protocol):
@@ -34,8 +35,8 @@ class Worker(Protocol):
 class Node:
     """A plugin of a Dask worker, with the unpacked project and the batches that are under way.
 
-    archive: a zip file of the project's programs and the guest kernel. tools: the versions that
-    the machine has to have (runs.results.provenance.tools).
+    archive: a zip file of the project's programs, the guest kernels, and recorded sites. tools: the
+    versions that the machine has to have (runs.results.provenance).
     """
 
     def __init__(self, archive: bytes, tools: dict[str, str]) -> None:
@@ -46,6 +47,7 @@ class Node:
         with it."""
         self.running: set[subprocess.Popen[bytes]] = set()
         self.address = worker.address
+        self.available_mb: int | None = None
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="first-flight-",
                                                 dir=worker.local_directory))
@@ -53,7 +55,7 @@ class Node:
                 for member in files.infolist():
                     Path(files.extract(member, self.folder)).chmod(
                         member.external_attr >> 16 & 0o755)
-            self.refused = self.why_not()
+            self.available_mb, self.refused = available_here_mb(), self.why_not()
         except (OSError, ValueError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
             self.refused = str(error) or repr(error)
 
@@ -76,7 +78,8 @@ class Node:
                 return last_line(done.stderr) + advice
         versions = json.loads(done.stdout)
         other = [f"{name} {versions.get(name)!r} instead of {required!r}"
-                 for name, required in self.tools.items() if versions.get(name) != required]
+                 for name, required in self.tools.items() if versions.get(name) != required
+                 and not (name == BROWSER and not versions.get(name))]
         return (f"it has {', '.join(other)}: use the same distribution on every machine"
                 if other else "")
 
@@ -88,7 +91,7 @@ class Node:
                 ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
                  str(self.folder / CODE / "firstflight/commands/batch.py"),
                  "--kernel", str(self.folder / KERNEL),
-                 "--kernels", str(self.folder / KERNELS)],
+                 "--kernels", str(self.folder / KERNELS), "--sites", str(self.folder / SITES)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env={**os.environ, "TMPDIR": folder}) as process:
             self.running.add(process)
@@ -105,6 +108,21 @@ class Node:
 def last_line(text: str) -> str:
     """The last line of a text, "" if it is empty."""
     return (text.strip().splitlines() or [""])[-1]
+
+
+def available_here_mb() -> int | None:
+    """MB that may be taken on this machine; None if it is not known. As vtime.memory.available."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) // 1024 for line in lines
+                 if line.startswith("MemAvailable:")), None)
+
+
+def available_mb(name: str, dask_worker: Worker) -> int | None:
+    """The memory that was available to a worker when it took the project, in MB."""
+    return dask_worker.plugins[name].available_mb
 
 
 def why_refused(name: str, dask_worker: Worker) -> str:

@@ -12,11 +12,12 @@ from pathlib import Path
 from firstflight.base import __version__
 
 
-def of_this_machine(project: Path) -> dict[str, Mapping[str, object]]:
+def of_this_machine(project: Path, with_browser: bool = False
+                    ) -> dict[str, Mapping[str, object]]:
     """Facts for run.json that hold for the whole run; "" where one is not available."""
     return {
         "machine": machine(),
-        "tools": tools(),
+        "tools": {**tools(), **(browser() if with_browser else {})},
         "project": {"version": __version__,
                     "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
                     # Without locks git does not write its index, which would be root's after sudo.
@@ -36,6 +37,14 @@ def tools() -> dict[str, str]:
     """The versions of the programs that a measurement in a guest depends on, kernel aside."""
     return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
             "openssl": openssl(), "iproute2": first_line(["ip", "-V"]), "nginx": nginx()}
+
+
+def browser() -> dict[str, str]:
+    """The version of the browser, "" where it is missing, as `tools` has versions.
+
+    Apart from them: asking starts it, and only pages in a browser depend on it.
+    """
+    return {"chromium": first_line(["chromium-headless-shell", "--version"])}
 
 
 def nginx() -> str:

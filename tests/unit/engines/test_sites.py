@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 
+from firstflight.commands.engines import planned
+from firstflight.commands.request import Measuring
+from firstflight.runs.kinds import memory_mb_of
 from firstflight.testbed import guests, site_store
 from firstflight.testbed.guests import guest_for
 from firstflight.testbed.hosts.replay.recording import Answer, Origin, Recording
-from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM
+from firstflight.testbed.messages import BROWSED_PAGE, BROWSER_MEMORY_MB, CHROMIUM
+from tests.golden import stored_browsed
+from vtime.console import EngineCannot
+from vtime.memory import MEMINFO, MEMORY_MB, available
 
 SITE = Recording("https://a.test/", (Origin("https://a.test", 0),),
                  (Answer(0, "GET", "/", 200, (), b"x"),))
@@ -64,7 +70,27 @@ def test_a_site_is_named_by_a_digest_only(digest: str) -> None:
 def test_a_browsers_guest_has_its_site_fonts_and_more_memory() -> None:
     digest = site_store.put(SITE)
     purpose = guest_for([job(digest)], {})
-    assert purpose.sites == (digest,) and purpose.memory_mb == guests.BROWSER_MEMORY_MB
+    assert purpose.sites == (digest,) and purpose.memory_mb == BROWSER_MEMORY_MB
     assert set(purpose.readable) <= set(guests.BROWSER_READS) and purpose.forks
     other: Any = {"kind": "page", "id": "b", "client": "libcurl", "network": {}}
     assert guest_for([other], {}).memory_mb == 512 and not guest_for([other], {}).sites
+
+
+def test_the_number_of_guests_of_a_browser_follows_from_their_memory() -> None:
+    """Where it is chosen, and where a run is only planned."""
+    browsed = stored_browsed.load("http2").trial
+    listed = replace(browsed, site="", site_bytes=0)
+    assert memory_mb_of([listed, listed]) == MEMORY_MB
+    assert memory_mb_of([listed, browsed]) == BROWSER_MEMORY_MB
+    room = (available(MEMINFO) or 0) // BROWSER_MEMORY_MB + 1
+    with pytest.raises(EngineCannot, match=f"--jobs {room}: .* {room * BROWSER_MEMORY_MB} MB"):
+        planned(Measuring(jobs=room), memory_mb_of([browsed]))
+    assert planned(Measuring(jobs=room), memory_mb_of([listed])) == ("uml", room)
+
+
+def test_a_store_may_be_that_of_another_machine(tmp_path: Path) -> None:
+    here = site_store.put(SITE)
+    with site_store.within(tmp_path / "sent"):
+        assert site_store.missing([job(here)])
+        there = site_store.put(replace(SITE, url="https://a.test/x"))
+    assert not site_store.missing([job(here)]) and site_store.missing([job(there)])

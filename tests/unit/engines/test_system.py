@@ -210,10 +210,15 @@ def test_more_guests_than_memory_are_refused_with_the_most_that_fit(tmp_path: Pa
     with pytest.raises(EngineCannot, match=f"--jobs 4: .* {4 * MEMORY_MB} MB, and"
                        f" {3 * MEMORY_MB + 1} MB are available; at most --jobs 3"):
         guests(4, path)
+    assert guests(1, path, memory_mb=1024) == 1
+    with pytest.raises(EngineCannot, match=f"--jobs 3: .* 3072 MB, and {3 * MEMORY_MB + 1} MB are"
+                       " available; at most --jobs 1$"):
+        guests(3, path, memory_mb=1024)
 
 
 def test_by_default_one_a_core_as_far_as_memory_goes(tmp_path: Path) -> None:
     assert guests(None, meminfo(tmp_path, 10**6)) == os.cpu_count()
+    assert guests(None, meminfo(tmp_path, MEMORY_MB), memory_mb=2 * MEMORY_MB) == 1
     assert guests(None, meminfo(tmp_path, 5)) == 1 == guests(1, meminfo(tmp_path, 5))
     assert guests(None, tmp_path / "none") == os.cpu_count() and guests(9, tmp_path / "none") == 9
 
