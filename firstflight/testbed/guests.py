@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firstflight.testbed import fork_server, site_store
-from firstflight.testbed.job import JobFolder, StorageError, WorkerLost, WorkerProcess, shared_out
-from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, UML, Job, ObservedTrial
+from firstflight.testbed.job import (JobFolder, StorageError, WorkerLost, WorkerProcess,
+                                     WorkerSilent, shared_out)
+from firstflight.testbed.messages import (BROWSED_PAGE, BROWSER_MEMORY_MB, CHROMIUM, UML, Job,
+                                           ObservedTrial)
 from vtime import confine, memory, readable, system, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.uml import (check_machine, compile_programs, guest_command, made_from, processors,
@@ -27,6 +29,10 @@ BOOT_DEADLINE_S = 120.0
 # For one trial, whatever its length in virtual time: a process that spins in the guest
 # would keep the clock from ever advancing.
 TRIAL_DEADLINE_S = 180.0
+# Of a page, which takes a browser's start and a few seconds; a script of it may never return.
+BROWSED_DEADLINE_S = 90.0
+ENDLESS = ("the page computes for ever: its browser had a processor for {silent_s:.0f} s, in which"
+           " it did not end to load")
 POLL_S = 0.005
 # Between two looks at the guests, the caller judges at most AT_ONCE observations. At most MOST_HELD
 # of them wait to be judged, and MOST_WAITING_BYTES and one more, since each has its packets in
@@ -36,8 +42,6 @@ DEFAULT_KERNEL = "default"  # the one that runs use where none is named
 # One slot of the timer wheel's fifth level at 1000 ticks a second (4096
 # jiffies, kernel/time/timer.c): see Worker._align.
 ALIGN_S = 4.096
-# A browser takes some 300 MB, and its page what it allocates.
-BROWSER_MEMORY_MB = 1024
 BROWSER_READS = ("/etc/fonts",)
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
@@ -169,8 +173,10 @@ class UmlEngine:
                         raise
                     except EngineError as error:
                         restarts += 1
-                        self._check(guest, error, restarts)
                         rest = list(guest.waiting.values())
+                        if isinstance(error, WorkerSilent) and rest[0]["kind"] == BROWSED_PAGE:
+                            error = EngineError(ENDLESS.format(silent_s=error.silent_s))
+                        self._check(guest, error, restarts)
                         if not isinstance(error, WorkerLost):
                             observed.append(ObservedTrial(rest.pop(0)["id"],
                                                           {"error": str(error)}))
@@ -307,7 +313,7 @@ class UmlEngine:
         job = JobFolder(folder / f"guest{self.started}", trials, dict(purpose.sysctls), ALIGN_S,
                         waits=is_kept, libraries=files)
         self.started += 1
-        guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, TRIAL_DEADLINE_S)
+        guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, purpose.deadline_s)
         self.bound[guest], self.named[guest] = processor, place.kernel
         self.purposes[guest] = purpose if is_kept else None
         return guest
@@ -361,6 +367,11 @@ class GuestFor(NamedTuple):
     @property
     def memory_mb(self) -> int:
         return BROWSER_MEMORY_MB if self.kind == BROWSED_PAGE else memory.MEMORY_MB
+
+    @property
+    def deadline_s(self) -> float:
+        """For one trial, by the clock of this machine."""
+        return BROWSED_DEADLINE_S if self.kind == BROWSED_PAGE else TRIAL_DEADLINE_S
 
 
 def guest_for(trials: Sequence[Job], sysctls: Mapping[str, str]) -> GuestFor:

@@ -41,6 +41,14 @@ class StorageError(EngineError):
     """A worker can no longer write its records; the message says why."""
 
 
+class WorkerSilent(EngineError):
+    """A worker says nothing in a trial, which therefore has failed; silent_s: for how long."""
+
+    def __init__(self, silent_s: float, words: str) -> None:
+        super().__init__(words)
+        self.silent_s = silent_s
+
+
 class WorkerLost(EngineError):
     """A worker has ended, but no trial has failed; another worker gets its waiting trials."""
 
@@ -274,8 +282,8 @@ class WorkerProcess:
             raise EngineError(f"the worker stopped (status {self.process.returncode}) while"
                               f" {awaited} was awaited: {self.last_words()}")
         if hangs:
-            raise EngineError(f"the worker said nothing for {silent_s:.0f} s while {awaited} was"
-                              f" awaited: {self.last_words()}")
+            raise WorkerSilent(silent_s, f"the worker said nothing for {silent_s:.0f} s while"
+                               f" {awaited} was awaited: {self.last_words()}")
 
     def pause(self) -> bool:
         """Stop its kernel, which has no trial left, until give(); whether that was possible."""

@@ -10,6 +10,7 @@ import pytest
 
 from firstflight.testbed import guests
 from firstflight.testbed.guests import AT_ONCE, UmlEngine
+from firstflight.testbed.messages import BROWSED_PAGE
 from tests.running import wait_until
 from vtime import uml
 from vtime.console import EngineCannot
@@ -133,3 +134,14 @@ def test_a_link_in_the_place_of_more_trials_is_not_followed(
         (seen,) = engine.run([{**TRIAL, "id": "u"}], {}, tmp_path / "b")
     assert seen.trial_id == "u"  # whatever that guest makes of it
     assert outside.read_text() == "mine"
+
+
+def test_a_page_that_computes_for_ever_is_named_and_the_next_trial_runs(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a line about the page; the guest's console has nothing that a user knows."""
+    monkeypatch.setattr(guests, "BROWSED_DEADLINE_S", 1.0)
+    engine = keeping(tmp_path, """case "$line" in *spins*) sleep 999 ;; esac""")
+    trials = [{**TRIAL, "kind": BROWSED_PAGE, "id": name} for name in ("one", "spins", "two")]
+    seen = {each.trial_id: each.content for each in engine.run(trials, {}, tmp_path / "a")}
+    assert seen["spins"]["error"].startswith("the page computes for ever: its browser had")
+    assert {Path(seen[name]["skipped"]).name for name in ("one", "two")} == {"guest0", "guest1"}

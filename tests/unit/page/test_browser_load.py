@@ -122,3 +122,16 @@ def test_a_page_may_not_start_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         load.watch({"sessionId": SESSION, "params": {"sessionId": f"{number}"}})
     assert load.fault == "the page started more than 2 frames and workers"
+
+
+def test_a_page_that_loads_documents_for_ever_is_stopped() -> None:
+    """Its frames and its redirects are no documents of that kind."""
+    load = loaded(*(asked(str(number), number, "https://a.test/")
+                    for number in range(loads.MOST_DOCUMENTS)))
+    of_frame = asked("f", 90.0, "https://b.test/")
+    of_frame["params"]["frameId"] = "other"
+    load.take(of_frame)
+    load.take(asked("1", 91.0, "https://a.test/x", redirectResponse=answer(301)))
+    assert not load.fault
+    load.take(asked("last", 92.0, "https://a.test/"))
+    assert "loads itself or others again and again, more than 20 times" in load.fault

@@ -215,6 +215,8 @@ class Browser:
             return
         content = (base64.b64decode(body["body"]) if body.get("base64Encoded")
                    else str(body["body"]).encode("utf-8", "surrogatepass"))
+        if request.content_bytes and not content:
+            return  # the page has dropped it, as an image that is none
         request.sha256 = hashlib.sha256(content).hexdigest()
 
 

@@ -14,6 +14,7 @@ from firstflight.testbed.hosts.browser.devtools import Event
 
 MOST_REQUESTS = 2000
 MOST_STARTED = 500
+MOST_DOCUMENTS = 20  # of a page that goes on to another one, as many as browsers follow redirects
 MOST_URL, MOST_WORD = 2000, 100
 PAINT, LARGEST = "firstContentfulPaint", "largest-contentful-paint"
 
@@ -87,6 +88,7 @@ class Load:
     paint_s: float | None = None
     largest_ms: float | None = None
     dialogs: int = 0
+    documents: int = 0
     fault: str = ""
     frame: str = ""
 
@@ -142,6 +144,12 @@ class Load:
             self.begun_s, self.begun_at_s = at_s, said.get("wallTime")
             self.frame = said.get("frameId", "")
         asked = said["request"]
+        if (said.get("type") == "Document" and said.get("frameId") == self.frame
+                and "redirectResponse" not in said):
+            self.documents += 1
+            if self.documents > MOST_DOCUMENTS:
+                self.fault = ("the page loads itself or others again and again, more than"
+                              f" {MOST_DOCUMENTS} times")
         if not asked["url"].startswith(("http://", "https://")):
             return
         request = Request(
