@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,13 @@ def report(runs: Sequence[tuple[str, AnyRun]]) -> Report:
     metric = _compared(base)
     if metric is None:
         raise UsageError(f"{base.folder}: holds nothing that can be compared")
+
     tables = {name: _shared(base, run, metric.name) for name, run in others}
     for name, rows in tables.items():
         if not rows:
             raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
                              " they measured the same network, response and window")
+
     differs = _differs(runs, metric.name)
     return Report(
         name="comparison", title=f"{base_name} beside {', '.join(tables)}",
@@ -85,12 +88,15 @@ def _compared(run: AnyRun) -> Quantity | None:
 
 def _shared(first: AnyRun, second: AnyRun, metric: str) -> list[Row]:
     """The values of the cells that both runs have, in the order of the first run."""
-    without = [name for name in OF_HOSTS if all(len(_ones(run, name)) == 1
-                                                for run in (first, second))]
+    without = [name for name in OF_HOSTS
+               if len(_ones(first, name)) == len(_ones(second, name)) == 1]
     base, other = _values(first, metric, without), _values(second, metric, without)
-    return [Row(cell, run, draw, 1.0, value) for cell in base if cell in other
-            for run, values in ((FIRST, base[cell]), (OTHER, other[cell]))
-            for draw, value in values.items()]
+    rows = []
+    for cell in base:
+        if cell in other:
+            for run, values in ((FIRST, base[cell]), (OTHER, other[cell])):
+                rows += [Row(cell, run, draw, 1.0, value) for draw, value in values.items()]
+    return rows
 
 
 def _ones(run: AnyRun, name: str) -> set[Any]:
@@ -112,9 +118,14 @@ def _values(run: AnyRun, metric: str,
     def cell_key(record: Record) -> Key:
         return tuple((name, getattr(record.trial, name)) for name in names)
 
-    return {cell: values for cell, records in grouped(run.records, cell_key).items()
-            if (values := {_drawn(record): number for record in records
-                           for number in Cells([record]).numbers(metric)})}
+    by_cell_key = {}
+    for cell, records in grouped(run.records, cell_key).items():
+        values: dict[Key, float] = {}
+        for record in records:
+            values.update((_drawn(record), number) for number in Cells([record]).numbers(metric))
+        if values:
+            by_cell_key[cell] = values
+    return by_cell_key
 
 
 def _drawn(record: Record) -> Key:
@@ -170,8 +181,10 @@ def _whole(tables: Tables, metric: Quantity) -> Table:
 
 def _different(differs: Table) -> str:
     """The first differences, in a sentence."""
-    named = [f"{name} ({' / '.join(str(value)[:24] or 'not recorded' for value in values)})"
-             for name, *values in differs.rows[:MOST_NAMED]]
+    named = []
+    for name, *values in differs.rows[:MOST_NAMED]:
+        shown = " / ".join(str(value)[:24] or "not recorded" for value in values)
+        named.append(f"{name} ({shown})")
     if len(differs.rows) > len(named):
         named.append(f"{len(differs.rows) - len(named)} more")
     return f"Different: {', '.join(named)}." if named else differs.notes[0]
@@ -184,17 +197,22 @@ def _differs(runs: Sequence[tuple[str, AnyRun]], metric: str) -> Table:
     for _, run in runs:
         counts = sorted(map(len, _values(run, metric).values()))
         repeats = "–".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else "0"
-        descriptions.append({"cells": str(len(counts)), "repeats of a cell": repeats}
-                            | {_flag(name): ", ".join(sorted(map(_plain, _ones(run, name))))
-                               for name in OF_HOSTS}
-                            | dict(_flat(run.facts)))
-    names = list(dict.fromkeys(("cells", "repeats of a cell", *map(_flag, OF_HOSTS), *sorted(
-        name for facts in descriptions for name in facts))))
-    rows = [(name, *(facts.get(name, "") for facts in descriptions)) for name in names
-            if len({facts.get(name, "") for facts in descriptions}) > 1]
-    return Table("What was requested or used differently", (
-        Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs)),
-        tuple(rows), () if rows else ("Nothing: the runs record the same facts.",))
+        facts = {"cells": str(len(counts)), "repeats of a cell": repeats}
+        for name in OF_HOSTS:
+            facts[_flag(name)] = ", ".join(sorted(map(_plain, _ones(run, name))))
+        descriptions.append(facts | dict(_flat(run.facts)))
+
+    others = sorted(set(chain.from_iterable(descriptions)))
+    names = dict.fromkeys(("cells", "repeats of a cell", *map(_flag, OF_HOSTS), *others))
+    rows = []
+    for name in names:
+        values = [facts.get(name, "") for facts in descriptions]
+        if len(set(values)) > 1:
+            rows.append((name, *values))
+
+    columns = (Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs))
+    return Table("What was requested or used differently", columns, tuple(rows),
+                 () if rows else ("Nothing: the runs record the same facts.",))
 
 
 def _flag(name: str) -> str:
@@ -213,12 +231,16 @@ def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, s
 
 def _each(tables: Tables) -> Table:
     """A row for each cell, with the parameters that the cells vary."""
-    every = [dict(key) for table in tables.values() for key in by_cell(table)]
-    values = {name: [_plain(cell.get(name)) for cell in every] for name in every[0]}
+    every = [dict(key) for key in chain.from_iterable(map(by_cell, tables.values()))]
+    values = {}
+    for name in every[0]:
+        values[name] = [_plain(cell.get(name)) for cell in every]
     swept = varied(values)
-    columns = [Column(_head(name), of_column(name).unit,
-                      is_text=any(isinstance(cell.get(name), str) for cell in every))
-               for name in swept]
+    columns = []
+    for name in swept:
+        is_text = any(isinstance(cell.get(name), str) for cell in every)
+        columns.append(Column(_head(name), of_column(name).unit, is_text=is_text))
+
     rows: list[tuple[Cell, ...]] = []
     for name, table in tables.items():
         for key, of_cell in by_cell(table).items():
@@ -227,6 +249,7 @@ def _each(tables: Tables) -> Table:
                          change.experiment.value, change.absolute.value,
                          _interval(change.absolute.interval),
                          change.percent.value if change.base.value else None))
+
     return Table("Each cell", (
         Column("run", is_text=True, is_filter=True), *columns, Column("first", "ms", "mean"),
         Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
@@ -246,17 +269,20 @@ def _head(name: str) -> str:
 
 def _chart(base_name: str, tables: Tables, metric: Quantity) -> LineChart:
     """The difference of each cell with its interval, from left to right in the run's order."""
-    changes = {name: [_difference(cell).absolute for cell in by_cell(table).values()]
-               for name, table in tables.items()}
-    over = next((f"bars: 95 % intervals over {_what_was_drawn(tables[name])}"
-                 for name, of_run in changes.items() for change in of_run if change.interval),
-                "no bars: nothing was drawn twice for a cell")
-    lines = tuple(Line(name, tuple(map(float, range(1, len(of_run) + 1))),
-                       tuple(change.value for change in of_run),
-                       tuple(change.interval for change in of_run), look, "points")
-                  for look, (name, of_run) in enumerate(changes.items(), start=1))
+    lines: list[Line] = []
+    drawn: list[str] = []  # what was drawn, of each run that has intervals
+    for look, (name, table) in enumerate(tables.items(), start=1):
+        changes = [_difference(cell).absolute for cell in by_cell(table).values()]
+        if any(change.interval for change in changes):
+            drawn.append(_what_was_drawn(table))
+        lines.append(Line(name, tuple(map(float, range(1, len(changes) + 1))),
+                          tuple(change.value for change in changes),
+                          tuple(change.interval for change in changes), look, "points"))
+
+    over = (f"bars: 95 % intervals over {drawn[0]}" if drawn else
+            "no bars: nothing was drawn twice for a cell")
     return LineChart(
         "The same cells in each run", (f"{metric.axis}, less that of {base_name}",),
         f"cells in the order of the first run · {over}",
-        columns=((Plot("cell", "difference (ms)", lines, zero=True, whole=False),),),
+        columns=((Plot("cell", "difference (ms)", tuple(lines), zero=True, whole=False),),),
         legend=True)

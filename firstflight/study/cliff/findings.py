@@ -21,45 +21,57 @@ _STATED = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
 
 def distinctions(trials: Sequence[Trial]) -> list[str]:
     """What distinguishes each trial besides its window, such as "key share x25519"."""
-    varied = [field.name for field in requested_fields(Trial)
-              if field.name in QUANTITIES and field.name not in _STATED
-              and len({getattr(trial, field.name) for trial in trials}) > 1]
-    return [", ".join(f"{QUANTITIES[name].head} {plain(getattr(trial, name))}"
-                      f" {QUANTITIES[name].unit}".rstrip() for name in varied)
-            for trial in trials]
+    varied = []
+    for field in requested_fields(Trial):
+        if field.name in QUANTITIES and field.name not in _STATED:
+            values = {getattr(trial, field.name) for trial in trials}
+            if len(values) > 1:
+                varied.append(field.name)
+
+    def in_words(trial: Trial, name: str) -> str:
+        shown = QUANTITIES[name]
+        return f"{shown.head} {plain(getattr(trial, name))} {shown.unit}".rstrip()
+
+    return [", ".join(in_words(trial, name) for name in varied) for trial in trials]
 
 
 def sentences(what: str, cliff: Cliff, distinction: str = "",
               sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """Lines for a reader: the limit, and what explains it. distinction: see distinctions()."""
     name, trial = WHATS[what].name, cliff.trial
-    label = ", ".join(filter(None, ("0-RTT" if what == EARLY else f"IW{trial.initcwnd}",
-                                    distinction)))
+    window = "0-RTT" if what == EARLY else f"IW{trial.initcwnd}"
+    label = ", ".join(filter(None, (window, distinction)))
     if cliff.fits_bytes is None:
         yield f"{label}: even the smallest {name} takes a further round trip"
         return
+
     more = " or more" if cliff.is_open else ""
-    behind = (f" behind a chain of {trial.chain_bytes} bytes and"
-              f" {_counted(trial.tickets, 'ticket')}, each a segment,"
-              if what == RESPONSE and trial.chain_bytes else "")
-    behind += _after(trial, sysctls)
+    behind = _after(trial, sysctls)
+    if what == RESPONSE and trial.chain_bytes:
+        behind = (f" behind a chain of {trial.chain_bytes} bytes and"
+                  f" {_counted(trial.tickets, 'ticket')}, each a segment,{behind}")
     sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
              f" is {cliff.fits_bytes} bytes{more}, measured")
     if not is_known(trial):
         yield f"{sentence} of the server {trial.server} over HTTP/{trial.http}"
         yield from _on_the_wire(what, cliff)
         return
-    yield (f"{sentence}; by the model"
-           f" {cliff.model_bytes if cliff.model_bytes is not None else 'none'}")
+
+    by_model = "none" if cliff.model_bytes is None else f"{cliff.model_bytes}"
+    yield f"{sentence}; by the model {by_model}"
+
     writes = _writes(what, cliff.fits_bytes, trial)
     segments = [-(-size // trial.mss) for size in writes]
     parts = ", ".join(f"{size} bytes ({_counted(count, 'segment')})"
                       for size, count in zip(writes, segments))
+    if trial.kept:
+        beside = f"the connection began with {_counted(trial.initcwnd, 'segment')}"
+    else:
+        beside = (f"{_counted(trial.initcwnd, 'full segment')} would be"
+                  f" {trial.initcwnd * trial.mss} bytes")
     yield (f"  the server sends {sum(writes)} bytes in {_counted(len(writes), 'write')}: {parts},"
            f" together {_counted(sum(segments), 'segment')}. A write begins a segment of its own;"
-           + (f" the connection began with {_counted(trial.initcwnd, 'segment')}" if trial.kept else
-              f" {_counted(trial.initcwnd, 'full segment')} would be"
-              f" {trial.initcwnd * trial.mss} bytes"))
+           f" {beside}")
     if cliff.again_bytes:
         yield f"  {cliff.again_bytes} bytes leave at once again, since more had been sent before"
 

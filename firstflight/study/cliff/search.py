@@ -91,16 +91,18 @@ def question(what: str, requested: Overrides) -> Overrides:
         _one_window(what, lists, "early data leaves under the client's own window")
         for name, usual in _OF_EARLY:
             lists.setdefault(name, [usual])
+
     pauses = any(lists.get("idle_ms", ()))
     if pauses and what != RESPONSE:
         raise UsageError(_first_request(what))
+
     if what == CHAIN:
         lists["chain_bytes"] = [max(LEAST_BYTES.values()) * 9]  # valid for any signature
         lists.setdefault("response_bytes", [1000])
     elif what == RESPONSE:
         lists["response_bytes"] = [1]
-    return replace(requested, lists=lists,
-                   client=requested.client or ("libcurl" if pauses else "curl"))
+    usual_client = "libcurl" if pauses else "curl"
+    return replace(requested, lists=lists, client=requested.client or usual_client)
 
 
 def _first_request(what: str) -> str:
@@ -121,18 +123,16 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
     """The cliff of each trial. Raises FirstFlightError where one cannot be measured."""
     kind = WHATS[what]
     for trial in trials:
-        if what != EARLY and not is_computable(
-                replace(trial, kept=0, idle_ms=0.0) if what == RESPONSE else trial):
+        first = replace(trial, kept=0, idle_ms=0.0) if what == RESPONSE else trial
+        if what != EARLY and not is_computable(first):
             raise UsageError(_first_request(what))
-    ranges = {trial: _least(kind, trial) for trial in trials}
-    # The largest size known to fit, and the smallest known not to.
-    ends = {trial: (least - 1, kind.most + 1) for trial, least in ranges.items()}
+
+    # Of each trial, the largest size known to fit, and the smallest known not to.
+    ends = {trial: (_least(kind, trial) - 1, kind.most + 1) for trial in trials}
     largest: dict[Trial, Record] = {}
     beyond: dict[Trial, Record] = {}
     again: dict[Trial, int] = {}
-    while wanted := {trial: _between(*end) for trial, end in ends.items() if end[1] - end[0] > 1}:
-        sized = {kind.sized(trial, size): (trial, size) for trial, sizes in wanted.items()
-                 for size in sizes}
+    while sized := _next_sizes(kind, ends):
         records = measure(list(sized))
         for key, (trial, size) in sized.items():
             low, high = ends[trial]
@@ -144,10 +144,29 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
                 ends[trial], largest[trial] = (size, high), records[key]
             else:
                 ends[trial], beyond[trial] = (low, size), records[key]
-    return [Cliff(trial, low if low >= ranges[trial] else None,
-                  _model_limit(kind, trial, ranges[trial], sysctls) if is_known(trial) else None,
-                  low == kind.most, largest.get(trial), beyond.get(trial), again.get(trial))
-            for trial, (low, _) in ends.items()]
+
+    found = []
+    for trial, (low, _) in ends.items():
+        least = _least(kind, trial)
+        found.append(Cliff(
+            trial, fits_bytes=low if low >= least else None,
+            model_bytes=_model_limit(kind, trial, least, sysctls) if is_known(trial) else None,
+            is_open=low == kind.most, record=largest.get(trial), beyond=beyond.get(trial),
+            again_bytes=again.get(trial)))
+    return found
+
+
+def _next_sizes(kind: What, ends: Mapping[Trial, tuple[int, int]]
+                ) -> dict[Trial, tuple[Trial, int]]:
+    """The next trials: for each which one it belongs to, and its size. Empty where all are found.
+
+    ends: the largest size known to fit, and the smallest known not to.
+    """
+    sized = {}
+    for trial, (low, high) in ends.items():
+        for size in _between(low, high):
+            sized[kind.sized(trial, size)] = (trial, size)
+    return sized
 
 
 def is_known(trial: Trial) -> bool:

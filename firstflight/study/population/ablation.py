@@ -110,11 +110,14 @@ def _step(cause: Cause, paired: Paired, rows: Responses,
           windows: tuple[int, int]) -> Step:
     bars = {axis: bars_of(paired, windows, by, published.shares(by))
             for axis, by in AXES.items()}
-    slower = Counter(why(records[windows[1]]) for records in rows.values()
-                     if all(window in records for window in windows)
-                     and is_slower(*(records[window] for window in windows)))
-    base_ms, experiment_ms = map(paired.mean, windows)
-    return Step(cause.title, windows, base_ms, experiment_ms, bars, len(paired.trials), slower)
+    smaller, larger = windows
+    slower: Counter[str] = Counter()
+    for records in rows.values():
+        if smaller in records and larger in records and is_slower(records[smaller],
+                                                                  records[larger]):
+            slower[why(records[larger])] += 1
+    return Step(cause.title, windows, base_ms=paired.mean(smaller),
+                experiment_ms=paired.mean(larger), bars=bars, n=len(paired.trials), slower=slower)
 
 
 def is_slower(base: Record, experiment: Record) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy
 
@@ -43,18 +44,21 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
     findings: those of its figures; those of Figure 5 are shown again, on one page. judged: its
     figures of bars.
     """
-    of_shares = [figure for figure in scenario.figures if figure.published == published.SHARES_FILE]
+    made = []
+    panels = [figure for figure in scenario.figures if figure.published == published.SHARES_FILE]
+    names = {figure.name for figure in panels}
     charts = tuple(finding.chart for finding in findings
-                   if finding.name in {figure.name for figure in of_shares}
-                   and isinstance(finding.chart, BarChart))
-    made = [Finding("fig5", "The panels together", chart=bar_page(
-        f"Figure 5 of the paper, {of_shares[0].baseline_initcwnd} →"
-        f" {of_shares[0].experiment_initcwnd} segments", charts))
-            ] if charts else []
+                   if finding.name in names and isinstance(finding.chart, BarChart))
+    if charts:
+        title = (f"Figure 5 of the paper, {panels[0].baseline_initcwnd} →"
+                 f" {panels[0].experiment_initcwnd} segments")
+        made.append(Finding("fig5", "The panels together", chart=bar_page(title, charts)))
+
     try:
         levels = explained(drawn, records)
-        made += [_causes(levels), _two_weeks(levels[-1], _printed_mean_ms(scenario, drawn))
-                 ] if levels else []
+        if levels:
+            printed_ms = _printed_mean_ms(scenario, drawn)
+            made += [_causes(levels), _two_weeks(levels[-1], printed_ms)]
     except NoBars as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
     return [*made, *_held_out(judged, drawn), *_joints(scenario.name), *fit_findings(scenario.name)]
@@ -65,28 +69,35 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
 def _causes(levels: Sequence[Step]) -> Finding:
     """What each cause adds: a row for each step, the population itself last, then the paper."""
     tables = [_overview(levels), *(_by_bucket(levels, axis) for axis in AXES)]
-    maps = tuple(SquareMap(
-        f"by {quantity(AXES[axis]).axis}",
-        tuple(bar.label for bar in levels[0].bars[axis]),
-        (tuple(None if bar.published.absolute is None else Square(bar.published.absolute)
-               for bar in levels[0].bars[axis]),
-         *(tuple(Square(bar.difference.absolute.value, is_near=close(bar))
-                 for bar in step.bars[axis])
-           for step in reversed(levels)))) for axis in AXES)
     slower = " ".join(filter(None, map(_slower, levels)))
-    return Finding(
-        "causes", "What each cause adds", tables=tuple(tables),
-        sentence=f"From {levels[0].title} to everything, the bars near the paper's are "
-                 + ", ".join(str(step.near) for step in levels)
-                 + f" of {levels[0].count}. {slower}",
-        chart=SquareChart(
-            "What each cause adds to Figure 5",
-            (f"Milliseconds saved by {levels[-1].windows[-1]} segments, with the same responses in"
-             " each row. Each row adds a cause; the last is the whole population.",),
-            "At the right: how many of all bars are near the paper's.", scale="published",
-            maps=maps, rows=("the paper", *(f"{place}  {step.title}" for place, step in
-                                            reversed(list(enumerate(levels, start=1))))),
-            notes=("", *(f"{step.near} of {step.count}" for step in reversed(levels)))))
+    near = ", ".join(str(step.near) for step in levels)
+    sentence = (f"From {levels[0].title} to everything, the bars near the paper's are {near} of"
+                f" {levels[0].count}. {slower}")
+
+    numbered = [f"{place}  {step.title}" for place, step in enumerate(levels, start=1)]
+    chart = SquareChart(
+        "What each cause adds to Figure 5",
+        (f"Milliseconds saved by {levels[-1].windows[-1]} segments, with the same responses in"
+         " each row. Each row adds a cause; the last is the whole population.",),
+        "At the right: how many of all bars are near the paper's.", scale="published",
+        maps=tuple(_map(levels, axis) for axis in AXES),
+        rows=("the paper", *reversed(numbered)),
+        notes=("", *(f"{step.near} of {step.count}" for step in reversed(levels))))
+    return Finding("causes", "What each cause adds", tables=tuple(tables), sentence=sentence,
+                   chart=chart)
+
+
+def _map(levels: Sequence[Step], axis: str) -> SquareMap:
+    """The squares of a panel: a row for the paper, then one for each step, the last step first."""
+    of_first = levels[0].bars[axis]
+    squares: list[tuple[Square | None, ...]] = [tuple(
+        None if bar.published.absolute is None else Square(bar.published.absolute)
+        for bar in of_first)]
+    for step in reversed(levels):
+        squares.append(tuple(Square(bar.difference.absolute.value, is_near=close(bar))
+                             for bar in step.bars[axis]))
+    labels = tuple(bar.label for bar in of_first)
+    return SquareMap(f"by {quantity(AXES[axis]).axis}", labels, tuple(squares))
 
 
 def _overview(levels: Sequence[Step]) -> Table:
@@ -96,12 +107,14 @@ def _overview(levels: Sequence[Step]) -> Table:
                Column("", "ms", "saved"), Column("", "%", "saved"),
                *(Column(axis, "", "bars near") for axis in AXES), Column("all", "", "bars near"),
                Column(f"slower with {larger}", rank=1))
-    rows: tuple[tuple[Cell, ...], ...] = tuple((
-        step.title, step.n, step.base_ms, step.experiment_ms,
-        step.base_ms - step.experiment_ms, 100 * (1 - step.experiment_ms / step.base_ms),
-        *(sum(map(close, step.bars[axis])) for axis in AXES), step.near,
-        sum(step.slower.values())) for step in levels)
-    return Table("What each cause adds", columns, rows, (
+    rows: list[tuple[Cell, ...]] = []
+    for step in levels:
+        saved_ms = step.base_ms - step.experiment_ms
+        near = (sum(map(close, step.bars[axis])) for axis in AXES)
+        rows.append((step.title, step.n, step.base_ms, step.experiment_ms, saved_ms,
+                     100 * (1 - step.experiment_ms / step.base_ms), *near, step.near,
+                     sum(step.slower.values())))
+    return Table("What each cause adds", columns, tuple(rows), (
         "n: responses, each under both windows. Slower: by more than 1 ms.",
         *filter(None, map(_slower, levels))))
 
@@ -111,9 +124,10 @@ def _by_bucket(levels: Sequence[Step], axis: str) -> Table:
     head = quantity(AXES[axis])
     columns = (Column("ms saved", is_text=True),
                *(Column(bar.label, head.unit) for bar in of_last))
-    rows: list[tuple[Cell, ...]] = [
-        (step.title, *(bar.difference.absolute.value for bar in step.bars[axis]))
-        for step in levels]
+    rows: list[tuple[Cell, ...]] = []
+    for step in levels:
+        saved = (bar.difference.absolute.value for bar in step.bars[axis])
+        rows.append((step.title, *saved))
     rows.append(("the paper", *(bar.published.absolute for bar in of_last)))
     return Table(f"Step by step, by {head.head}", columns, tuple(rows))
 
@@ -142,36 +156,63 @@ def _two_weeks(step: Step, printed_ms: float | None) -> Finding:
 
     step: the last. printed_ms: the paper's saving of the mean, None where it has none.
     """
+    columns = [Column("panel", is_text=True), Column("near"), Column("of")]
+    for window in step.windows:
+        columns += [Column("ours", "ms", f"IW {window}"), Column("paper", "ms", f"IW {window}"),
+                    Column("off", "%", f"IW {window}", signed=True)]
+    columns += [Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
+                Column("window alone", "ms", "saved")]
+
+    sums = {axis: _sums_of(step, axis) for axis in step.bars}
     rows: list[tuple[Cell, ...]] = []
-    for axis, bars in step.bars.items():
-        share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
-        changes = [bar.difference for bar in bars]
-        ours = [float(share @ [getattr(change, name).value for change in changes])
-                for name in ("base", "experiment")]
-        printed = [(bar.responses_percent or 0.0, bar.absolute or 0.0, bar.percent or numpy.nan)
-                   for bar in published.shares(AXES[axis]).values()]
-        base = sum(share * ms / percent for share, ms, percent in printed)
-        saved = sum(share * ms for share, ms, _ in printed) / 100
-        alone = float(share @ [(change.same or change).absolute.value for change in changes])
-        rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars), ours[0], base,
-                     100 * (ours[0] / base - 1), ours[1], base - saved,
-                     100 * (ours[1] / (base - saved) - 1), ours[0] - ours[1], saved, alone))
-    near = f"{step.near} of {step.count}"
-    sentence = (f"Of Figure 5's buckets {near} are within {WITHIN_PERCENT:.0f} % of the paper's"
-            f" milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as the paper"
-            " compared: each window in a week of its own. The window alone, with the same responses"
-            f" under both, saves {format_number(float(str(rows[0][-1])))} of the"
-            f" {format_number(step.base_ms - step.experiment_ms)} ms by which the two weeks"
-            " differ.")
-    return Finding("two_weeks", "What the window does, and what the two weeks do", (
-        Table("Share × mean, added up over the buckets of a panel", (
-            Column("panel", is_text=True), Column("near"), Column("of"),
-            *(column for window in step.windows for column in (
-                Column("ours", "ms", f"IW {window}"), Column("paper", "ms", f"IW {window}"),
-                Column("off", "%", f"IW {window}", signed=True))),
-            Column("ours", "ms", "saved"), Column("paper", "ms", "saved"),
-            Column("window alone", "ms", "saved")), tuple(rows)),
-        _where_from(step, float(str(rows[0][-1])), printed_ms)), sentence=sentence)
+    for axis, panel in sums.items():
+        bars, paper_after = step.bars[axis], panel.paper_base - panel.paper_saved
+        rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars),
+                     panel.base, panel.paper_base, 100 * (panel.base / panel.paper_base - 1),
+                     panel.experiment, paper_after, 100 * (panel.experiment / paper_after - 1),
+                     panel.base - panel.experiment, panel.paper_saved, panel.alone))
+
+    alone_ms = next(iter(sums.values())).alone
+    sentence = (
+        f"Of Figure 5's buckets {step.near} of {step.count} are within {WITHIN_PERCENT:.0f} % of"
+        f" the paper's milliseconds and {WITHIN_POINTS:.0f} points of its percentage, compared as"
+        " the paper compared: each window in a week of its own. The window alone, with the same"
+        f" responses under both, saves {format_number(alone_ms)} of the"
+        f" {format_number(step.base_ms - step.experiment_ms)} ms by which the two weeks differ.")
+    added_up = Table("Share × mean, added up over the buckets of a panel", tuple(columns),
+                     tuple(rows))
+    return Finding("two_weeks", "What the window does, and what the two weeks do",
+                   (added_up, _where_from(step, alone_ms, printed_ms)), sentence=sentence)
+
+
+class _Sums(NamedTuple):
+    """Share × mean, added up over the buckets of a panel, in ms.
+
+    base, experiment: ours, under the smaller and the larger window. alone: what the window saves
+    with the same responses under both.
+    """
+
+    base: float
+    experiment: float
+    alone: float
+    paper_base: float
+    paper_saved: float
+
+
+def _sums_of(step: Step, axis: str) -> _Sums:
+    bars = step.bars[axis]
+    share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
+    changes = [bar.difference for bar in bars]
+    base = share @ [change.base.value for change in changes]
+    experiment = share @ [change.experiment.value for change in changes]
+    alone = share @ [(change.same or change).absolute.value for change in changes]
+
+    paper_base = paper_saved = 0.0
+    for bar in published.shares(AXES[axis]).values():
+        saved = (bar.responses_percent or 0.0) * (bar.absolute or 0.0)
+        paper_base += saved / (bar.percent or numpy.nan)
+        paper_saved += saved
+    return _Sums(float(base), float(experiment), float(alone), paper_base, paper_saved / 100)
 
 
 def _where_from(step: Step, alone: float, printed: float | None) -> Table:
@@ -181,6 +222,7 @@ def _where_from(step: Step, alone: float, printed: float | None) -> Table:
     ours = sum((bar.share_percent or 0.0) * bar.difference.absolute.value for bar in bars) / 100
     paper = sum((bar.responses_percent or 0.0) * (bar.absolute or 0.0)
                 for bar in published.shares("rtt_ms").values()) / 100
+
     rows: tuple[tuple[Cell, ...], ...] = (
         ("all, as the paper compared", saved, printed),
         ("the window alone", alone, None),
@@ -188,8 +230,8 @@ def _where_from(step: Step, alone: float, printed: float | None) -> Table:
         ("of that, more of them in far buckets (RTT)", saved - ours,
          None if printed is None else printed - paper),
         ("of that, other ones within the buckets", ours - alone, None))
-    return Table("Where the saving comes from", (
-        Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms")), rows, (
+    columns = (Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms"))
+    return Table("Where the saving comes from", columns, rows, (
             "The paper's numbers show only what moves between its buckets. What"
             " differs within a bucket is known of the fitted population only.",))
 
@@ -198,20 +240,24 @@ def _where_from(step: Step, alone: float, printed: float | None) -> Table:
 
 def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
     """Figures of held-out populations, each next to the same figure of a fitted one."""
+    def twin_key(bar_figure: BarFigure) -> list[object]:
+        return [getattr(bar_figure.figure, name) for name in TWINS]
+
     rows: list[tuple[Cell, ...]] = []
     fitted: dict[str, None] = {}  # the titles of the populations
     for bar_figure in judged:
-        figure = bar_figure.figure
-        twin = next((other for other in judged if not other.figure.held_out and [
-            getattr(other.figure, name) for name in TWINS] == [
-                getattr(figure, name) for name in TWINS]), None)
-        if figure.held_out and twin is not None:
+        if not bar_figure.figure.held_out:
+            continue
+        twin = next((other for other in judged if not other.figure.held_out
+                     and twin_key(other) == twin_key(bar_figure)), None)
+        if twin is not None:
             rows.append((twin.figure.title, len(bar_figure.bars), *_near_and_reproduced(twin),
                          *_near_and_reproduced(bar_figure)))
             fitted.update((population.title, None) for population in drawn.populations
                           if population.name == twin.figure.sweep)
     if not rows:
         return []
+
     titles, *columns = zip(*rows)
     rows.append(("all", *(sum(column) for column in columns)))
     count, near, _, held_near, held_reproduced = rows[-1][1:]
@@ -219,14 +265,16 @@ def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
                 f" parameters that none of its published values chose (held out), {held_near} are,"
                 f" of which {held_reproduced} {'is' if held_reproduced == 1 else 'are'}"
                 " reproduced.")
-    groups = ("parameters of its own", "held out")
-    return [Finding("held_out", f"{', '.join(fitted)} with parameters of its own, and held out", (
-        Table("Near the paper's, and reproduced", (
-            Column("published", is_text=True), Column("of"),
-            *(Column(name, "", group) for group in groups for name in ("near", REPRODUCED))),
-            tuple(rows), (f"Near: within {WITHIN_PERCENT:.0f} % and {WITHIN_POINTS:.0f} points,"
-                          " whatever the interval. Reproduced: the whole interval.",)),),
-        sentence=sentence)]
+
+    of_table = [Column("published", is_text=True), Column("of")]
+    for group in ("parameters of its own", "held out"):
+        of_table += [Column("near", "", group), Column(REPRODUCED, "", group)]
+    table = Table(
+        "Near the paper's, and reproduced", tuple(of_table), tuple(rows),
+        (f"Near: within {WITHIN_PERCENT:.0f} % and {WITHIN_POINTS:.0f} points, whatever the"
+         " interval. Reproduced: the whole interval.",))
+    title = f"{', '.join(fitted)} with parameters of its own, and held out"
+    return [Finding("held_out", title, (table,), sentence=sentence)]
 
 
 def _near_and_reproduced(bar_figure: BarFigure) -> tuple[int, int]:
@@ -246,6 +294,7 @@ def _joints(name: str) -> list[Finding]:
         (how, *bandwidths), *lines = rows.table(path)
         datacenter = path.name.removesuffix(rows.ENDING).rpartition("_")[2]
         grid = numpy.array(lines, dtype=float)
+
         title = f"RTT and bandwidth together, {datacenter} data centre"
         chart = GridChart(
             f"RTT and bandwidth, {datacenter} data centre", (how,), x=grid[:, 0],

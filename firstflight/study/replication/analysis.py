@@ -101,9 +101,11 @@ def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record
         there = replace(scenario, sweeps=level.sweeps)
         read = [as_read(level.reading, record) for record in records]
         bar_figures, missing = kinds.bar_figures(there, read)
-        constants = (record.trial for record in records if record.failed_as_expected)
-        made.append(Measured(setup, level, there, read, bar_figures, missing, exact, frozenset(
-            constants if level.reading.failed_ms else ())))
+        constants: frozenset[Trial] = frozenset()
+        if level.reading.failed_ms:
+            constants = frozenset(record.trial for record in records if record.failed_as_expected)
+        made.append(Measured(setup, level, there, records=read, bar_figures=bar_figures,
+                             missing=missing, exact=exact, constants=constants))
     return made
 
 
@@ -127,7 +129,8 @@ def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
 
 def counts(items: Sequence[Item]) -> list[int]:
     """How many items agree at each level."""
-    return [sum(agrees) for agrees in zip(*(item.agrees for item in items))]
+    of_items = [item.agrees for item in items]
+    return [sum(of_level) for of_level in zip(*of_items)]
 
 
 def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
@@ -143,18 +146,25 @@ def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]
 
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
     """The bars of a figure. A bar agrees in the numbers that were not published."""
-    count = len(levels[0].bar_figures[figure.name].bars)
-    own = [record.trial for record in of_sweep(levels[-1].scenario.sweep(figure.sweep),
-                                               levels[-1].records)]
-    real, constant = ({bucket_value(figure.by, trial) for trial in own
-                       if (trial in levels[-1].constants) == is_constant}
-                      for is_constant in (False, True))
-    there = [level.bar_figures[figure.name].bars
-             if figure.name in level.bar_figures else (None,) * count
-             for level in levels]
-    return [replace(item, constant=bar.value in constant - real) for item, bar in zip(
-        (_item(figure.name, of_levels, levels) for of_levels in zip(*there)),
-        levels[0].bar_figures[figure.name].bars)]
+    clean, last = levels[0], levels[-1]
+    own = of_sweep(last.scenario.sweep(figure.sweep), last.records)
+    measured: set[object] = set()  # buckets with a trial that was measured
+    constant: set[object] = set()  # buckets with a trial whose time stands in their script
+    for record in own:
+        buckets = constant if record.trial in last.constants else measured
+        buckets.add(bucket_value(figure.by, record.trial))
+
+    of_clean = clean.bar_figures[figure.name].bars
+    by_level: list[Sequence[Bar | None]] = []
+    for level in levels:
+        found = level.bar_figures.get(figure.name)
+        by_level.append(found.bars if found is not None else [None] * len(of_clean))
+
+    made = []
+    for bar, of_levels in zip(of_clean, zip(*by_level)):
+        item = _item(figure.name, of_levels, levels)
+        made.append(replace(item, constant=bar.value in constant - measured))
+    return made
 
 
 def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -> Item:

@@ -50,21 +50,26 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
         every, cells = items(scenario, levels), published_cells(scenario, records)
     except NoBars as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
+
     counted = [item for item in every if not item.constant]
     constants = _constants(setup, [item for item in every if item.constant], len(every))
     agree, context = counts(counted), "real Linux TCP"
     groups = by_group(setup, agree)
-    made = [_causes(setup, agree, groups, len(counted), context, constants,
+
+    made = [_causes(setup, agree, groups, len(counted), context=context, constants=constants,
                     of_statements=cells is None and bool(scenario.claims))]
     made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
     if cells is not None:
         made.append(_cells(every, cells.raw.file, context))
-    sentences = [f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
-            + "".join(f" {name[0].upper()}{name[1:]}: {count}." for name, count in groups)
-            + (f" {constants.text} {constants.measured}" if constants else "")]
+
+    sentence = f"Of {len(counted)} published numbers {agree[0]} agree with the clean run."
+    for name, count in groups:
+        sentence += f" {name[0].upper()}{name[1:]}: {count}."
+    if constants:
+        sentence += f" {constants.text} {constants.measured}"
     tiles = [Tile(f"{groups[0][1]} of {len(counted)}",
                   f"published numbers agree, {groups[0][0]}; {agree[0]} clean")]
-    return made, sentences, tiles
+    return made, [sentence], tiles
 
 
 def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
@@ -85,31 +90,34 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
             context: str, constants: Statement | None, of_statements: bool) -> Finding:
     """Each cause in turn, with how many numbers agree from there on. constants: counted apart."""
     title = f"{TITLE}: {total} of them, cause by cause"
-    rows: list[tuple[Cell, ...]] = [("none: the clean run", "", "", "", agree[0], None)]
-    rows += [(cause.name, cause.known, cause.where, cause.in_words, count, count - before)
-             for cause, before, count in zip(setup.causes, agree, agree[1:])]
-    table = Table("Causes, one more in each line", (
-        Column("cause", is_text=True), Column("known by", is_text=True),
-        Column("where", is_text=True, rank=1), Column("switches on", is_text=True, rank=0),
-        Column(f"agree of {total}"), Column("more", signed=True)), tuple(rows), tuple(
-            f"{cause.name} ({cause.known}; {cause.where}): {cause.says}" for cause in setup.causes))
+    clean = "none: the clean run"
+
+    rows: list[tuple[Cell, ...]] = [(clean, "", "", "", agree[0], None)]
+    steps = [WaterfallStep(clean, agree[0], "start")]
+    for cause, before, count in zip(setup.causes, agree, agree[1:]):
+        rows.append((cause.name, cause.known, cause.where, cause.in_words, count, count - before))
+        steps.append(WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known))
+    columns = (Column("cause", is_text=True), Column("known by", is_text=True),
+               Column("where", is_text=True, rank=1), Column("switches on", is_text=True, rank=0),
+               Column(f"agree of {total}"), Column("more", signed=True))
+    says = tuple(f"{cause.name} ({cause.known}; {cause.where}): {cause.says}"
+                 for cause in setup.causes)
+    table = Table("Causes, one more in each line", columns, tuple(rows), says)
+
+    counts = tuple((name, count, total, 100 * count / total)
+                   for name, count in ((clean, agree[0]), *groups))
     summed = Table("Agreement, by how the causes are known", (
-        Column("causes", is_text=True), Column("agree"), Column("of"), Column("", "%")),
-        tuple((name, count, total, 100 * count / total)
-              for name, count in (("none: the clean run", agree[0]), *groups)),
+        Column("causes", is_text=True), Column("agree"), Column("of"), Column("", "%")), counts,
         (_bounds(setup),))
-    steps = (WaterfallStep("none: the clean run", agree[0], "start"), *(
-        WaterfallStep(f"{cause.name} ({cause.known})", count, cause.known)
-        for cause, count in zip(setup.causes, agree[1:])))
+
     # Causes that are only calibrated or inferred never make a number "reproduced".
     certain = groups[0][1]
     words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
+    chart = StepChart(title, (context,), steps=tuple(steps), most=total,
+                      foot=f"{constants.text} {constants.measured}" if constants else "",
+                      axis=f"published numbers that agree, of {total}; {_bounds(setup)}")
     return Finding("causes", TITLE, tables=(summed, table),
-                   statements=(constants,) if constants else (), bars=words,
-                   chart=StepChart(
-                       title, (context,), steps=steps, most=total,
-                       foot=f"{constants.text} {constants.measured}" if constants else "",
-                       axis=f"published numbers that agree, of {total}; {_bounds(setup)}"))
+                   statements=(constants,) if constants else (), bars=words, chart=chart)
 
 
 def _bounds(setup: AsPublished) -> str:
@@ -125,28 +133,40 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
     """The bars of a figure as published, clean, and with all causes; and the statements on it."""
     rows, bar_figure = bars(figure, levels), levels[-1].bar_figures[figure.name]
     unit, of_times = bar_figure.metric.unit, bar_figure.is_sweep
-    kinds = [("ms", unit, [_values(row, 0) for row in rows])]
+    # By unit, the values of each row: published, clean, as they measured it.
+    by_unit = [(unit, [_values(row, 0) for row in rows])]
     if not of_times:
-        kinds.append(("percent", "%", [_values(row, 1) for row in rows]))
+        by_unit.append(("%", [_values(row, 1) for row in rows]))
+
     columns = [Column(bar_figure.by.head, bar_figure.by.unit)]
-    columns += [Column("", its_unit, side) for side in SIDES for _, its_unit, _ in kinds]
+    for side in SIDES:
+        columns += [Column("", its_unit, side) for its_unit, _ in by_unit]
     columns += [Column("clean", is_text=True), Column("as they measured it", is_text=True)]
-    cells = [(row.label, *(values[place][side] for side in range(3) for _, _, values in kinds),
-              *(_word(row, level) for level in (0, -1))) for place, row in enumerate(rows)]
-    what = "time" if of_times else f"saved by {figure.experiment_initcwnd} instead of" \
-        f" {figure.baseline_initcwnd} segments"
-    plots = [_plot(bar_figure.by.axis, f"{what if of_times else 'saved'} ({its_unit})",
-                   [row.label for row in rows], values, not of_times and its_unit != "%")
-             for _, its_unit, values in kinds]
-    below = any(value == LEAST for plot in plots if plot.y_ends for line in plot.lines
-                for value in line.y)
-    return Finding(
-        figure.name, figure.title,
-        tables=(Table(figure.title, tuple(columns), tuple(cells)).without_empty(),),
-        statements=_statements(scenario, figure, levels),
-        chart=LineChart(f"{figure.title}, {what}" if not of_times else figure.title, (context,),
-                        f"Points at {LEAST:g} {unit} lie there, or below." if below else "",
-                        columns=(tuple(plots),), legend=True))
+    cells: list[tuple[Cell, ...]] = []
+    for place, row in enumerate(rows):
+        numbers: list[Cell] = []
+        for which in range(len(SIDES)):
+            numbers += [values[place][which] for _, values in by_unit]
+        cells.append((row.label, *numbers, _word(row, 0), _word(row, -1)))
+    table = Table(figure.title, tuple(columns), tuple(cells)).without_empty()
+
+    labels = [row.label for row in rows]
+    plots = []
+    for its_unit, values in by_unit:
+        axis = f"{'time' if of_times else 'saved'} ({its_unit})"
+        is_logarithmic = not of_times and its_unit != "%"
+        plots.append(_plot(bar_figure.by.axis, axis, labels, values, is_logarithmic))
+    of_logarithms = [line for plot in plots if plot.y_ends for line in plot.lines]
+    is_below = any(LEAST in line.y for line in of_logarithms)
+
+    title = figure.title if of_times else (
+        f"{figure.title}, saved by {figure.experiment_initcwnd} instead of"
+        f" {figure.baseline_initcwnd} segments")
+    chart = LineChart(title, (context,),
+                      f"Points at {LEAST:g} {unit} lie there, or below." if is_below else "",
+                      columns=(tuple(plots),), legend=True)
+    return Finding(figure.name, figure.title, tables=(table,),
+                   statements=_statements(scenario, figure, levels), chart=chart)
 
 
 def _plot(x_label: str, y_label: str, labels: Sequence[str],
@@ -201,8 +221,7 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
                Column("", "ms", SIDES[1]), Column("", "ms", SIDES[2]),
                Column("clean", is_text=True, is_filter=True),
                Column("as they measured it", is_text=True, is_filter=True))
-    cells = tuple((row.label, *_values(row, 0), *(_word(row, level) for level in (0, -1)))
-                  for row in rows)
+    cells = tuple((row.label, *_values(row, 0), _word(row, 0), _word(row, -1)) for row in rows)
     plot = Plot("published total time (ms)", "measured / published", (
         Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
         Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",

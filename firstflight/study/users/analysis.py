@@ -60,9 +60,10 @@ class Measured:
         def cut(columns: Mapping[int, Numbers]) -> dict[int, Numbers]:
             return {window: column[inside] for window, column in columns.items()}
 
-        return Measured(cut(self.total_ms), cut(self.retransmitted), cut(self.queue_drops),
-                        self.weight[inside], self.group[inside], self.segments[inside], 0,
-                        self.user[inside])
+        return Measured(
+            cut(self.total_ms), cut(self.retransmitted), cut(self.queue_drops),
+            weight=self.weight[inside], group=self.group[inside],
+            segments=self.segments[inside], excluded=0, user=self.user[inside])
 
 
 @dataclass(frozen=True)
@@ -123,10 +124,12 @@ def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> 
 
     part: of SCALES; users whose bandwidth is known are the same in each.
     """
+    def counts(rows: Mapping[int, Record]) -> bool:
+        return all(window in rows and rows[window].counts and rows[window].total_ms is not None
+                   for window in users.initcwnd)
+
     by_user = {**responses_of(PART, records), **responses_of(part, records)}
-    whole = {sample: rows for sample, rows in sorted(by_user.items())
-             if all(window in rows and rows[window].counts and rows[window].total_ms is not None
-                    for window in users.initcwnd)}
+    whole = {sample: rows for sample, rows in sorted(by_user.items()) if counts(rows)}
 
     def column(name: str, window: int) -> Numbers:
         return numpy.array([float(getattr(rows[window], name) or 0) for rows in whole.values()])
@@ -134,13 +137,13 @@ def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> 
     def columns(name: str) -> dict[int, Numbers]:
         return {window: column(name, window) for window in users.initcwnd}
 
-    first = users.initcwnd[0]
+    trials = [rows[users.initcwnd[0]].trial for rows in whole.values()]
+    segments = [math.ceil(trial.response_bytes / MSS) for trial in trials]
     return Measured(
         columns("total_ms"), columns("retransmissions"), columns("queue_drops"),
-        weight=numpy.array([rows[first].trial.weight for rows in whole.values()]),
+        weight=numpy.array([trial.weight for trial in trials]),
         group=numpy.array([users.group[sample] for sample in whole], dtype=numpy.intp),
-        segments=numpy.array([math.ceil(rows[first].trial.response_bytes / MSS)
-                              for rows in whole.values()], dtype=float),
+        segments=numpy.array(segments, dtype=float),
         excluded=len(users.rtt_ms) - len(whole), user=numpy.array([*whole], dtype=numpy.intp))
 
 
@@ -153,20 +156,23 @@ def recommend(users: Measured, baseline: int) -> Recommendation:
     """
     if not len(users.weight):
         raise ValueError("no user counts under every window")
+
     outcomes = _outcomes(users, baseline)
     base = next(outcome for outcome in outcomes if outcome.initcwnd == baseline)
     fits = 100 * float(users.weight @ (users.segments <= baseline) / users.weight.sum())
-    harmless = [outcome for outcome in outcomes if not _harm(outcome, base)]
+
+    harm = {outcome.initcwnd: _harm(outcome, base) for outcome in outcomes}
+    harmless = [outcome for outcome in outcomes if not harm[outcome.initcwnd]]
     good = [outcome for outcome in harmless if _as_good(outcome, outcomes)]
     chosen = good[0] if good else max(harmless, key=lambda outcome: outcome.saved.absolute.value)
     if chosen.saved.absolute.sign <= 0 and chosen is not base:
         chosen = base
+
     return Recommendation(
-        chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits,
+        chosen.initcwnd, _why(chosen, base, outcomes, fits), outcomes, fits_percent=fits,
         users=len(users.weight),
         holding=frozenset(outcome.initcwnd for outcome in (*good, chosen)),
-        harm={outcome.initcwnd: _harm(outcome, base) for outcome in outcomes
-              if _harm(outcome, base)})
+        harm={window: words for window, words in harm.items() if words})
 
 
 def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
@@ -189,16 +195,19 @@ def _harm(outcome: Outcome, base: Outcome) -> str:
 def _why(chosen: Outcome, base: Outcome, outcomes: Sequence[Outcome], fits: float) -> str:
     """The reason in words, with the numbers that decided."""
     best = min(outcomes, key=lambda outcome: outcome.mean_ms)
-    harmed = [f"{outcome.initcwnd} does harm: {_harm(outcome, base)}" for outcome in outcomes
-              if _harm(outcome, base)]
+    harmed = [f"{outcome.initcwnd} does harm: {harm}" for outcome in outcomes
+              if (harm := _harm(outcome, base))]
+
     if len(outcomes) == 1:
         reasons = [ONLY_WINDOW]
+    elif chosen is base and fits > 100 - 1e-9:
+        reasons = [f"all responses fit in {base.initcwnd} segments"]
+    elif chosen is base and best is base:
+        reasons = ["none of the other windows measured is faster"]
+    elif chosen is base and (best.saved.absolute.sign <= 0 or _as_good(base, outcomes)):
+        reasons = [_too_little(best, base)]
     elif chosen is base:
-        reasons = ([f"all responses fit in {base.initcwnd} segments"] if fits > 100 - 1e-9 else
-                   ["none of the other windows measured is faster"] if best is base else
-                   [_too_little(best, base)]
-                   if best.saved.absolute.sign <= 0 or _as_good(base, outcomes) else
-                   ["every window that saves time does harm"])
+        reasons = ["every window that saves time does harm"]
     else:
         reasons = [f"it saves {chosen.saved.absolute.value:.1f} ms of {base.mean_ms:.1f}"]
         if best.initcwnd > chosen.initcwnd:
@@ -220,21 +229,29 @@ def _too_little(best: Outcome, base: Outcome) -> str:
 
 def _outcomes(users: Measured, baseline: int) -> tuple[Outcome, ...]:
     weight, windows = users.weight, sorted(users.total_ms)
-    means = {window: float(weight @ users.total_ms[window] / weight.sum()) for window in windows}
-    best = min(windows, key=lambda window: means[window])
+    numbers = range(len(weight))
+    table = []
+    for window in windows:
+        rows = zip(numbers, weight.tolist(), users.total_ms[window].tolist())
+        table += [Row(None, window, *row) for row in rows]
+
+    def mean(values: Numbers) -> float:
+        return float(weight @ values / weight.sum())
+
+    best = min(windows, key=lambda window: mean(users.total_ms[window]))
+    shares = [percent / 100 for percent in PERCENTILES]
     sent = float(weight @ users.segments)
-    table = [Row(None, window, *row) for window in windows for row in zip(
-        range(len(weight)), weight.tolist(), users.total_ms[window].tolist())]
-    shares, made = [percent / 100 for percent in PERCENTILES], []
+    made = []
     for window in windows:
         total_ms = users.total_ms[window]
         saved_ms = users.total_ms[baseline] - total_ms
+        is_faster = (saved_ms > SAME_MS).astype(float)
+        is_slower = (saved_ms < -SAME_MS).astype(float)
         made.append(Outcome(
             window, tuple(map(float, statistics(total_ms, [weight], shares)[0])),
-            difference(table, baseline, window, resampled_users),
-            difference(table, window, best, resampled_users),
-            100 * float(weight @ users.retransmitted[window]) / sent,
-            float(weight @ users.queue_drops[window] / weight.sum()),
-            100 * float(weight @ (saved_ms > SAME_MS) / weight.sum()),
-            100 * float(weight @ (saved_ms < -SAME_MS) / weight.sum())))
+            saved=difference(table, baseline, window, resampled_users),
+            to_best=difference(table, window, best, resampled_users),
+            retransmitted_percent=100 * float(weight @ users.retransmitted[window]) / sent,
+            queue_drops=mean(users.queue_drops[window]),
+            gain_percent=100 * mean(is_faster), lose_percent=100 * mean(is_slower)))
     return tuple(made)

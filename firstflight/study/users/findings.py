@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,9 +42,13 @@ def users_findings(scenario: Scenario, users: UserSample,
                 **_values(users, users.options[0], choices[0]), "options": []}
             made = [replace(made[0], answer=replace(answer, values=values))]
         return made, tiles
-    chosen_options = [_ChosenOption(users.options[place], chosen, {
-        part: analysis.measured(users, varied.with_option(records, users.options[place]), part)
-        for part in users.parts}) for place, chosen in choices.items()]
+
+    chosen_options = []
+    for place, chosen in choices.items():
+        option = users.options[place]
+        under = varied.with_option(records, option)
+        by_part = {part: analysis.measured(users, under, part) for part in users.parts}
+        chosen_options.append(_ChosenOption(option, chosen, by_part))
     if not chosen_options:
         return made, tiles
     without_answer = [replace(finding, answer=None) for finding in made]
@@ -143,10 +148,14 @@ def _window_in_words(users: UserSample, option: _ChosenOption) -> str:
 def _unsaid(users: UserSample, options: Sequence[_ChosenOption]) -> list[str]:
     """The remarks on what the file does not say; those that all options have stand once."""
     remarks = {option.words: varied.remarks(users, option.whole) for option in options}
-    shared = [remark for remark in remarks[options[0].words]
-              if all(remark in others for others in remarks.values())]
-    own = [f"With {words}: {remark}" for words, those in remarks.items() for remark in those
-           if remark not in shared]
+    counts: Counter[str] = Counter()
+    for those in remarks.values():
+        counts.update(set(those))
+    shared = [remark for remark in remarks[options[0].words] if counts[remark] == len(remarks)]
+
+    own = []
+    for words, those in remarks.items():
+        own += [f"With {words}: {remark}" for remark in those if remark not in shared]
     return [*own, *shared]
 
 

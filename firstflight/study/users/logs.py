@@ -9,7 +9,7 @@ Traffic Server's tcpinfo plugin logs `<time> <event> <client> <server> <rtt in Â
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -33,6 +33,9 @@ CAPTURES = (b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4
 MOST_READ, MOST_LINES = 300_000, 10_000_000  # lines of a file: that are read, that it may have
 FEWER = "; keep its head and one line in ten: awk 'NR == 1 || NR % 10 == 0'"
 MOST_INFLATED = 1 << 30  # bytes: ten million lines of a log
+# What `ss -tin` says that is an estimate.
+OF_SS = {"bandwidth_kbps": "delivery_rate of the kernel: what the connection reached, at most the"
+                           " bandwidth"}
 SHOWN = 100  # characters of a first line that is not understood
 
 _HAR = re.compile(r'\{\s*"log":\s*\{')
@@ -67,6 +70,7 @@ def read_file(path: Path, rtt_field: RttField | None = None,
         with inflated.opened(path, MOST_INFLATED) as file:
             if file.read(SNIFFED) in CAPTURES:
                 raise UsageError(f"{path}: is a capture; {REMOVED['a capture']}")
+
         found = inflated.lines(path, MOST_READ, MOST_LINES, MOST_INFLATED)
         with closing(found.lines):
             if first_requests and found.one_in > 1:
@@ -77,34 +81,42 @@ def read_file(path: Path, rtt_field: RttField | None = None,
     except OSError as error:
         cure = FEWER if "more than" in str(error.strerror) else ""
         raise UsageError(f"{path}: cannot be read: {error.strerror}{cure}") from error
+
     if found.one_in == 1:
         return users
     return replace(users, format=f"{users.format}, one line in {found.one_in} of the file's")
 
 
-def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
-         first_requests: bool = False) -> UserTable:
-    """The rows of a text file, whichever of the formats it has. Raises UsageError."""
-    stream, fields = iter(lines), ""
-    first = ""
-    for line in stream:
+def _first_line(lines: Iterator[str]) -> tuple[str, str]:
+    """What stands behind #Fields: (W3C), and the first line that is no comment; "" for none."""
+    fields = ""
+    for line in lines:
         if line.startswith("#Fields:"):
             fields = line.partition(":")[2]
         if line.strip() and not line.startswith("#"):
-            first = line
-            break
+            return fields, line
+    return fields, ""
+
+
+def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
+         first_requests: bool = False) -> UserTable:
+    """The rows of a text file, whichever of the formats it has. Raises UsageError."""
+    stream = iter(lines)
+    fields, first = _first_line(stream)
     rest = chain([first], stream)
     if not first.strip():
         raise UsageError(f"{where}: is empty")
     if _HAR.match(first) or first.strip() == "{" and ".har" in Path(where).suffixes:
         raise UsageError(f"{where}: is a HAR, a browser's record of a page, which is for --page;"
                          " --users takes a log of users")
+
     if rtt_field is not None and rtt_field.number:
         return collect(content(rest), partial(_at_field, rtt_field), "a log", where,
                        rtt_from=f"field {rtt_field.number} in {rtt_field.unit}",
                        first_requests=first_requests)
     if fields:
         return named_fields.read_w3c(fields.split(), rest, where, rtt_field, first_requests)
+
     server = servers.log_of(first)
     if first.startswith("{") and (server is None or rtt_field is not None):
         return named_fields.read_json(first, rest, where, rtt_field, first_requests)
@@ -114,6 +126,7 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
         return named_fields.read_csv(head, rest, where, rtt_field, first_requests)
     if is_ltsv(first):
         return named_fields.read_ltsv(first, rest, where, rtt_field, first_requests)
+
     if first_requests and (first.startswith(_TCPINFO_HEAD) or _TCPINFO.match(first)
                            or _SS_HEAD.match(first)):
         raise UsageError(f"{where}: --first-requests: a row of it is a connection, not a request;"
@@ -121,12 +134,12 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
     if first.startswith(_TCPINFO_HEAD) or _TCPINFO.match(first):
         return _traffic_server(rest, where)
     if _SS_HEAD.match(first):
-        return collect(rest, _ss, "the output of ss -tin", where, {
-            "bandwidth_kbps": "delivery_rate of the kernel: what the connection reached, at most"
-                              " the bandwidth"}, rtt_from="rtt in ms")
+        return collect(rest, _ss, "the output of ss -tin", where, estimated=OF_SS,
+                       rtt_from="rtt in ms")
+
     if rtt_field is not None or _has_named_rtt(first):
         return named_fields.read_pairs(first, rest, where, _of_line, rtt_field,
-                                       first_requests)
+                                       first_requests=first_requests)
     if server is not None:
         raise UsageError(f"{where}: looks like {server.name}, in which no field is named as a"
                          f" round-trip time; {server.cure}{_last_number(first)}")

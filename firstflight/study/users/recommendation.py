@@ -183,14 +183,18 @@ def _assumed(scenario: Scenario, users: UserSample, option: Option) -> str:
     fields = {**users.template.fields, **option}
     length = users.template.lists["queue"][0]
     (uplink_kbps, *_) = users.template.lists["uplink_kbps"]
-    holds = (f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
-             if length == AUTO else f"{length} packets" if length.isdigit() else length)
+    if length == AUTO:
+        holds = f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
+    else:
+        holds = f"{length} packets" if length.isdigit() else length
+
     network = [f"the bottleneck's queue holds {holds} ({fields['qdisc']})",
                "the uplink is as fast as the downlink" if uplink_kbps is None else
                f"the uplink has {plain(uplink_kbps)} kbit/s",
                f"{plain(fields['loss_percent'])} % of packets are lost at random"]
     if fields['jitter_ms']:
         network.append(f"the delay varies by {plain(fields['jitter_ms'])} ms")
+
     connection = (f"after {fields['kept']} earlier responses on it" if fields['kept'] else
                   "on a new connection")
     return (f"{scenario.head.note}{'. ' if scenario.head.note else ''}Each user fetches once,"
@@ -211,11 +215,15 @@ def _outcomes_table(advised: Mapping[str, Recommendation]) -> Table:
         Column("slower", "% of users", rank=3),
         Column("retransmitted", "% of segments", digits=2, rank=2),
         Column("queue drops", "a user", digits=2, rank=1))
-    return Table("", columns, tuple(
-        (name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
-         *_saved(outcome), outcome.gain_percent, outcome.lose_percent,
-         outcome.retransmitted_percent, outcome.queue_drops)
-        for name, advice in advised.items() for outcome in advice.outcomes))
+
+    rows: list[tuple[Cell, ...]] = []
+    for name, advice in advised.items():
+        for outcome in advice.outcomes:
+            rows.append((
+                name, outcome.initcwnd, outcome.mean_ms, *outcome.percentiles_ms,
+                *_saved(outcome), outcome.gain_percent, outcome.lose_percent,
+                outcome.retransmitted_percent, outcome.queue_drops))
+    return Table("", columns, tuple(rows))
 
 
 def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
@@ -281,25 +289,24 @@ def _chart(scenario: Scenario, users: UserSample, choices: Mapping[str, Choice],
     windows = sorted(users.initcwnd)
     ticks = tuple((float(place), str(window)) for place, window in enumerate(windows))
 
-    def places(look: int) -> tuple[float, ...]:
-        return tuple(place + (look - (len(shown) - 1) / 2) * ASIDE for place, _ in ticks)
+    saved, tails = [], []
+    for look, (name, advice) in enumerate(shown.items()):
+        aside = (look - (len(shown) - 1) / 2) * ASIDE
+        places = tuple(place + aside for place, _ in ticks)
+        estimates = [outcome.saved.absolute for outcome in advice.outcomes]
+        saved.append(Line(name, places, tuple(one.value for one in estimates),
+                          tuple(one.interval for one in estimates), look=look))
+        tails.append(Line(name, places, tuple(outcome.p99_ms for outcome in advice.outcomes),
+                          look=look))
 
-    saved = tuple(Line(name, places(look),
-                       tuple(outcome.saved.absolute.value for outcome in advice.outcomes),
-                       tuple(outcome.saved.absolute.interval for outcome in advice.outcomes),
-                       look=look)
-                  for look, (name, advice) in enumerate(shown.items()))
-    tails = tuple(Line(name, places(look), tuple(outcome.p99_ms for outcome in advice.outcomes),
-                       look=look) for look, (name, advice) in enumerate(shown.items()))
+    several = "" if measured.excluded == 1 else "s"
+    excluded = f"{measured.excluded} user{several} excluded: a verdict failed"
+    saving = Plot("initial window (segments)",
+                  f"mean saving against {users.baseline_initcwnd} (ms)", tuple(saved),
+                  ticks=ticks, zero=True)
+    tail = Plot("initial window (segments)", "99th percentile (ms)", tuple(tails), ticks=ticks)
     return LineChart(
         f"{scenario.head.title.removesuffix('?')}{_with(option)}?", (scenario.head.source, chosen),
         f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",
-        (f"{measured.excluded} user{'' if measured.excluded == 1 else 's'} excluded: a verdict"
-         " failed"
-         if measured.excluded else ""),
-        columns=((Plot("initial window (segments)",
-                       f"mean saving against {users.baseline_initcwnd} (ms)", saved, ticks=ticks,
-                       zero=True),),
-                 (Plot("initial window (segments)", "99th percentile (ms)", tails,
-                       ticks=ticks),)),
+        excluded if measured.excluded else "", columns=((saving,), (tail,)),
         legend=len(shown) > 1)

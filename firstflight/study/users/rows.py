@@ -109,6 +109,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
     skipped: Counter[str] = Counter()
     are_first_requests = True
     connections: set[str] = set()
+
     for item in items:
         try:
             if isinstance(item, str) and not item.strip():
@@ -123,6 +124,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
             skipped[str(why)] += 1
             connections.add(why.connection)
             continue
+
         for column, value in zip(columns, (*row[:3], row.weight)):
             column.append(math.nan if value is None else value)
         are_first_requests = are_first_requests and row.is_first
@@ -130,6 +132,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
         if len(groups) > MOST_GROUPS:
             raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
                              " or give fewer")
+
     unusable = skipped.total() - sum(skipped[why] for why in _NO_FAULTS)
     usable = len(group)
     reasons = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
@@ -142,10 +145,12 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
     if unusable > MOST_SKIPPED * (unusable + usable):
         raise UsageError(f"{where}: {unusable} of {unusable + usable} rows cannot be used, more"
                          f" than a tenth: {reasons}")
+
     rtt_ms, bandwidth_kbps, response_bytes, weight = map(numpy.array, columns)
-    return UserTable(form, rtt_ms, bandwidth_kbps, response_bytes, weight, numpy.array(group),
-                 tuple(groups), dict(skipped), estimated or {}, rtt_from,
-                 are_first_requests)
+    return UserTable(
+        form, rtt_ms, bandwidth_kbps, response_bytes=response_bytes, weight=weight,
+        group=numpy.array(group), groups=tuple(groups), skipped=dict(skipped),
+        estimated=estimated or {}, rtt_from=rtt_from, are_first_requests=are_first_requests)
 
 
 def _first_of(connections: set[str], row: Row) -> Row:

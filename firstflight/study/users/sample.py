@@ -40,25 +40,32 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
     """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
     columns = filled(users, requested.given or {}, path)
     picks, times = picked(users, columns, requested.trials, seed)
-    known = {name: _known(users, name, requested.given or {}) for name in QUANTITY_NAMES}
-    named = printable(path.name)
-    gaps = numpy.isnan(users.bandwidth_kbps)
-    title = f"Which initial window for the users of {named}?"
-    common: dict[str, str | float | tuple[str, ...]] = {**DEFAULTS, **(requested.defaults or {})}
-    unsaid = unknown(requested.defaults or {}, users.are_first_requests)
-    sampled = schema.read(UserSample, {
+    table: dict[str, object] = {
         "initcwnd": list(requested.windows), "baseline_initcwnd": baseline_of(requested.windows),
         "groups": list(users.groups), "group": users.group[picks].tolist(),
-        "times": times.tolist(),
-        **{name: column[picks].tolist() for name, column in columns.items()},
-        **({"assumed_kbps": float(columns["bandwidth_kbps"][gaps][0])} if gaps.any() else {}),
-        **({"unknown": unsaid} if unsaid else {})},
-        f"{path}: [users]", template=schema.read(Template, {
-            PARAMETERS[name].key if name in PARAMETERS else name:
-                list(value) if isinstance(value, tuple) else value
-            for name, value in common.items()}, f"{path}: [defaults]"))
-    head = Head(title, f"{named}: {summary(users)}", f"users_of_{stem_of(path)}", title, "", {},
-                note="; ".join(filter(None, known.values())))
+        "times": times.tolist()}
+    for name, column in columns.items():
+        table[name] = column[picks].tolist()
+
+    gaps = numpy.isnan(users.bandwidth_kbps)
+    if gaps.any():
+        table["assumed_kbps"] = float(columns["bandwidth_kbps"][gaps][0])
+    if unsaid := unknown(requested.defaults or {}, users.are_first_requests):
+        table["unknown"] = unsaid
+
+    defaults: dict[str, object] = {}
+    common: dict[str, str | float | tuple[str, ...]] = {**DEFAULTS, **(requested.defaults or {})}
+    for name, value in common.items():
+        key = PARAMETERS[name].key if name in PARAMETERS else name
+        defaults[key] = list(value) if isinstance(value, tuple) else value
+    template = schema.read(Template, defaults, f"{path}: [defaults]")
+    sampled = schema.read(UserSample, table, f"{path}: [users]", template=template)
+
+    named = printable(path.name)
+    title = f"Which initial window for the users of {named}?"
+    known = (_known(users, name, requested.given or {}) for name in QUANTITY_NAMES)
+    head = Head(title, f"{named}: {summary(users)}", name=f"users_of_{stem_of(path)}",
+                claim=title, text="", sysctls={}, note="; ".join(filter(None, known)))
     made = Scenario(head, (), (), users=sampled)
     return replace(made, head=replace(head, text=writing.text(made)))
 

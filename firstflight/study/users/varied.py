@@ -7,6 +7,7 @@ the best, and harms nobody, with all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from dataclasses import dataclass
 
 from firstflight.base.words import plain
@@ -62,9 +63,9 @@ class Choice:
     @property
     def largest_harmless(self) -> int | None:
         """The largest window that harms nobody in any part and saves time; None for none."""
+        harmful = set(chain.from_iterable(advice.harm for advice in self.advice.values()))
         harmless = [outcome.initcwnd for outcome in self.whole.outcomes
-                    if outcome.saved.absolute.sign > 0
-                    and not any(outcome.initcwnd in advice.harm for advice in self.advice.values())]
+                    if outcome.saved.absolute.sign > 0 and outcome.initcwnd not in harmful]
         return max(harmless, default=None)
 
     @property
@@ -135,12 +136,16 @@ def remarks(users: UserSample, choice: Choice) -> list[str]:
         conditions = _listed([in_words(part, users) for part in others])
         return [f"The file does not say {_unsaid(others)}. {choice.initcwnd} segments also hold"
                 f" {conditions}."]
-    lines = [f"The file does not say {_unsaid(others)}, and that decides: "
-             + "; ".join(_other_choice(part, users, choice) for part in choice.deciding) + "."
-             ] if choice.deciding else []
-    if (safe := choice.largest_harmless) is not None:
+
+    lines = []
+    if choice.deciding:
+        decided = "; ".join(_other_choice(part, users, choice) for part in choice.deciding)
+        lines.append(f"The file does not say {_unsaid(others)}, and that decides: {decided}.")
+    safe = choice.largest_harmless
+    if safe is not None:
         lines.append(f"The largest window that harms nobody with any of these is {safe}:"
                      f" {choice.whole.why_of(safe, choice.baseline)}.")
+
     quantities = dict.fromkeys(map(quantity_of, choice.deciding))
     return [*lines, *(f"{TO_FIND_OUT[name]}." for name in quantities)]
 
