@@ -22,6 +22,8 @@ MOST_SITES = 30  # kept, of which the largest has 128 MB
 DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MISSING = ("the page's recording {name} is not on this machine: measure it again from its file or"
            " folder, with --page")
+NOT_INSTALLED = "0" * 64  # in place of a digest, for a page of a package that is not installed
+NO_PACKAGE = "its page is not installed: ./install.sh --with-browser brings it"
 ONLY_IN_GUESTS = "a browser loads its page in guests only: measure without --engine host"
 
 
@@ -53,21 +55,38 @@ def file_name(digest: str) -> str:
     return f"{digest}.site"
 
 
-def put(recording: Recording) -> str:
-    """Store a site; its digest. Raises OSError."""
+# Sites that this process has read, by their digests. A site is stored once it is wanted, so that a
+# command that measures nothing writes nothing.
+_offered: dict[str, bytes] = {}
+
+
+def offer(recording: Recording) -> str:
+    """Have a site stored when a guest or a judge wants it; its digest."""
     content = recording.pack()
     digest = hashlib.sha256(content).hexdigest()
+    _offered[digest] = content
+    return digest
+
+
+def put(recording: Recording) -> str:
+    """Store a site; its digest. Raises SiteMissing."""
+    digest = offer(recording)
+    place_of(digest)
+    return digest
+
+
+def _store(digest: str, content: bytes) -> None:
+    """Raises OSError."""
     place = folder() / file_name(digest)
     if place.exists():
         os.utime(place)
-    else:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, aside = tempfile.mkstemp(prefix=".", dir=place.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.rename(aside, place)  # whole, or not there
-        _forget_old()
-    return digest
+        return
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, aside = tempfile.mkstemp(prefix=".", dir=place.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    os.rename(aside, place)  # whole, or not there
+    _forget_old()
 
 
 def _forget_old() -> None:
@@ -80,6 +99,13 @@ def _forget_old() -> None:
 def place_of(digest: str) -> Path:
     """The file of a site. Raises SiteMissing."""
     place = folder() / file_name(digest)
+    if digest == NOT_INSTALLED:
+        raise SiteMissing(NO_PACKAGE)
+    if content := _offered.pop(digest, b""):
+        try:
+            _store(digest, content)
+        except OSError as error:
+            raise SiteMissing(f"{folder()} cannot be written: {error.strerror}") from error
     if not place.exists():
         raise SiteMissing(MISSING.format(name=digest[:12]))
     return place

@@ -33,12 +33,7 @@ def content(path: Path, mine: Sequence[str], url_path: str, with_server_time: bo
     if url_path and not url_path.startswith("/"):
         raise UsageError(f"--url-path: {url_path!r} has to begin with /, such as /index.html")
     found = site.read(path, url_path, with_server_time)
-    try:
-        digest = site_store.put(found.recording)
-    except OSError as error:
-        raise UsageError(f"--page: {site_store.folder()} cannot be written: {error.strerror}"
-                         ) from error
-
+    digest = site_store.offer(found.recording)
     for name, values in _USUAL.items():
         given.setdefault(name, values)
     bodies = [len(answer.body) for answer in found.recording.answers]

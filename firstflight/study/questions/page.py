@@ -26,11 +26,10 @@ from firstflight.study.questions import browsed_page
 from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.workloads.page import page_files
 from firstflight.workloads.page.har import SavedPage
-from firstflight.workloads.page.scenario import (NO_EARLY_DATA, ListedObject, Page, PageFigure,
-                                                 PageScenario, PageSweep)
+from firstflight.workloads.page.scenario import (CLIENTS, NO_EARLY_DATA, ListedObject, Page,
+                                                 PageFigure, PageScenario, PageSweep)
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING
 
-CLIENTS = (LIBCURL, CHROMIUM)
 _WHERE = "the page"  # in messages, in place of a file's name
 # What a page takes of the parameters with flags: those of its setting, and the windows.
 _LISTS = (*(name for name in OF_SETTING if name in FLAGS), "initcwnd")
@@ -74,8 +73,9 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     for known in ("rtt_ms", "bandwidth_kbps"):
         lists.setdefault(known, FLAGS[known].defaults)
     sweep = PageSweep(
-        name="own", page_names=(content.name,), connections=tuple(page.connections),
-        lists=lists, initcwnd=given.get("initcwnd") or FLAGS["initcwnd"].defaults,
+        name="own", page_names=(content.name,), client=(page.client,),
+        connections=tuple(page.connections), lists=lists,
+        initcwnd=given.get("initcwnd") or FLAGS["initcwnd"].defaults,
         repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check_together(_WHERE)

@@ -19,14 +19,16 @@ from firstflight.runs.results.records import varied
 from firstflight.setting.draws import NOT_DRAWN
 from firstflight.setting.kernels import pair_words
 from firstflight.setting.server import HTTP_2
+from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.workloads.page.record import FILE, ObjectTimes, PageRecord, read_file
 from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
+CLIENT_NAMES = {LIBCURL: "libcurl", CHROMIUM: "Chromium"}
 SAME_MS = 0.05  # pages that differ by less take equally long
 BUSY = 0.95  # a link that sends for this share of the time is the limit
 # The fields that distinguish settings, in this order: the first of those that vary together.
-_FIRST = ("part", "page", "http", "connections", "rtt_ms", "bandwidth_kbps", "uplink_kbps",
-          "queue_packets", "loss_percent", "congestion_control", "server")
+_FIRST = ("part", "page", "http", "client", "connections", "rtt_ms", "bandwidth_kbps",
+          "uplink_kbps", "queue_packets", "loss_percent", "congestion_control", "server")
 _DISTINCT = (*_FIRST, *(row.field for name, row in PARAMETERS.items()
                         if name in OF_SETTING and row.field not in _FIRST))
 
@@ -169,6 +171,8 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
     value = getattr(trial, name)
     if name == "http":
         return "HTTP/2" if trial.http == HTTP_2 else "HTTP/1.1"
+    if name == "client":
+        return CLIENT_NAMES[trial.client]
     if name == "connections":
         return "" if trial.http == HTTP_2 else f"{value} connection{'s' if value > 1 else ''}"
     if name == "queue_packets":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
@@ -25,9 +26,11 @@ from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, HTTP_2, NEWER, NGINX
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
                                           system_for)
+from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.testbed.site_store import DIGEST
-from firstflight.workloads.page import objects
+from firstflight.workloads.page import objects, sources
 from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.sources import Source
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING, PageTrial
 
 # Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: the last short segment of each
@@ -38,6 +41,7 @@ NO_EARLY_DATA = ("a page's client sends no early data: which of its requests a b
                  " is not known; measure one response, such as --size 60kB --chain 4000")
 # What goes with HTTP/2 where a sweep does not say it.
 OVER_HTTP_2: Lists = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
+CLIENTS = (LIBCURL, CHROMIUM)
 BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # whose certificates Chromium takes
 
 
@@ -104,8 +108,11 @@ class Page:
     """One [[page]]: a number of equal objects, or a list of objects.
 
     count, size_bytes, document_bytes: for equal objects. listed: the list, first the document.
-    site, site_bytes: of a site that is loaded in a browser, its digest (testbed.site_store) and the
-    bytes of its bodies.
+
+    Of a page that a browser loads (client = "chromium"): folder or har: where its site is;
+    url_path: of the page in the folder; files: patterns of the names of the site's files in the
+    folder, () for all. Or site, site_bytes: the digest of a stored site (testbed.site_store), and
+    the bytes of its bodies. Such a page may have objects as well, which curl's library fetches.
     """
 
     name: str = key(reader=schema.file_name)
@@ -115,14 +122,22 @@ class Page:
     listed: tuple[PageObject, ...] = key((), name="object", reader=lambda value, where: listed(
         {"object": value}, where.removesuffix(": object")))
 
+    folder: str = ""
+    har: str = ""
+    url_path: str = ""
+    files: tuple[str, ...] = key((), reader=schema.one_or_more(schema.text, "patterns of names"))
     site: str = key("", reader=_digest)
     site_bytes: int = key(0, quantity="site_bytes")
 
     def check(self, where: str) -> None:
-        if self.site:
-            if self.listed or self.count is not None:
-                raise UsageError(f"{where}: a site has its own objects: leave out objects and"
-                                 " [[object]]s")
+        if sum(map(bool, (self.site, self.folder, self.har))) > 1:
+            raise UsageError(f"{where}: site, folder and har each name the whole site: keep one")
+        if (self.url_path or self.files) and not self.folder:
+            raise UsageError(f"{where}: url_path and files go only with folder")
+        if self.url_path and not self.url_path.startswith("/"):
+            raise UsageError(f"{where}: url_path: {self.url_path!r} has to begin with /, such as"
+                             " /index.html")
+        if self.has_site and not self.has_objects:
             return
         if bool(self.listed) == (self.count is not None):
             raise UsageError(f"{where}: has to have either objects = N with bytes, or [[object]]s")
@@ -132,6 +147,22 @@ class Page:
             raise UsageError(f"{where}: bytes and document_bytes go only with objects = N")
         if fault := objects.fault_of(self.objects):
             raise UsageError(f"{where}: {fault}")
+
+    @property
+    def has_site(self) -> bool:
+        """Whether a browser can load it."""
+        return bool(self.site or self.folder or self.har)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether curl's library can fetch it."""
+        return bool(self.listed) or self.count is not None
+
+    def source(self, beside: Path | None, where: str) -> Source:
+        """Where its site is; false without one. beside: as of Source."""
+        return Source(self.site, self.site_bytes, self.folder or self.har, self.url_path,
+                      self.files, bool(self.har), beside=beside,
+                      where=f"{where}: {'har' if self.har else 'folder'}")
 
     @property
     def objects(self) -> tuple[PageObject, ...]:
@@ -147,22 +178,24 @@ class PageSweep(SettingSweep[PageTrial]):
     """Pages over settings, in every combination of the lists. Its fields are those of PageTrial.
 
     spread_ms: parse times are longer by a draw from 0 to this, from the seed of the repeat and the
-    same under every window. contents: the objects of page_names, set once the pages are read;
-    sites: their sites and the bytes of these, ("", 0) for a page of objects.
+    same under every window. client: what loads the pages. contents: the objects of page_names, set
+    once the pages are read; sites: where their sites are, false for a page of objects.
     With HTTP/2 the sweep has OVER_HTTP_2 unless it says otherwise.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = OF_SETTING
-    LISTS: ClassVar[tuple[str, ...]] = ("page_names", "connections")
+    LISTS: ClassVar[tuple[str, ...]] = ("page_names", "client", "connections")
     page_names: tuple[str, ...] = key(name="page", reader=schema.one_or_more(
         schema.file_name, "names of pages"))
     title: str = ""
+    client: tuple[str, ...] = key((LIBCURL,), reader=schema.one_or_more(
+        schema.word(CLIENTS), "clients"))
     lists: Lists = lists_of(OF_SETTING)
     connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
         schema.number("connections")))
     spread_ms: float = key(0.0, quantity="process_ms")
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
-    sites: tuple[tuple[str, int], ...] = key((), absent=True)
+    sites: tuple[Source, ...] = key((), absent=True)
 
     @property
     def is_random(self) -> bool:
@@ -221,16 +254,27 @@ class PageSweep(SettingSweep[PageTrial]):
         super().check_requested(where)
         self.check_server(where)
 
-    def linked(self, pages: Mapping[str, Page], where: str) -> PageSweep:
-        """The sweep with the contents of its pages. Raises UsageError where a page is missing."""
+    def linked(self, pages: Mapping[str, Page], where: str, beside: Path | None = None
+               ) -> PageSweep:
+        """The sweep with the contents of its pages. Raises UsageError where a page is missing.
+
+        beside: the folder from which paths of pages lead (Source.beside).
+        """
         for name in self.page_names:
             if name not in pages:
                 raise UsageError(f"{where}: page: there is no [[page]] {name!r}"
                                  f"{nearest(name, list(pages))}; known:"
                                  f" {', '.join(pages) or 'none'}")
+            if CHROMIUM in self.client and not pages[name].has_site:
+                raise UsageError(f"{where}: client: {CHROMIUM} loads a site: give the page {name!r}"
+                                 " a folder or a har")
+            if LIBCURL in self.client and not pages[name].has_objects:
+                raise UsageError(f"{where}: client: {LIBCURL} fetches objects, and the page"
+                                 f" {name!r} has none: give it some, or write client ="
+                                 f' "{CHROMIUM}"')
         swept = replace(
             self, contents=tuple(pages[name].objects for name in self.page_names),
-            sites=tuple((pages[name].site, pages[name].site_bytes) for name in self.page_names))
+            sites=tuple(pages[name].source(beside, where) for name in self.page_names))
         swept.check_server(where)
         return swept
 
@@ -240,7 +284,7 @@ class PageSweep(SettingSweep[PageTrial]):
             if server not in (BUILTIN, NGINX):
                 raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
                                  f" from {server}")
-        if any(site for site, _ in self.sites):
+        if CHROMIUM in self.client:
             self.check_browser(where)
         thinks = any(each.think_ms for page in self.contents for each in page)
         if thinks and NGINX in self.lists["server"]:
@@ -249,6 +293,9 @@ class PageSweep(SettingSweep[PageTrial]):
     def check_browser(self, where: str) -> None:
         """Raises UsageError where a browser cannot load a page over this setting."""
         lists = self.lists
+        if self.spread_ms:
+            raise UsageError(f"{where}: spread_ms draws times of parsing, which a browser has"
+                             " itself: leave it out")
         if {*lists["server"]} != {NGINX}:
             raise UsageError(f"{where}: a browser's page comes from {NGINX} (server, --server"
                              f" {NGINX})")
@@ -271,11 +318,12 @@ class PageSweep(SettingSweep[PageTrial]):
         pages = dict(zip(self.page_names, self.contents))
         sites = dict(zip(self.page_names, self.sites))
         for cell in self.cell_values():
-            name = cell.pop("page_names")
+            name, client = cell.pop("page_names"), cell.pop("client")
+            site, site_bytes = sites[name].recorded() if client == CHROMIUM else ("", 0)
+            listed = () if client == CHROMIUM else pages[name]
             for repeat in range(1, 1 + self.repeats(cell)):
                 own_seed = netem_seed(seed, repeat)
-                site, site_bytes = sites[name]
-                content = objects.with_spread(pages[name], self.spread_ms, own_seed)
+                content = objects.with_spread(listed, self.spread_ms, own_seed)
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
@@ -313,7 +361,7 @@ FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
 
 def _link(file: ScenarioFile) -> Callable[[PageSweep, str], PageSweep]:
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
-    return lambda sweep, where: sweep.linked(pages, where)
+    return lambda sweep, where: sweep.linked(pages, where, sources.beside(file))
 
 
 TABLES = grammar.Tables(
@@ -324,6 +372,6 @@ TAKEN = Taken("page", "pages", (*OF_SETTING, "connections", "initcwnd", "repeat"
     "early_data_bytes": NO_EARLY_DATA,
     "rwnd_growth": "its client does not set the window on its sockets",
     RESPONSE: "its file says which objects are sent, and when",
-    "client": "its client is curl's library",
+    "client": f'write client = "{CHROMIUM}" in its file',
     "server-command": f"a page comes from {BUILTIN} or {NGINX}",
     "own_window": 'write --iw 10, or window_by = "kernel" in its file'})

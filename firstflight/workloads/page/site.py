@@ -15,6 +15,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
@@ -38,6 +39,7 @@ MOST_LONGER = 1.1
 OWN_ORIGIN = "https://page.test"  # of a folder
 LEAST_COMPRESSED = 1000  # bytes of a text that servers compress (nginx's gzip_min_length is 20)
 INDEX = "index.html"
+SHARED = Path("/usr/share")  # of packages: their documents have links to scripts and fonts there
 NO_CONTENTS = ("has no contents of what was loaded: save it with contents (Chrome's \"Save all as"
                " HAR with content\", Playwright's recordHar), or leave out --client chromium")
 
@@ -73,27 +75,35 @@ def is_har(path: Path) -> bool:
     return not path.is_dir()
 
 
-def read(path: Path, url_path: str = "", with_server_time: bool = True) -> Site:
+def read(path: Path, url_path: str = "", with_server_time: bool = True,
+         files: Sequence[str] = (), where: str = "--page") -> Site:
     """Read a site. Raises UsageError.
 
     url_path: of the page, by default / of a folder and the document of a HAR. with_server_time:
-    whether answers wait as those of a HAR did.
+    whether answers wait as those of a HAR did. files: patterns of names in a folder, of which the
+    others are left out; () for all. where: how messages begin.
     """
-    return read_har(path, with_server_time) if is_har(path) else read_folder(path, url_path)
+    if is_har(path):
+        return read_har(path, with_server_time, where)
+    return read_folder(path, url_path, files, where)
 
 
 # A folder ----------------------------------------------------------------------------------
 
-def read_folder(folder: Path, url_path: str = "") -> Site:
+def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
+                where: str = "--page") -> Site:
     """Read a folder of files, as a server for static files has it. Raises UsageError.
 
-    Links, hidden files and what is no file are left out, and counted.
+    Hidden files, what is no file, and links are left out, and counted; but links to files of the
+    folder, and to what packages share (SHARED), are followed. files, where: as of read.
     """
-    where = f"--page: {folder}"
+    where = f"{where}: {folder}"
     answers: list[Answer] = []
     left_out: Counter[str] = Counter()
     total = 0
     for place, name in _files(folder, left_out, where):
+        if files and not any(fnmatchcase(name, pattern) for pattern in files):
+            continue
         body = _content(place, MOST_BYTES - total, where)
         total += len(body)
         answers += _of_file(name, body)
@@ -105,11 +115,11 @@ def read_folder(folder: Path, url_path: str = "") -> Site:
     if target.partition("?")[0] not in known:
         pages = [answer.target for answer in answers if answer.target.endswith(".html")]
         few = join_words(sorted(pages, key=lambda page: (page.count("/"), page))[:5])
-        raise UsageError(f"{where}: has no {target}: name the page by --url-path"
+        raise UsageError(f"{where}: has no {target}: name the page by url_path (--url-path)"
                          + (f", such as {few}" if pages else ""))
-    files = sum(answer.status == 200 and not answer.target.endswith("/") for answer in answers)
+    served = sum(answer.status == 200 and not answer.target.endswith("/") for answer in answers)
     why = [f"{count} {reason}" for reason, count in left_out.items()]
-    source = (f"a folder of {files} file{'s' if files > 1 else ''}, {plain(round(total / 1000))}"
+    source = (f"a folder of {served} file{'s' if served > 1 else ''}, {plain(round(total / 1000))}"
               f" kB{f'; left out: {join_words(why)}' if why else ''}")
     return Site(Recording(f"{OWN_ORIGIN}{target}", (Origin(OWN_ORIGIN, 0),), tuple(answers)),
                 source)
@@ -133,15 +143,25 @@ def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[P
                     raise UsageError(f"{where}: has more than {MOST_FILES:,} files: name the"
                                      " folder of the site alone")
                 place = Path(above, name)
+                inside = PurePosixPath(place.relative_to(folder)).as_posix()
+                if place.is_symlink():
+                    place = _followed(place, folder)
                 mode = place.lstat().st_mode
                 if name.startswith("."):
                     left_out["hidden files"] += 1
                 elif not stat.S_ISREG(mode):
                     left_out["links" if stat.S_ISLNK(mode) else "devices and pipes"] += 1
                 else:
-                    yield place, PurePosixPath(place.relative_to(folder)).as_posix()
+                    yield place, inside
     except OSError as error:
         raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
+
+
+def _followed(link: Path, folder: Path) -> Path:
+    """The file to which a link in a folder leads, or the link itself where it is not followed."""
+    place = Path(os.path.realpath(link))
+    is_shared = any(map(place.is_relative_to, (SHARED, Path(os.path.realpath(folder)))))
+    return place if is_shared and place.is_file() else link
 
 
 def _raise(error: OSError) -> None:
@@ -155,7 +175,7 @@ def _content(place: Path, room: int, where: str) -> bytes:
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(room + 1)
     except OSError as error:
-        raise UsageError(f"--page: {place}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"{where}: {place.name}: cannot be read: {error.strerror}") from error
     if len(content) > room:
         raise UsageError(f"{where}: has more than {MOST_BYTES >> 20} MB: name the folder of the"
                          " site alone")
@@ -219,9 +239,9 @@ class _Entry:
     http: str
 
 
-def read_har(path: Path, with_server_time: bool = True) -> Site:
-    """Read a HAR with contents. Raises UsageError."""
-    where = f"--page: {path}"
+def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -> Site:
+    """Read a HAR with contents. Raises UsageError. where: as of read."""
+    where = f"{where}: {path}"
     try:
         content = inflated.content(path, MOST_HAR_BYTES)
         kept = Counter[str]()

@@ -23,6 +23,7 @@ from firstflight.runs.results.records import RowReader, RowWriter, columns_of
 from firstflight.study import registry
 from firstflight.study.pages import KIND
 from firstflight.study.questions import page as question
+from firstflight.testbed import site_store
 from firstflight.testbed.hosts import libcurl
 from firstflight.testbed.hosts.page_client import Browser
 from firstflight.workloads.page import objects, scenario
@@ -269,6 +270,41 @@ def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
     for table in (scenario.Page, scenario.ListedObject, scenario.PageSweep, scenario.PageFigure):
         for key in schema.keys_of(table):
             assert f"{key} = " in text or key == "object", key
+
+
+# Pages of a browser -----------------------------------------------------------------
+
+BROWSED = SWEEP + 'client = ["libcurl", "chromium"]\nchain_bytes = 4000\nsignature = "ecdsa"\nserver = "nginx"\n'
+
+
+def browsed(folder: Path | str, path: str = "") -> Study:
+    """A study of a page that has both objects and a folder; path: of the scenario's file."""
+    text = (f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{MADE}folder = "{folder}"\n{BROWSED}{FIGURE}')
+    return KIND.study(scenario_file.parsed("mine", text, path), NOTHING, 1)
+
+
+def test_both_clients_load_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/index.html").write_text("<p>x</p>")
+    made = browsed("site", str(tmp_path / "mine.toml"))
+    curl, chromium = made.trials[:2], made.trials[2:]
+    assert [(trial.client, trial.initcwnd) for trial in made.trials] == [
+        ("libcurl", 3), ("libcurl", 10), ("chromium", 3), ("chromium", 10)]
+    assert all(len(trial.objects) == 4 and not trial.site for trial in curl)
+    assert all(not trial.objects and trial.site_bytes == 16 for trial in chromium)
+    assert not site_store.folder().exists()  # nothing is written before it is measured
+    assert site_store.get(chromium[0].site).url == "https://page.test/"
+
+
+def test_a_page_that_is_not_installed_is_skipped_with_what_installs_it(tmp_path: Path) -> None:
+    made = browsed(tmp_path / "none")
+    jobs = [trial.job() for trial in made.trials]
+    assert [trial.initcwnd for trial in made.trials if trial.id in site_store.missing(jobs)] == [3, 10]
+    assert {*site_store.missing(jobs).values()} == {
+        "its page is not installed: ./install.sh --with-browser brings it"}
+    with pytest.raises(UsageError, match="none: cannot be read"):
+        browsed("none", str(tmp_path / "mine.toml"))
 
 
 # Pages by flags: what is written as their scenario ------------------------------------

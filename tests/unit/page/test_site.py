@@ -94,10 +94,34 @@ def test_nothing_outside_of_a_folder_is_read(tmp_path: Path) -> None:
     assert b"secret" not in found.recording.pack()
 
 
+def test_links_to_its_own_files_and_to_those_that_packages_share_are_followed(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents of Debian's packages have links to scripts and fonts of other packages."""
+    shared = folder_of(tmp_path / "usr", {"jquery.js": "let x;"})
+    folder = folder_of(tmp_path, {"index.html": PAGE, "b.css": "p {}"})
+    monkeypatch.setattr(site, "SHARED", shared)
+    for name, target in (("a.css", "b.css"), ("jquery.js", shared / "jquery.js"), ("gone.js", "none"),
+                         ("out.js", shared / "../../secret.js"), ("fonts", shared)):
+        (folder / name).symlink_to(target)
+    (tmp_path / "secret.js").write_text("secret")
+    found = site.read(folder)
+    assert {answer.target for answer in found.recording.answers} == {
+        "/", "/index.html", "/a.css", "/b.css", "/jquery.js"}
+    assert "left out: 3 links" in found.source
+
+
+def test_of_a_folder_only_the_files_of_a_pattern_are_read(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, {"index.html": PAGE, "css/a.css": "p {}", "css/b/c.css": "p {}",
+                                  "d.css": "p {}"})
+    found = site.read(folder, files=["index.html", "css/*"])
+    assert {answer.target for answer in found.recording.answers} == {
+        "/", "/index.html", "/css/a.css", "/css/b/c.css"}
+
+
 def test_the_page_of_a_folder_is_the_one_of_url_path(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, {"a/b.html": PAGE})
     assert site.read(folder, "/a/b.html?x=1").recording.url == "https://page.test/a/b.html?x=1"
-    with pytest.raises(UsageError, match=r"has no /: name the page by --url-path, such as /a/b.h"):
+    with pytest.raises(UsageError, match=r"has no /: name the page by url_path"):
         site.read(folder)
 
 

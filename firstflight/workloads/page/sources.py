@@ -1,0 +1,63 @@
+"""Where the sites of a scenario's pages come from: folders and HARs that its file names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from firstflight.base.errors import UsageError
+from firstflight.runs.scenario_file import SCENARIOS, ScenarioFile
+from firstflight.testbed import site_store
+from firstflight.workloads.page import site
+
+
+@dataclass(frozen=True)
+class Source:
+    """The site of a page that a browser loads.
+
+    digest, size_bytes: of a site that is stored already (testbed.site_store). path: of a folder or
+    a HAR (is_har), "" for such a site; url_path, files: as of site.read. beside: the folder from
+    which path leads, None for that of the project's scenarios. where: how messages name it.
+    """
+
+    digest: str = ""
+    size_bytes: int = 0
+    path: str = ""
+    url_path: str = ""
+    files: tuple[str, ...] = ()
+    is_har: bool = False
+    beside: Path | None = field(default=None, compare=False)
+    where: str = field(default="", compare=False)
+
+    def __bool__(self) -> bool:
+        """Whether the page has a site."""
+        return bool(self.digest or self.path)
+
+    def recorded(self) -> tuple[str, int]:
+        """The digest of the site, and the bytes of its bodies. Raises UsageError.
+
+        The project's scenarios name what packages install: where one of these is missing, the
+        digest is site_store.NOT_INSTALLED, and trials with it are skipped.
+        """
+        if not self.path:
+            return self.digest, self.size_bytes
+        path = (self.beside or SCENARIOS) / self.path
+        if self.beside is None and not path.exists():
+            return site_store.NOT_INSTALLED, 0
+        if path.exists() and site.is_har(path) != self.is_har:
+            raise UsageError(f"{self.where}: {path}:"
+                             f" is {'a folder' if self.is_har else 'no folder'}")
+        return _recorded(path, self.url_path, self.files, self.where)
+
+
+def beside(file: ScenarioFile) -> Path | None:
+    """The folder from which the paths in a scenario's file lead (Source.beside)."""
+    return Path(file.path).parent if file.path else None
+
+
+@lru_cache
+def _recorded(path: Path, url_path: str, files: tuple[str, ...], where: str) -> tuple[str, int]:
+    recording = site.read(path, url_path, files=files, where=where).recording
+    return (site_store.offer(recording),
+            sum(len(answer.body) for answer in recording.answers))
