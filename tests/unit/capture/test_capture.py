@@ -61,7 +61,7 @@ def test_the_flag_for_one_connections_packets_says_what_draws_them(
 
 # Strangers' files -----------------------------------------------------------------------
 
-def test_damaged_files_are_refused_or_read_never_more() -> None:
+def test_a_damaged_capture_is_refused_in_one_line_or_read() -> None:
     chance, whole, refused = random.Random(27), content(), 0
     for _ in range(25):
         data = bytearray(whole)
@@ -88,11 +88,11 @@ def test_other_files_are_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize(("kbps", "words"), [(5e6, "5 Gbit/s"), (1500, "1.5 Mbit/s"),
                                              (64, "64 kbit/s")])
-def test_rates_in_their_unit(kbps: float, words: str) -> None:
+def test_a_rate_is_written_in_its_unit(kbps: float, words: str) -> None:
     assert format_rate(kbps) == words
 
 
-def test_headers_of_ipv6_in_a_vlan_with_extensions_and_of_fragments() -> None:
+def test_headers_are_read_behind_vlans_and_extensions_and_in_fragments() -> None:
     tcp = struct.pack(">HHIIHHHH", 1234, 80, 7, 9, 5 << 12 | 2, 100, 0, 0)
     hop = bytes((6, 0)) + bytes(6)
     ipv6 = struct.pack(">IHBB", 6 << 28, len(hop + tcp) + 3, 0, 64) + bytes(15) + b"\1" + \

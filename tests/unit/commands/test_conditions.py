@@ -35,7 +35,7 @@ RECORDS = [Record(trial, ok=True, verdict=PASS, total_ms=1000.0 / trial.initcwnd
     ("total_ms(3) - total_ms(10) < 234", True), ("total_ms(3) - total_ms(10) < 233", False),
     ("(total_ms(3) - total_ms(10)) / total_ms(3) * 100 > 69", True),
     ("retransmissions > 0", False), ("-total_ms <= -200", True), ("100 < total_ms", True)])
-def test_means_are_compared(text: str, holds: bool) -> None:
+def test_a_condition_compares_means(text: str, holds: bool) -> None:
     condition = conditions.read(text)
     condition.check(STUDY)
     assert condition.holds(OfRecords(RECORDS))[0] is holds
@@ -84,7 +84,7 @@ def test_a_selector_that_is_no_flag_is_refused(text: str, said: str) -> None:
         conditions.read(text)
 
 
-def test_the_line_has_both_sides() -> None:
+def test_the_line_of_a_condition_has_both_sides() -> None:
     assert conditions.read(" total_ms(10) > 300 ").holds(OfRecords(RECORDS))[1] == (
         "--fail-if total_ms(10) > 300: does not hold (101.5 against 300)")
 
@@ -97,7 +97,7 @@ def test_the_line_has_both_sides() -> None:
     "total_ms > 1e400", "1e400 - 1e400 < total_ms", "total_ms > 1if total_ms else 2",
     "total_ms\n> 1", "total_ms > 1 # \x1b[2J", "total_ms \u202e> 1",
     "total_ms > 1" + " " * 200 + "+ 1", "(" * 90 + "total_ms > 1", "-" * 190 + "total_ms > 1 1"])
-def test_anything_else_is_no_condition(text: str) -> None:
+def test_an_expression_of_another_form_is_no_condition(text: str) -> None:
     with pytest.raises(ValueError, match="condition|neither a number nor a column|names no column"
                        "|cannot be printed") as refused:
         conditions.read(text)
@@ -122,7 +122,7 @@ def test_what_cannot_be_computed_is_no_condition_that_does_not_hold(text: str, s
     assert ended.value.exit_status == errors.VERDICT
 
 
-def test_python_says_nothing_about_a_condition() -> None:
+def test_pythons_warnings_about_a_condition_are_not_printed() -> None:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         with pytest.raises(ValueError, match="is not a condition"):

@@ -31,14 +31,15 @@ def test_standard_output_carries_data_alone_and_the_text_goes_to_standard_error(
     assert printed.err == "a text\n"
 
 
-def test_quiet_leaves_only_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_with_export_prints_data_alone(capsys: pytest.CaptureFixture[str]) -> None:
     output = flags.parse(["--rtt", "50", "--export", "csv", "-", "--quiet"]).output
     assert export.print_text(output, "a text") and export.print_data(output, report())
     printed = capsys.readouterr()
     assert printed.err == "" and len(list(csv.reader(io.StringIO(printed.out)))) == 1
 
 
-def test_without_it_the_text_is_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_export_the_text_goes_to_standard_output(
+        capsys: pytest.CaptureFixture[str]) -> None:
     output = Output()
     assert export.print_text(output, "a text") and export.print_data(output, report())
     assert capsys.readouterr() == ("a text\n", "")
@@ -66,6 +67,6 @@ def test_each_scenario_has_a_file_of_its_name_and_each_format_its_file(tmp_path:
 @pytest.mark.parametrize("words", [
     "--probe http://192.0.2.1/", "--users x.csv", "--compare one two", "--objects 3",
     "--find-cliff response --rtt 50", "--rtt 50", "zhao2019", "ietf78_load"])
-def test_whatever_is_measured_has_data(words: str) -> None:
+def test_every_command_that_measures_takes_export(words: str) -> None:
     request = flags.parse([*words.split(), "--export", "json", "-"])
     assert request.output.exports == (Export("json", "-"),)

@@ -155,7 +155,7 @@ def test_two_states_as_the_known_network_has_them_are_named(runs: int, share: fl
     [0.0] * 8 + [1.0] * 8, [2.0] * 6 + [6.0] * 6,  # counts that are apart by less than 5
     [20.0] * 15 + [86.0],  # a state of one run
     [5.0] * 12, [0.0] * 12])
-def test_what_is_no_state(values: list[float]) -> None:
+def test_a_sample_without_a_gap_has_no_states(values: list[float]) -> None:
     assert two_states(values) == ()
 
 
@@ -181,7 +181,8 @@ def test_no_loss_at_all_is_a_state() -> None:
      "local 10.0.0.1 port 36230 connected to 10.0.0.2 port 5201", []),
     ("h1-eth0 at aa:bb:0c:1d:2e:3f, s1", "h1-eth0 at aa:bb:0c:1d:2e:3f, s1", []),
     ("took -3.5e-3 s, {x} 12%", "took {} s, (x) {}%", [-0.0035, 12])])
-def test_the_numbers_of_a_line(line: str, form: str, values: list[float]) -> None:
+def test_a_line_is_split_into_its_form_and_its_numbers(line: str, form: str,
+                                                       values: list[float]) -> None:
     found, numbers = numbers_of(line)
     assert (found, [number.value for number in numbers]) == (form, values)
 
@@ -231,7 +232,7 @@ def test_the_json_has_each_value_and_the_states() -> None:
                    "each": [1.0, None, 3.0], "states": []}
 
 
-def test_a_name_from_a_script_has_no_invisible_character() -> None:
+def test_a_name_from_a_script_is_printed_without_invisible_characters() -> None:
     assert "\x1b" not in table([], line_rows([["\x1b[31m1"], ["\x1b[31m2"]]), 2)
 
 
@@ -340,9 +341,9 @@ def test_a_run_that_cannot_be_made_keeps_the_others(
     assert stored_in(tmp_path)["seeds"] == [1, 2]
 
 
-def test_nothing_that_ended_is_a_failure(
-        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]],
-        capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_of_which_no_run_ended_fails(tmp_path: Path,
+                                               runs_as: Callable[[Answer], list[CommandRequest]],
+                                               capsys: pytest.CaptureFixture[str]) -> None:
     runs_as(lambda seed, watcher: watcher.stop(FAILED) or 0)
     assert status_of(tmp_path, "--repeat", "2") == FAILED
     assert "no run has ended" in capsys.readouterr().err

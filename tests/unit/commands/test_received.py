@@ -45,7 +45,7 @@ def link(name: bytes, target: bytes) -> Entry:
     return Entry(LINK, name, target=target)
 
 
-def test_files_folders_and_links_come_back(tmp_path: Path) -> None:
+def test_a_guests_files_folders_and_links_are_received(tmp_path: Path) -> None:
     sent = Sent(tmp_path / "files", Entry(FOLDER, b"d"), file(b"d/a", modified_ns=5 * 10**9),
                 file(b"empty", b""), link(b"self", b"."), link(b"d/up", b"../empty"),
                 file(b"\xff", b"no text"), file(b"other/deep", b"its folder was not sent"))
@@ -89,7 +89,7 @@ def test_one_wrong_entry_is_left_out_with_a_line(tmp_path: Path, wrong: Entry | 
     ("l", "file", True), ("d/l", "../file", True), ("d/e/l", "../../file", True), ("l", ".", True),
     ("l", "../file", False), ("d/l", "../../file", False), ("l", "/etc/passwd", False),
     ("l", "d/../../x", False), ("l", "", False), ("l", "..", False), ("d/l", "..", True)])
-def test_links_stay_inside(name: str, target: str, inside: bool) -> None:
+def test_only_a_link_that_leads_inside_is_received(name: str, target: str, inside: bool) -> None:
     assert leads_inside(name, target) == inside
 
 
@@ -105,7 +105,7 @@ def test_nothing_runs_with_its_owners_rights(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o777
 
 
-def test_the_limits_are_counted_here(tmp_path: Path) -> None:
+def test_what_a_guest_sends_is_limited_on_the_host(tmp_path: Path) -> None:
     """A guest that does not count sends what it likes."""
     sent = Sent(tmp_path, *(file(b"%d" % number, b"x" * 40) for number in range(10)),
                 most_bytes=100)

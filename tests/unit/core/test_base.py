@@ -20,14 +20,13 @@ from firstflight.findings.quantities import QUANTITIES, of_column, quantity
 from tests.running import HANGS_S
 
 
-def test_what_is_not_to_be_seen_becomes_a_space() -> None:
+def test_visible_line_replaces_invisible_characters_by_spaces() -> None:
     assert words.visible_line("a\x1b[2Jb\nc\td\u202ee\ud800f\x9bg\ufffeh") == "a [2Jb c d e f g h"
     assert words.visible_line("10\u00a0ms – “x” ≤ −1 … →") == "10\u00a0ms – “x” ≤ −1 … →"
     assert words.visible_line("a\u061cb\u00adc\U000e0041d\ufff9e") == "a b c d e"
 
 
-def test_what_is_printed_shows_the_escapes_of_invisible_characters(
-        capsys: pytest.CaptureFixture[str]) -> None:
+def test_escaped_shows_invisible_characters_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
     assert words.escaped("a\tb\nc\u202ed\x9b\u2028é") == "a\tb\nc\\u202ed\\u009b\\u2028é"
     terminal.say("run.sh: \x1b[2J\u0085x")
     assert terminal.print_while_read("claim \u202e") and capsys.readouterr() == (
@@ -40,14 +39,14 @@ def test_what_is_printed_shows_the_escapes_of_invisible_characters(
 @pytest.mark.parametrize("value, written", [
     (3.0, "3"), (0.1, "0.1"), (1e14, "100000000000000"), (1e15, "1e+15"), (2.50, "2.5"),
     (-4.0, "-4"), (1 / 3, "0.3333333333")])
-def test_a_number_as_people_write_it(value: float, written: str) -> None:
+def test_plain_writes_a_number_as_people_do(value: float, written: str) -> None:
     assert words.plain(value) == written
 
 
 @given(strategies.floats(allow_nan=False))
 @example(5.0)
 @example(1e22)
-def test_every_digit_and_no_exponent(value: float) -> None:
+def test_format_lossless_keeps_every_digit_and_has_no_exponent(value: float) -> None:
     written = words.format_lossless(value)
     assert float(written) == value and "e" not in written and not written.endswith((".", ".0"))
 
@@ -56,22 +55,24 @@ def test_every_digit_and_no_exponent(value: float) -> None:
     (None, 1, False, "–"), (-0.04, 1, False, "0.0"), (-0.06, 1, False, "−0.1"),
     (0.06, 1, True, "+0.1"), (1234.5, 0, False, "1234"), (2.345, 2, False, "2.35"),
     (-0.04, 1, True, "+0.0")])
-def test_fixed_decimals(value: float | None, digits: int, signed: bool, written: str) -> None:
+def test_format_number_writes_so_many_decimals(value: float | None, digits: int, signed: bool,
+                                               written: str) -> None:
     assert words.format_number(value, digits, signed) == written
 
 
 @pytest.mark.parametrize("value, written", [
     (99.9, "99.9"), (99.94, "99.9"), (99.96, "100"), (-99.96, "−100"), (None, "–"), (0.0, "0.0")])
-def test_a_decimal_where_it_matters(value: float | None, written: str) -> None:
+def test_format_brief_writes_a_decimal_only_for_small_numbers(value: float | None,
+                                                              written: str) -> None:
     assert words.format_brief(value) == written
 
 
 @pytest.mark.parametrize("value, written", [(3.0, "3"), (3.25, "3.2"), (None, "–")])
-def test_a_mean_of_counts(value: float | None, written: str) -> None:
+def test_format_count_writes_a_mean_of_counts(value: float | None, written: str) -> None:
     assert words.format_count(value) == written
 
 
-def test_an_interval_and_a_span() -> None:
+def test_intervals_and_ranges_are_written_with_their_ends() -> None:
     assert words.format_interval((12.0, 14.53)) == "12.0 … 14.5"
     assert words.format_interval((-1.0, 2.0), 0) == "−1 … 2" and words.format_interval(None) == "–"
     assert words.format_range([5.0, None, 2.0, 120.4], "ms") == "2.0 to 120 ms"
@@ -81,7 +82,7 @@ def test_an_interval_and_a_span() -> None:
 @pytest.mark.parametrize("seconds, written", [
     (3.21, "3.2 s"), (119.9, "120 s"), (120, "2 min"), (7190, "120 min"), (7200, "2.0 h"),
     (9000, "2.5 h")])
-def test_a_duration(seconds: float, written: str) -> None:
+def test_format_duration_writes_seconds_minutes_and_hours(seconds: float, written: str) -> None:
     assert words.format_duration(seconds) == written
 
 
@@ -93,7 +94,7 @@ def test_numbers_hold_to_their_units(text: str, tight: str) -> None:
     assert words.keep_units_together(text) == tight
 
 
-def test_a_known_word_that_is_near() -> None:
+def test_nearest_names_the_known_word_that_was_meant() -> None:
     assert words.nearest("zhao2091", ["marrama2012", "zhao2019"]) == " (did you mean 'zhao2019'?)"
     assert words.nearest("x", iter(["zhao2019"])) == "" == words.nearest("x", [])
 
@@ -109,8 +110,8 @@ def test_whole_quantities_are_int_and_others_float() -> None:
     ("rtt_ms", math.inf, "inf is not a finite number"),
     ("loss_percent", 1e-8,
      "a loss rate of 1e-08 % is out of range; it can be 0, or 0.0001 to 99 %")])
-def test_what_the_ends_of_a_range_do_not_show_is_refused(name: str, value: float,
-                                                         words: str) -> None:
+def test_a_value_between_the_ends_that_is_not_allowed_is_refused(name: str, value: float,
+                                                                 words: str) -> None:
     with pytest.raises(UsageError, match=f"^here: {words}$"):
         QUANTITIES[name].check(value, "here")
 
@@ -177,7 +178,7 @@ def test_a_percentile_interval_leaves_as_much_on_both_sides() -> None:
     assert stats.percentile_interval(values, 0.5) == pytest.approx((250, 750))
 
 
-def test_an_estimate_is_students() -> None:
+def test_an_estimate_has_students_interval() -> None:
     assert stats.estimate([4.0]) == stats.Estimate(4.0, None, 1)
     made = stats.estimate([1.0, 2.0, 3.0, 6.0])
     # t(0.975, 3) = 3.1824, and the spread is 2.1602.
@@ -195,15 +196,15 @@ def test_a_sign_is_only_told_where_the_interval_excludes_0(
     assert stats.Estimate(1.0, interval).sign == sign
 
 
-def test_an_estimate_in_another_unit() -> None:
+def test_a_scaled_estimate_scales_its_interval() -> None:
     assert stats.Estimate(2.0, (1.0, 4.0), 3).scaled(10) == stats.Estimate(20.0, (10.0, 40.0), 3)
     assert stats.Estimate(2.0).scaled(0.5) == stats.Estimate(1.0)
 
 
 # Progress -----------------------------------------------------------------------------
 
-def test_off_a_terminal_a_line_at_the_start_and_one_now_and_then(
-        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_off_a_terminal_progress_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
     said: queue.Queue[str] = queue.Queue()
     monkeypatch.setattr(progress, "say", said.put)
     monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 1000.0)
@@ -229,7 +230,7 @@ def test_a_line_says_how_long_the_rest_takes() -> None:
     assert shown.line(30.0) == "zhao2019: 10 of 10 trials"
 
 
-def test_nobody_knows_how_long_the_rest_takes_from_a_few_trials() -> None:
+def test_a_few_trials_do_not_tell_how_long_the_rest_takes() -> None:
     """The first ones of a population waited half a minute for a guest that took as long as all."""
     shown = Progress(31_780, 0, "dukkipati2010")
     shown.done = 162
@@ -255,7 +256,7 @@ def shown_on(terminal: int) -> bytes:
     return os.read(terminal, 4096)
 
 
-def test_on_a_terminal_a_bar_that_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_the_bar_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, terminal = pty.openpty()
     with os.fdopen(terminal, "w", buffering=1) as stream, os.fdopen(ours, "rb"):
         monkeypatch.setattr("sys.stderr", stream)
@@ -273,6 +274,6 @@ def test_on_a_terminal_a_bar_that_is_gone_at_the_end(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("value", [1, 9.6, 20, 55.9, 56, 1500, 10_000_000])
 @pytest.mark.parametrize("unit", ["kbit/s", "ms", "bytes"])
-def test_a_number_that_we_type_means_nothing_else(value: float, unit: str) -> None:
+def test_a_number_as_we_type_it_is_read_as_the_same_number(value: float, unit: str) -> None:
     word, = typed.expand_range(typed.typed_number(value, unit), unit, whole=False)
     assert typed.number(word, unit) == value

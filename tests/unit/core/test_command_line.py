@@ -69,7 +69,7 @@ def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, 
     assert capsys.readouterr().err == said
 
 
-def test_nothing_is_waited_for_where_memory_has_run_out() -> None:
+def test_no_thread_is_waited_for_once_memory_has_run_out() -> None:
     """A thread may wait for another one that was not to be had."""
     program = ("import threading; from firstflight.base.main import run_main\n"
                "def main(words):\n    threading.Thread(target=threading.Event().wait).start()\n"
@@ -93,7 +93,7 @@ def test_where_something_was_measured_before_an_error_that_is_told(
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(), no_space()])
-def test_what_could_not_be_written_is_not_tried_again(error: OSError) -> None:
+def test_output_that_could_not_be_written_is_not_tried_again(error: OSError) -> None:
     reading, writing = os.pipe()
     os.dup2(writing, 1)
     os.close(writing)
@@ -300,13 +300,14 @@ def refused(program: str, words: Sequence[str], here: Path,
 @pytest.mark.parametrize("path", PATHS, ids=("empty", "name", "path", "nul"))
 @pytest.mark.parametrize(("program", "line"), [
     (program, line) for program, lines in TAKES_PATH.items() for line in lines])
-def test_a_path_that_none_can_be(program: str, line: str, path: str, here: Path,
-                                 capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_with_an_impossible_path_is_one_line(program: str, line: str, path: str, here: Path,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
     refused(program, words_of(line, path=path), here, capsys)
 
 
 @pytest.mark.parametrize("line", ALONE, ids=range(len(ALONE)))
-def test_what_no_flag_means(line: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word_that_no_flag_means_is_one_line(line: str, here: Path,
+                                               capsys: pytest.CaptureFixture[str]) -> None:
     refused("run.sh", words_of(line), here, capsys)
 
 
@@ -323,8 +324,8 @@ def test_what_may_be_read_is_accepted(line: str, here: Path) -> None:
     "--results {} --rtt 5 --dry-run",
     "--export json {} --rtt 5 --dry-run", "--users {}", "--compare {} {}", "--check {}",
     "--scenario {}", "--ca {} --server-command x --rtt 5"])
-def test_a_place_that_may_not_be_looked_at(line: str, here: Path,
-                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_may_not_be_entered_is_one_line(line: str, here: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
     (here / "closed").mkdir(mode=0o700)
     words = words_of(line, path=str(here / "closed" / "x.toml"))
     os.seteuid(65534)
@@ -341,7 +342,8 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.parametrize("program", [experiment, plot, update],
                          ids=lambda module: module.__name__)
-def test_every_command_says_it(program: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_prints_the_version(program: object,
+                                          capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         program.main(["--version"])  # type: ignore[attr-defined]
     assert ended.value.code == 0
@@ -351,6 +353,6 @@ def test_every_command_says_it(program: object, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(("file", "line"), [("CITATION.cff", r"^version: (.*)$"),
                                             ("CHANGELOG.md", r"^## ([\d.]+), "),
                                             ("pyproject.toml", r"^version = \"(.*)\"$")])
-def test_the_files_that_name_it_agree(file: str, line: str) -> None:
+def test_the_files_that_name_the_version_agree(file: str, line: str) -> None:
     found = re.search(line, (PROJECT / file).read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None and found[1] == __version__

@@ -103,7 +103,7 @@ def test_a_draw_of_several_cells_moves_them_together() -> None:
     assert apart.absolute.interval is not None and apart.absolute.interval[0] < -40
 
 
-def test_what_is_known_of_a_difference() -> None:
+def test_a_difference_knows_its_paired_interval_and_who_was_left_out() -> None:
     made: Difference = difference(table(), BASE, EXPERIMENT, compare.student_by_seed)
     low, high = made.absolute.interval or (0.0, 0.0)
     assert made.paired_interval == (made.base.value - high, made.base.value - low)
@@ -124,7 +124,7 @@ def test_clients_differ_from_each_other_and_not_from_their_own_mean() -> None:
     assert difference(rows, BASE, EXPERIMENT, compare.student_over_draws).absolute.interval is None
 
 
-def test_nothing_has_no_sign() -> None:
+def test_a_difference_of_zero_is_printed_without_a_sign() -> None:
     """A stored comparison of equal runs has 0.0, whichever side is taken off the other."""
     rows = [Row("a", run, 1, 1.0, 5.0) for run in (0, 1)]
     for sign in (1, -1):
@@ -144,7 +144,7 @@ def test_repeats_are_drawn_in_pairs_where_each_has_its_counterpart() -> None:
                       compare.resampled_in_cells).absolute.interval is None
 
 
-def test_medians_share_a_cells_weight_among_its_repeats() -> None:
+def test_repeats_share_their_cells_weight_in_a_median() -> None:
     made = difference(table(), BASE, EXPERIMENT, compare.resampled_in_cells)
     assert (made.base_median, made.experiment_median, made.median_absolute) == (410, 345, 65)
 
@@ -243,7 +243,8 @@ widths = some.floats(0, 1e6)
     (ComparedNumber(-14, 10, 3, (-14, -14), "ms"), NOT_REPRODUCED, "not within 7.0 … 13.0 ms"),
     (ComparedNumber(-1, 1, 3, (-1, -1)), REPRODUCED, "within −2.0 … 4.0"),
 ])
-def test_one_number(compared: ComparedNumber, word: str, test: str) -> None:
+def test_a_single_number_is_judged_by_its_interval(compared: ComparedNumber, word: str,
+                                                   test: str) -> None:
     assert judge_numbers([compared]) == Result(word, test)
 
 
@@ -286,8 +287,8 @@ def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]])
 @pytest.mark.parametrize(("first", "second", "word"), [
     ((5, 6), (3, 4), DIRECTION), ((5, 6), (3, 5), UNDECIDED), ((3, 4), (5, 6), NOT_REPRODUCED),
     ((5, 5), (5, 5), NOT_REPRODUCED), ((3, 9), (5, 6), UNDECIDED)])
-def test_larger_is_what_is_so_whatever_the_data_leave_open(first: Ends, second: Ends,
-                                                           word: str) -> None:
+def test_an_end_is_larger_only_where_all_of_its_interval_is(first: Ends, second: Ends,
+                                                            word: str) -> None:
     assert larger(first, second) == word
 
 

@@ -138,7 +138,7 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
         "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once.")
 
 
-def test_what_does_not_count_is_left_out() -> None:
+def test_trials_that_do_not_count_are_left_out_of_a_comparison() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
     told = compared_runs.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
@@ -209,6 +209,6 @@ def test_runs_without_a_common_cell_and_of_nothing() -> None:
         compared_runs.report([("one", empty), ("two", BASE)])
 
 
-def test_names_tell_runs_apart(tmp_path: Path) -> None:
+def test_runs_of_one_name_are_told_apart_by_their_folder(tmp_path: Path) -> None:
     folders = [tmp_path / "a" / "1", tmp_path / "a" / "2", tmp_path / "b" / "3"]
     assert list(compared_runs.names(folders).values()) == ["1", "2", "b"]

@@ -38,7 +38,7 @@ def planted(path: Path, target: Path, uid: int = OTHER) -> Path:
     return path
 
 
-def test_what_is_written_is_there_whole_and_alone(tmp_path: Path) -> None:
+def test_a_written_file_is_whole_and_leaves_no_other(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "a b,ü\N{SNOWMAN}.txt"
     assert files.write(path, "one") == path
     files.write(path, b"two")
@@ -52,7 +52,7 @@ def umask() -> int:
     return now
 
 
-def test_who_writes_one_name_at_the_same_time_writes_it_whole(tmp_path: Path) -> None:
+def test_two_writers_of_one_name_leave_one_whole_file(tmp_path: Path) -> None:
     """Four writers shared one name aside: two failed, and what they wrote was lost."""
     contents = [bytes([number]) * 100_000 for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -63,8 +63,8 @@ def test_who_writes_one_name_at_the_same_time_writes_it_whole(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("has_names", [False, True])
-def test_half_a_file_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                has_names: bool) -> None:
+def test_a_file_is_seen_only_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                              has_names: bool) -> None:
     """While it is written, and after its writer failed; also where each file needs a name."""
     if has_names:
         monkeypatch.setattr(os, "O_TMPFILE", 0)
@@ -118,7 +118,8 @@ def test_a_fifo_is_written_into(tmp_path: Path) -> None:
     (stat.S_IFCHR, (1, 3), ""), (stat.S_IFCHR, (1, 7), "No space left on device: make room"),
     (stat.S_IFBLK, (7, 250), "it is a disk or a socket"), (stat.S_IFSOCK, (0, 0), "it is a disk")])
 @as_root
-def test_a_device_stays_one(tmp_path: Path, kind: int, number: tuple[int, int], why: str) -> None:
+def test_writing_to_a_device_leaves_it_a_device(tmp_path: Path, kind: int, number: tuple[int, int],
+                                                why: str) -> None:
     """As /dev/null, /dev/full, a disk and a socket, made here."""
     device = tmp_path / "device"
     try:
@@ -151,7 +152,7 @@ print("after")
 """
 
 
-def test_standard_output_is_a_file_as_any_other(tmp_path: Path) -> None:
+def test_a_path_of_standard_output_is_written_in_order(tmp_path: Path) -> None:
     """Whether it is a pipe, or a file that must not be replaced or written from its beginning."""
     paths = ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"]
     expected = "\n".join(["before", *paths, "after", ""])
@@ -166,7 +167,7 @@ def test_standard_output_is_a_file_as_any_other(tmp_path: Path) -> None:
             files.write(Path(path), "")
 
 
-def test_appending(tmp_path: Path) -> None:
+def test_appended_bytes_are_in_the_file_at_once(tmp_path: Path) -> None:
     for line in (b"one\n", b"two\n"):
         with files.append(tmp_path / "rows") as file:
             files.write_all(file, line[:-1])
@@ -176,7 +177,8 @@ def test_appending(tmp_path: Path) -> None:
     assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o666 & ~umask()
 
 
-def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_made_emptied_and_linked(tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")  # relative, and twice
     assert os.listdir(tmp_path / "a") == ["b"]
@@ -256,7 +258,7 @@ except errors.WriteError as error:
 """
 
 
-def test_half_a_file_is_none(tmp_path: Path) -> None:
+def test_a_write_that_fails_in_the_middle_leaves_the_old_file(tmp_path: Path) -> None:
     """The limit of the file's size is met in its middle."""
     path = tmp_path / "file"
     path.write_text("before")
@@ -317,8 +319,8 @@ def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo
 
 
 @as_root
-def test_whoever_has_no_group_of_sudos_leaves_roots(tmp_path: Path, sudo: None,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sudos_group_a_file_keeps_roots_group(tmp_path: Path, sudo: None,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SUDO_GID")
     assert owner(files.write(tmp_path / "file", "")) == (ME, 0)
 
@@ -424,7 +426,7 @@ def test_below_an_open_folder_no_link_is_followed(tmp_path: Path) -> None:
     assert files.save(tmp_path / "link", "a", "x") and (given / "a").exists()
 
 
-def test_what_cannot_be_saved_stops_nothing_else(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_saved_stops_no_other(tmp_path: Path) -> None:
     for name in ("b", "d"):
         (tmp_path / name).mkdir()
     with pytest.raises(WriteError,
@@ -457,7 +459,7 @@ def test_a_folder_thousands_deep_takes_files(tmp_path: Path) -> None:
     subprocess.run(["rm", "-rf", str(tmp_path / "folder")], check=True)
 
 
-def test_only_folders_are_opened_as_such(tmp_path: Path) -> None:
+def test_only_a_folder_is_opened_as_a_folder(tmp_path: Path) -> None:
     """Neither a file, nor a link that has taken the place of a folder."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()

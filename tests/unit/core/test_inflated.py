@@ -14,7 +14,8 @@ from firstflight.base import inflated
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-def test_gzip_files_in_a_row_are_one(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_gzip_files_in_a_row_are_read_as_one(piece: int,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflated, "PIECE_BYTES", piece)
     draw = random.Random(piece)
     parts = [b"a" * 3000, draw.randbytes(500), b"", b"ab" * 700]

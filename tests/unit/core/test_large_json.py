@@ -26,9 +26,10 @@ def read(content: bytes, most: int = 1000) -> large_json.LongList[object] | None
 @settings(deadline=None)
 @given(strategies.lists(ANYTHING, max_size=20), ANYTHING, ANYTHING, ANYTHING,
        strategies.integers(1, 40), strategies.booleans(), strategies.sampled_from((None, 2)))
-def test_what_python_reads_is_read_in_pieces_of_any_size(
-        items: list[Any], creator: Any, other: Any, before: Any, piece: int, is_ascii: bool,
-        indent: int | None) -> None:
+def test_json_that_python_reads_is_read_in_pieces_of_any_size(items: list[Any], creator: Any,
+                                                              other: Any, before: Any, piece: int,
+                                                              is_ascii: bool,
+                                                              indent: int | None) -> None:
     text = json.dumps({"before": before, "log": {"other": other, "entries": items,
                                                  "creator": creator}, "entries": [1]},
                       ensure_ascii=is_ascii, indent=indent)

@@ -153,7 +153,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
+def test_two_runs_of_one_request_have_one_key(tmp_path: Path) -> None:
     """One that was resumed, one that was stopped, and their times: none of it was asked."""
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=3)), requested(tmp_path, arguments=["a"]))
@@ -174,9 +174,9 @@ def test_two_runs_of_one_request_were_asked_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("build", "how", "why"), [
     ("7.3", {}, "another kernel"), ("7.2", {"seed": 8}, "another seed"),
     ("7.2", {"fresh": True}, "")])
-def test_what_another_kernel_or_seed_measured_is_not_gone_on_with(
-        tmp_path: Path, build: str, how: dict[str, Any], why: str,
-        capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_another_kernel_or_seed_is_not_resumed(tmp_path: Path, build: str,
+                                                        how: dict[str, Any], why: str,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=3)), requested(tmp_path))
     (begun,) = runs.newest_first(tmp_path / "small")
@@ -187,8 +187,8 @@ def test_what_another_kernel_or_seed_measured_is_not_gone_on_with(
     assert runs.read_facts(begun)["state"] == runs.RUNNING
 
 
-def test_quiet_says_nothing_of_a_resumed_run_either(tmp_path: Path,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_run_does_not_mention_that_it_resumed(tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=1)), requested(tmp_path, quiet=True))
     run = measure(study(), OneMachine(Engine()), requested(tmp_path, quiet=True))
@@ -373,7 +373,7 @@ def test_what_is_not_the_same_is_measured(tmp_path: Path, other: dict[str, Any],
     assert len(engine.ran) == 2
 
 
-def test_answers_come_early_and_then_ever_less_often(tmp_path: Path,
+def test_early_answers_come_soon_and_then_less_often(tmp_path: Path,
                                                      monkeypatch: pytest.MonkeyPatch,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     ticks = iter(range(10_000))
@@ -392,7 +392,7 @@ def test_answers_come_early_and_then_ever_less_often(tmp_path: Path,
 # Which captures are kept: the ends of every quantity, both windows of a cell ----------
 
 @pytest.mark.parametrize("name", ["zhao2019", "marrama2012", "ietf78_completion", "ietf78_load"])
-def test_the_ends_of_every_quantity_are_in_it(name: str) -> None:
+def test_the_early_sample_has_both_ends_of_every_quantity(name: str) -> None:
     trials = whole(name).trials
     ids = choose_captured(trials)
     kept = [trial for trial in trials if trial.id in ids]
@@ -460,7 +460,7 @@ def kept_ids(trials: list[Placed]) -> list[str]:
 
 @pytest.mark.parametrize("values", [list(range(1, 10)), [1, 2, 3, 4, 5, 6, 7, 8, 1000],
                                     [10 ** each for each in range(9)]])
-def test_on_a_line_the_ends_then_the_middle_of_the_largest_gap(values: list[float]) -> None:
+def test_cells_on_a_line_begin_with_the_ends_and_halve_the_largest_gap(values: list[float]) -> None:
     """By rank, whatever the distances: 1 and 9 of 9, 5, 3 and 7, and of the even ones the first."""
     chosen = [values.index(float(each.partition("/")[0])) + 1 for each in kept_ids(
         [Placed(value) for value in values])]
@@ -477,7 +477,7 @@ def test_a_cell_with_more_ends_comes_before_one_that_is_farther() -> None:
                      "3.0/0.0/cubic"} and len(cells) == 4
 
 
-def test_words_and_what_is_not_set_have_their_place_too() -> None:
+def test_text_and_unset_values_are_ordered_too() -> None:
     trials = [Placed(rtt_ms, 0.0, 10, control) for rtt_ms in (None, 1.0, 2.0)
               for control in ("bbr", "cubic", "reno")]
     chosen = kept_ids(trials)
@@ -486,13 +486,13 @@ def test_words_and_what_is_not_set_have_their_place_too() -> None:
         "1.0/0.0/cubic/10", "None/0.0/cubic/10"]
 
 
-def test_numbers_of_trials_are_no_axis() -> None:
+def test_the_number_of_a_trial_is_no_axis_of_the_sample() -> None:
     """Else the samples of a population would all lie at an end."""
     trials = [Placed(float(1 + each % 3), sample=each) for each in range(30)]
     assert sorted({each.partition("/")[0] for each in kept_ids(trials)}) == ["1.0", "2.0", "3.0"]
 
 
-def test_of_many_cells_an_even_share_is_looked_at() -> None:
+def test_of_many_cells_an_even_share_is_considered() -> None:
     values = [float(each) for each in range(2 * MOST_CELLS + 1)]
     looked_at = values[::3]  # three times as many as are looked at, rounded up
     chosen = [float(each.partition("/")[0]) for each in kept_ids([Placed(each) for each in values])]

@@ -86,7 +86,7 @@ def test_what_is_written_is_read(path: Path) -> None:
     assert lines(path)[0] == ",".join(COLUMNS) and ",-1.5," in lines(path)[3]
 
 
-def test_what_was_asked_keeps_every_digit_and_what_was_measured_the_microsecond() -> None:
+def test_requested_values_keep_every_digit_and_measured_ones_the_microsecond() -> None:
     assert to_cell(0.1 + 0.2, format_lossless) == "0.30000000000000004"
     assert to_cell(0.1 + 0.2) == "0.3"
 
@@ -94,7 +94,7 @@ def test_what_was_asked_keeps_every_digit_and_what_was_measured_the_microsecond(
 @pytest.mark.parametrize("text", ["=HYPERLINK(\"x\")", "+1", "-1+1", "@SUM(A1)", "'=1", "''@x", "'",
                                   "'quoted'", "\t=1", "\x1b=1", "a=1", "", "–", "'-",
                                   "=\x00\x1b[2J"])
-def test_no_spreadsheet_takes_text_for_a_formula(path: Path, text: str) -> None:
+def test_text_in_a_csv_is_no_formula_for_a_spreadsheet(path: Path, text: str) -> None:
     """And it is read back as it was, but for control characters."""
     write(path, record(error=text, ok=False, verdict_reason=text), record(part=text))
     plain = "".join(each for each in " ".join(text.split()) if each.isprintable())
@@ -169,7 +169,7 @@ def test_a_damaged_file_names_the_place(path: Path, old: str, new: str, words: s
     assert str(path) in str(caught.value) and words in str(caught.value)
 
 
-def test_a_file_that_is_not_there(path: Path) -> None:
+def test_a_results_file_that_is_missing_is_one_line(path: Path) -> None:
     with pytest.raises(RecordsError, match="cannot be read: No such file"):
         read_records(path, Record)
 
@@ -189,7 +189,7 @@ def test_only_what_passed_counts_and_others_say_why() -> None:
     assert not any(each.failed_as_expected for each in (record(), failed, refused))
 
 
-def test_bytes_that_are_no_text_are_read_as_such(path: Path) -> None:
+def test_bytes_that_are_no_text_are_replaced_when_read(path: Path) -> None:
     write(path, record(ok=False, error="lost: x"))
     path.write_bytes(path.read_bytes().replace(b": x", b": \xff"))
     assert read_records(path, Record)[0].error == "lost: \ufffd"
@@ -197,9 +197,10 @@ def test_bytes_that_are_no_text_are_read_as_such(path: Path) -> None:
 
 @pytest.mark.parametrize(("interval_s", "synced"), [
     (lambda: -1.0, [0, 1, 2, 2]), (lambda: 1e9, [2]), (lambda: time.monotonic() / 2, [0, 2])])
-def test_rows_are_on_the_disk_within_an_interval_and_when_they_are_sealed(
-        path: Path, monkeypatch: pytest.MonkeyPatch, interval_s: Callable[[], float],
-        synced: list[int]) -> None:
+def test_rows_reach_the_disk_within_an_interval_and_at_each_seal(path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch,
+                                                                 interval_s: Callable[[], float],
+                                                                 synced: list[int]) -> None:
     """Seen by the rows that the file had when it was synced; the first line is its header."""
     monkeypatch.setattr(record_file, "SYNC_INTERVAL_S", interval_s())
     seen: list[int] = []
@@ -348,7 +349,7 @@ def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_who_judges_knows_whether_the_model_knows_the_kernel(known: bool, tmp_path: Path) -> None:
+def test_the_judge_knows_whether_the_model_covers_the_kernel(known: bool, tmp_path: Path) -> None:
     """Here, and on the machines of a cluster, which have the kernel and not its origin."""
     requested = study(3)
     here = OneMachine(Engine(9, known_kernel=known))
@@ -358,7 +359,7 @@ def test_who_judges_knows_whether_the_model_knows_the_kernel(known: bool, tmp_pa
         assert {each.files["known"] for each in judged} == {str(known).encode()}
 
 
-def test_rows_that_are_not_the_batch_s_end_the_run(tmp_path: Path) -> None:
+def test_rows_of_another_batch_end_the_run(tmp_path: Path) -> None:
     """With a line that names the machine."""
     requested = study(3)
     many = ManyMachines(Cluster(tmp_path, lambda result: result[:-9]), {"kernel_known": True})
@@ -451,7 +452,7 @@ def test_batches_are_of_one_length_and_each_guest_gets_as_many(
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_idle", "ietf78_fairness"])
-def test_the_order_is_that_of_one_guest(name: str) -> None:
+def test_batches_come_back_in_the_order_of_one_guest(name: str) -> None:
     trials = whole(name).trials
     dealt = [job["id"] for hand in shared_out([trial.job() for trial in trials], 1)
              for job in hand]
@@ -459,7 +460,7 @@ def test_the_order_is_that_of_one_guest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_memory", "ietf78_losses"])
-def test_a_trial_arrives_as_it_was_asked(name: str) -> None:
+def test_a_worker_gets_each_trial_as_it_was_requested(name: str) -> None:
     requested = whole(name)
     kind = trial_class(requested.kind.record)
     for trial in requested.trials:

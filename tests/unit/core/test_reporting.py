@@ -42,7 +42,7 @@ def test_a_page_says_the_command_that_measures_it_again(given: object, told: str
     ({"engine": "uml", "machine": {"kernel": "6.1"}}, ""),
     ({"engine": "host", "machine": "6.1"}, ""), ({"engine": "host", "machine": {}}, ""),
     ({"kernel": 7.2}, "")])
-def test_the_kernel_that_was_measured(facts: dict[str, Any], kernel: str) -> None:
+def test_the_report_names_the_kernel_that_was_measured(facts: dict[str, Any], kernel: str) -> None:
     assert kernel_of(facts) == kernel
 
 
@@ -54,8 +54,8 @@ def test_the_kernel_that_was_measured(facts: dict[str, Any], kernel: str) -> Non
     ({}, None, "7.2"),
     ({"engine": "uml", "kernel": ""}, "User-Mode Linux guest, real time", None),
     ({"engine": "host", "kernel": ""}, "this machine's kernel, real time", "6.1")])
-def test_what_ran_the_trials_stands_in_the_provenance(facts: dict[str, Any], engine: str | None,
-                                                      kernel: str | None) -> None:
+def test_the_provenance_names_what_ran_the_trials(facts: dict[str, Any], engine: str | None,
+                                                  kernel: str | None) -> None:
     told = {fact.name: fact.value for fact in reporting.provenance(
         {"kernel": "7.2", "machine": {"kernel": "6.1", "cpus": 2, "processor": "A"}, **facts},
         "none", "here", "")}
@@ -85,8 +85,8 @@ def report(records: list[Record], changed: str = "", findings: tuple[Finding, ..
     ({"state": runs.COMPLETE, "partial": False}, True, False),
     ({"state": runs.COMPLETE, "partial": True}, False, False),
     ({"state": runs.RUNNING}, False, True), ({}, False, True)])
-def test_what_was_found_opens_a_whole_run_only(facts: dict[str, Any], opens: bool,
-                                               under_way: bool) -> None:
+def test_only_a_whole_run_opens_with_its_answer(facts: dict[str, Any], opens: bool,
+                                                under_way: bool) -> None:
     made = report([], **facts)
     assert made.opening == ("It adds up." if opens else "")
     assert made.sentences[0] == "its sentence" and made.path == "own/20260101-uml"
@@ -95,7 +95,7 @@ def test_what_was_found_opens_a_whole_run_only(facts: dict[str, Any], opens: boo
     assert made.tiles == (Tile("1", "of its own"),), "nothing was measured"
 
 
-def test_what_somebody_changed_is_told_before_all_else() -> None:
+def test_edited_results_are_named_before_all_else() -> None:
     made = report([record(1)], "trials.csv was changed", state=runs.COMPLETE)
     assert made.summary == ("trials.csv was changed", "its summary")
     assert made.sentences == ("trials.csv was changed", "its sentence")
@@ -185,7 +185,7 @@ def test_every_failure_is_named_in_the_order_of_the_table() -> None:
                        " window of c: observed 4, expected 10")
 
 
-def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
+def test_the_failed_check_is_a_column_of_its_own() -> None:
     stored = example_record(verdict=FAIL, failed_checks="RTT; window",
                             verdict_reason="model: other words")
     assert failed_checks(stored) == ["RTT", "window"]
@@ -193,7 +193,7 @@ def test_what_failed_is_a_column_and_not_read_out_of_words() -> None:
         "RTT": 1, "model": 0, "model latency": 0, "window": 1}
 
 
-def test_what_virtual_time_alone_can_judge_is_no_line_of_a_run_in_real_time() -> None:
+def test_checks_of_virtual_time_are_no_lines_of_a_run_in_real_time() -> None:
     """And what is seldom judged is one only where it was."""
     seldom = Check("early", "early data", lambda evidence: (),
                    lambda example_record: example_record.lost is not None, seldom=True)

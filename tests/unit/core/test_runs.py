@@ -47,7 +47,8 @@ def measure(run: Run, *rtts_ms: float) -> None:
     file.close()
 
 
-def test_what_is_missing_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resuming_measures_only_the_missing_trials(tmp_path: Path,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     run = open_run(tmp_path, study(10, 20))
     (run.work_folder / "left").touch()
@@ -76,7 +77,7 @@ def deep(folder: Path) -> None:
         os.chdir(before)
 
 
-def test_whatever_a_killed_guest_leaves_the_same_command_resumes(tmp_path: Path) -> None:
+def test_whatever_a_killed_guest_leaves_is_resumed(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10, 20)
     (folder / "work").mkdir()
     deep(folder / "work" / "guest0")
@@ -86,7 +87,7 @@ def test_whatever_a_killed_guest_leaves_the_same_command_resumes(tmp_path: Path)
     assert not run.work_folder.exists()
 
 
-def test_what_a_run_left_that_was_killed_at_its_very_end_goes_with_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_a_run_killed_at_its_end_are_removed_by_the_next(tmp_path: Path) -> None:
     """Complete, or of another request; not that of a run that is being measured."""
     folders = [interrupted(tmp_path, 10, 20), interrupted(tmp_path, 30, 40)]
     facts = json.loads((folders[0] / "run.json").read_text())
@@ -130,7 +131,7 @@ def test_of_several_unfinished_runs_the_one_that_was_asked_for_is_resumed_withou
     assert run.folder == folder and capsys.readouterr().err == ""
 
 
-def test_a_request_is_what_is_asked_and_not_what_is_recorded() -> None:
+def test_a_requests_key_has_what_is_requested_and_nothing_recorded() -> None:
     """Neither the order of the trials nor a column at its default is in it."""
     requested = request(study(10, 20), "uml", "7.2", 1)
     assert requested == request(study(20, 10), "uml", "7.2", 1)
@@ -142,7 +143,7 @@ def test_a_request_is_what_is_asked_and_not_what_is_recorded() -> None:
     ("zhao2019", {"jitter_ms": (0.5,)}), ("ietf78_losses", {"rtt_ms": (41.5,)}),
     ("ietf78_losses", {"response_bytes": (15001,)}), ("ietf78_losses", {"initcwnd": (11,)}),
     ("handley1999_warm", {"rtt_ms": (41.5,)}), ("handley1999_warm", {"initcwnd": (11,)})])
-def test_whatever_is_asked_of_every_kind_is_in_its_request(name: str, lists: Any) -> None:
+def test_every_parameter_of_every_kind_is_in_its_key(name: str, lists: Any) -> None:
     """Also what its trials' names do not tell, as a trace's RTT."""
     requested = registry.study_of(scenario_file.find(name), Overrides(lists))
     first, second = (request(each, "uml", "7.2", 1) for each in (whole(name), requested))
@@ -186,7 +187,7 @@ def test_a_run_of_an_earlier_version_says_why_it_is_not_resumed(
     assert capsys.readouterr().err == f"{folder}: not resumed: an earlier version began it\n"
 
 
-def test_trials_that_differ_in_their_last_digit_are_two(tmp_path: Path) -> None:
+def test_trials_that_differ_in_the_last_digit_are_different_trials(tmp_path: Path) -> None:
     """As they were asked, and as they are read back."""
     near = [100.00001, 100.00002, 0.1, 0.1 + 2**-55, 12345.123456789, 1 / 3]
     requested = study(*near)
@@ -275,7 +276,7 @@ def test_latest_names_the_newest_whole_run_and_is_replaced(tmp_path: Path) -> No
         partial.folder.resolve(), *reversed(whole)]
 
 
-def test_only_whole_runs_are_told(tmp_path: Path) -> None:
+def test_only_a_whole_run_is_the_newest(tmp_path: Path) -> None:
     with pytest.raises(FirstFlightError, match=r"measure it with ./run.sh --scenario small"):
         runs.newest_whole("small", tmp_path)
     folders = []
@@ -381,7 +382,8 @@ def test_an_edited_trial_names_no_file_elsewhere(tmp_path: Path, part: str) -> N
 @pytest.mark.parametrize(("content", "words"), [
     ("", "is damaged"), ("[]", r"is damaged \(it is not a table\)"), ("{}", "names no scenario"),
     (None, "cannot be read: No such file")])
-def test_a_folder_that_is_no_run(tmp_path: Path, content: str | None, words: str) -> None:
+def test_a_folder_that_is_no_run_is_refused_with_the_reason(tmp_path: Path, content: str | None,
+                                                            words: str) -> None:
     if content is not None:
         (tmp_path / runs.RUN_JSON).write_text(content, encoding="utf-8")
     with pytest.raises(RecordsError, match=words):

@@ -29,7 +29,7 @@ def written(folder: Path, text: str) -> ScenarioFile:
     return scenario_file.read(path)
 
 
-def test_the_head_of_every_scenario(tmp_path: Path) -> None:
+def test_a_scenarios_head_has_its_texts_and_sysctls(tmp_path: Path) -> None:
     head = written(tmp_path, TEXT + 'note = "n"\n[sysctls]\n"net.ipv4.tcp_sack" = "0"\n').head()
     assert (head.name, head.title, head.source, head.claim, head.note) == (
         "small", "t", "s", "A claim.", "n")
@@ -53,7 +53,8 @@ def test_a_part_of_a_scenario_is_one_of_its_own(tmp_path: Path) -> None:
     assert written(tmp_path, f'{TEXT}[own_server]\ncommand = "x"\n').names_command
 
 
-def test_a_folder_above_has_no_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_a_folder_above_finds_no_scenario(tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "within").mkdir()
     written(tmp_path, TEXT)
     monkeypatch.chdir(tmp_path / "within")  # a folder `../small` would be told of
@@ -61,13 +62,13 @@ def test_a_folder_above_has_no_scenario(tmp_path: Path, monkeypatch: pytest.Monk
         scenario_file.find("../small", tmp_path / "within")
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_scenario_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="scenarios/small.toml: cannot be read"):
         scenario_file.find("small", tmp_path)
 
 
-def test_so_many_levels_and_no_more() -> None:
+def test_a_scenario_nested_deeper_than_20_levels_is_refused() -> None:
     for text in (f"x = {'[' * 20}{']' * 20}", f"x = {'{a=' * 19}[]{'}' * 19}",
                  f"x = {'[' * 19}1{']' * 19}"):
         scenario_file.parsed("x", text)
@@ -83,7 +84,7 @@ def test_a_stored_run_is_told_by_the_file_of_its_name_as_it_is_today() -> None:
         scenario_file.of_run("mine", "")
 
 
-def test_a_run_has_a_most_of_trials() -> None:
+def test_more_than_100000_trials_need_yes() -> None:
     check_count(1_000_000, many=True)
     check_count(100_000)
     with pytest.raises(UsageError, match="100001 trials are requested, more than 100000; .*--yes"):
@@ -92,7 +93,7 @@ def test_a_run_has_a_most_of_trials() -> None:
         check_count(1_000_001, "runs", many=True)
 
 
-def test_a_file_of_ones_own_by_its_path(tmp_path: Path) -> None:
+def test_a_scenario_file_is_found_by_its_path(tmp_path: Path) -> None:
     own = tmp_path / "mine.toml"
     own.write_text(TEXT, encoding="utf-8")
     file = scenario_file.find(str(own))
@@ -184,7 +185,7 @@ def test_tables_have_defaults_and_names() -> None:
     assert schema.read_tables(Example, {}, "net", "file") == ()
 
 
-def test_a_table_that_is_none() -> None:
+def test_a_key_that_has_to_be_a_table_is_refused_otherwise() -> None:
     assert schema.table({}, "defaults", "file") == {}
     with pytest.raises(UsageError, match=r"file: defaults has to be a table, \[defaults\]"):
         schema.table({"defaults": [1]}, "defaults", "file")
@@ -215,7 +216,7 @@ def test_each_setting_of_tcp_is_pinned_or_has_a_reason_why_not() -> None:
     assert TCP_SYSCTLS.keys().isdisjoint(UNPINNED) and all(UNPINNED.values())
 
 
-def test_a_value_of_one_word() -> None:
+def test_a_sysctl_of_several_numbers_is_refused_where_one_word_is_needed() -> None:
     assert sysctl_read("net.ipv4.tcp_rmem", "1 2 3")
     with pytest.raises(UsageError, match="here: .*tcp_rmem = '1 2 3' is not a number or a word"):
         sysctl_read("net.ipv4.tcp_rmem", "1 2 3", one_word=True)

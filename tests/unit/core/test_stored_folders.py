@@ -79,7 +79,8 @@ def test_each_fact_of_a_run_in_a_wrong_shape_is_a_line_or_read(
     assert refused > 9
 
 
-def test_a_deep_run_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_json_nested_too_deep_is_one_line(tmp_path: Path,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored("zhao2019", tmp_path)
     (home / "run.json").write_text(DEEP)
     assert ended(plot.main, ["--run", str(home)], capsys) == (
@@ -107,8 +108,9 @@ def with_column(home: Path, column: str, value: str) -> None:
     ("zhao2019", "own_server", "5"), ("zhao2019", "own_server", DEEP), ("small", "window", "1e15"),
     ("small", "window", ""), ("small", "clients", "iw3"), ("packetdrill", "sysctls", "x")],
     ids=range(11))
-def test_a_value_that_no_trial_has(name: str, column: str, value: str, tmp_path: Path,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stored_value_that_no_trial_can_have_is_one_line(
+        name: str, column: str, value: str, tmp_path: Path,
+        capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored(name, tmp_path)
     with_column(home, column, value)
     status, said = ended(plot.main, ["--run", str(home)], capsys)
@@ -200,7 +202,7 @@ def test_nginx_tells_itself_and_the_library_that_it_runs_with(
     assert provenance.nginx() == told
 
 
-def test_the_first_line_of_what_succeeds() -> None:
+def test_only_a_command_that_succeeds_gives_its_first_line() -> None:
     assert provenance.first_line(["printf", " a b \nc\n"]) == "a b"
     assert provenance.first_line(["sh", "-c", "echo said; exit 3"]) == ""
     assert provenance.first_line(["no-such-command"]) == ""
@@ -209,7 +211,8 @@ def test_the_first_line_of_what_succeeds() -> None:
 @pytest.mark.parametrize("content, value", [
     ("other: 1\nmodel name\t: A CPU: 2 GHz \nmodel name: B\n", "A CPU: 2 GHz"),
     ("model names: A\nmodel name\n", ""), ("", "")])
-def test_a_value_by_its_key(tmp_path: Path, content: str, value: str) -> None:
+def test_a_value_is_found_by_its_key_and_an_absent_file_has_none(tmp_path: Path, content: str,
+                                                                 value: str) -> None:
     (tmp_path / "file").write_text(content)
     assert provenance.value_of(tmp_path / "file", "model name", ":") == value
     assert provenance.value_of(tmp_path / "none", "model name", ":") == ""

@@ -93,7 +93,7 @@ def moved(client: list[Packet], place: int, by_ns: int) -> list[Packet]:
     (lambda client, server: (client, server[:5]), ["6 arrived and nobody sent it so"])],
     ids=("late", "early", "last", "lost", "doubled", "a byte more", "a byte changed", "swapped",
          "from nowhere"))
-def test_what_is_tampered_with_is_named(tamper: Tamper, told: list[str]) -> None:
+def test_the_path_names_each_packet_that_was_tampered_with(tamper: Tamper, told: list[str]) -> None:
     found = [f"{each.number} {each.what}" for each in judge(*tamper(*trial()), way()).deviations]
     assert found == told
 

@@ -45,7 +45,7 @@ def test_an_unlimited_link_has_no_queue() -> None:
     assert link.peak_queue == 0
 
 
-def test_frames_follow_each_other_at_the_rate_and_the_queue_counts_who_waits() -> None:
+def test_frames_leave_at_the_rate_and_the_queue_counts_those_that_wait() -> None:
     """8 kbit/s: a thousand bytes a second."""
     link = link_of(Events(), 0, 8)
     first, second, third = arrivals(link, *[(0, 100)] * 3)
@@ -145,7 +145,7 @@ def test_below_a_second_nothing_is_sent_again() -> None:
     assert handshake.client_us == 901_184 and handshake.server_us == 901_120
 
 
-def test_one_timer_of_each_side() -> None:
+def test_at_an_rtt_of_1045_ms_each_side_repeats_its_handshake_once() -> None:
     """RTT 1045 ms: the second copy of the SYN-ACK comes within half a second of the first."""
     handshake = shaken(1044.821, 275.85, 54.194)
     assert (handshake.syns, handshake.syn_acks) == (2, 3)
@@ -155,7 +155,7 @@ def test_one_timer_of_each_side() -> None:
     assert handshake.client_us == 1_057_000  # by the time stamps, whole milliseconds
 
 
-def test_three_timers_of_the_client() -> None:
+def test_at_an_rtt_of_3082_ms_the_client_repeats_its_syn_three_times() -> None:
     """RTT 3082 ms: every SYN is answered, and puts the server's own timer off."""
     handshake = shaken(3081.775, 29.419, 29.419)
     assert (handshake.syns, handshake.syn_acks, handshake.timeouts) == (4, 5, 1)
@@ -201,7 +201,7 @@ def test_each_sample_moves_the_estimate(samples: list[tuple[int, bool]], smoothe
     assert found.timeout_us == int(smoothed_us) + variance_us
 
 
-def test_the_least_is_kept() -> None:
+def test_the_estimator_keeps_the_least_rtt() -> None:
     assert after(FIRST, (150_000, True), (300_000, True)).least_us == 150_000
 
 

@@ -66,7 +66,7 @@ def test_after_a_syn_cookie_the_server_takes_its_rtt_from_the_stamp(
     assert server_rtt_us(talk.read()) == rtts_us
 
 
-def test_several_connections() -> None:
+def test_a_capture_of_several_connections_needs_the_port_of_one() -> None:
     first, second = plain(), Conversation(port=40001).handshake().flight(0, 1)
     both = capture(first.client + second.client), capture(first.server + second.server)
     with pytest.raises(CaptureError, match="2 connections, from client ports 40000, 40001"):
@@ -78,7 +78,7 @@ def test_several_connections() -> None:
         read_exchange(*both, 5)
 
 
-def test_a_port_used_twice() -> None:
+def test_two_connections_of_one_port_are_refused() -> None:
     first, second = plain(), Conversation(client_start=77).handshake()
     with pytest.raises(CaptureError, match="more than one connection"):
         read_exchange(capture(first.client + second.client),
@@ -121,7 +121,7 @@ def test_a_server_does_not_forget_a_syn_within_a_second() -> None:
         answered_again(9000, 5000, every_ms=900).read()
 
 
-def test_nothing_but_other_traffic() -> None:
+def test_a_capture_without_a_connection_is_refused() -> None:
     arp = bytes(dpkt.ethernet.Ethernet(type=0x0806, data=bytes(dpkt.arp.ARP())))
     udp = bytes(dpkt.ethernet.Ethernet(type=0x0800, data=bytes(dpkt.ip.IP(
         p=17, src=CLIENT, dst=SERVER, data=bytes(dpkt.udp.UDP(sport=80, dport=9))))))
@@ -140,7 +140,7 @@ def test_nothing_but_other_traffic() -> None:
 @pytest.mark.parametrize(("cut_bytes", "named"), [(1, "a packet"), (54, "a packet"),
                                                   (55, "a packet's header"),
                                                   (69, "a packet's header")])
-def test_a_cut_capture(cut_bytes: int, named: str) -> None:
+def test_a_capture_that_was_cut_names_its_side(cut_bytes: int, named: str) -> None:
     conversation = plain()
     client, server = capture(conversation.client), capture(conversation.server)
     with pytest.raises(CaptureError, match=f"^server capture ends within {named}$"):
@@ -149,7 +149,7 @@ def test_a_cut_capture(cut_bytes: int, named: str) -> None:
         read_exchange(client[:-1], server)
 
 
-def test_a_damaged_capture() -> None:
+def test_a_damaged_capture_is_refused() -> None:
     packets = capture(plain().client)
     for damaged in (packets[3:], b"\xff" * 64, packets[:8] + b"\xff\xff" + packets[10:]):
         with pytest.raises(CaptureError, match="damaged|ends within|broken"):
@@ -162,7 +162,7 @@ def test_a_packet_cut_short_is_broken() -> None:
         read_exchange(capture([(START_NS, stub, 54)]), b"")
 
 
-def test_a_capture_as_a_file() -> None:
+def test_captured_packets_become_a_pcap_file() -> None:
     packets = capture(plain().client)
     for content in (packets, PCAP_HEADER + packets):  # with a header or without
         own = capture_file(content)
@@ -258,7 +258,7 @@ def before_end(options: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_stored_capture(path: Path) -> None:
+def test_our_reading_of_a_stored_capture_is_dpkts(path: Path) -> None:
     read = ours(path.read_bytes())
     assert read is not None and read == by_dpkt(path.read_bytes())
 
@@ -325,7 +325,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=50)
 @given(st.lists(st.one_of(frames, damaged()), max_size=3))
-def test_a_made_capture(made: list[bytes]) -> None:
+def test_our_reading_of_a_made_capture_is_dpkts(made: list[bytes]) -> None:
     packets = b"".join(record(number, frame) for number, frame
                        in enumerate((syn(False), syn(True), *made)))
     assert ours(packets) == by_dpkt(packets)
@@ -381,8 +381,8 @@ def test_a_timer_explains_nothing_before_its_time() -> None:
 
 @pytest.mark.parametrize(("flags", "later_ms"), [(0x02, 20), (0x02, 1100), (0x12, 20),
                                                  (0x12, 1100)])
-def test_a_repeated_handshake_that_nothing_explains(good: Stored, flags: int,
-                                                    later_ms: int) -> None:
+def test_a_syn_that_is_repeated_without_cause_is_unexplained(good: Stored, flags: int,
+                                                             later_ms: int) -> None:
     """A SYN or SYN-ACK again, though the answer took but 100 ms."""
     copies = []
     for packets in (stored.read(good.client), stored.read(good.server)):
@@ -414,8 +414,8 @@ def test_a_fallback_timer_is_named() -> None:
     ([(0, (1 << 32) - 10), (50, 40)], 1.0),  # past its end, over the least time
     ([(0, 5000), (1000, 5001)], 0.001), ([(0, 5000), (49.9, 5050)], None),
     ([(0, 5000), (1000, 5000)], None), ([(0, 5000), (1000, 4999)], None), ([], None)])
-def test_how_fast_a_servers_clock_ticks(stamps: list[tuple[float, int]], per_ms: float | None
-                                        ) -> None:
+def test_the_probe_finds_how_fast_a_servers_clock_ticks(stamps: list[tuple[float, int]],
+                                                        per_ms: float | None) -> None:
     packets = [probed.data(ms, 0)._replace(stamp=stamp) for ms, stamp in stamps]
     ours = probed.data(5000, 0)._replace(to_client=False, stamp=99)
     found = verdict._stamps_per_ms([ours, *packets, probed.data(6000, 0, stamp=False), ours])

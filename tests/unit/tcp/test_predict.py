@@ -47,7 +47,7 @@ def rounds(segments: int, initcwnd: int) -> int:
 
 
 @pytest.mark.parametrize("segments", ROUNDS)
-def test_rounds_with_quick_acknowledgements(segments: int) -> None:
+def test_quick_acknowledgements_give_the_rounds_of_the_table(segments: int) -> None:
     assert tuple(rounds(segments, window) for window in WINDOWS) == ROUNDS[segments]
 
 
@@ -67,7 +67,7 @@ def test_unlimited_bandwidth_leaves_the_rounds(segments: int, window: int) -> No
     assert prediction.slow_start_end == 0
 
 
-def test_one_segment_by_hand() -> None:
+def test_one_segment_takes_the_time_computed_by_hand() -> None:
     """Handshake, request, acknowledgement and segment, each store and forward."""
     one = changed(BASE, response_bytes=500, bandwidth_kbps=800, uplink_kbps=80)
     up, down = 0.1, 0.01  # ms a byte
@@ -114,7 +114,7 @@ def test_the_buffers_limit_the_first_flight(given: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize(("most", "unit"), [
     (65536, 128), (6291456, 128), (8762920, 256), (1 << 40, 1 << 14)])
-def test_what_the_header_counts_the_window_in(most: int, unit: int) -> None:
+def test_the_windows_unit_follows_from_the_largest_buffer(most: int, unit: int) -> None:
     assert window_unit((65536, most)) == unit
     requested = changed(BASE, receive_buffers=(65536, most))
     assert requested.window_unit == unit
@@ -182,7 +182,7 @@ def test_each_earlier_response_takes_a_round_trip_and_a_pause_follows_the_last(c
     assert paused.total_ms == pytest.approx(last, abs=0.01)
 
 
-def test_the_peak_of_the_queue() -> None:
+def test_the_model_knows_the_peak_of_both_queues() -> None:
     # Seven segments behind the acknowledgement of the request, and the FIN.
     assert predict(changed(BASE, initcwnd=10, bandwidth_kbps=100)).peak_queue == 9
     assert predict(changed(BASE, initcwnd=3, bandwidth_kbps=100)).peak_queue < 9

@@ -50,7 +50,7 @@ def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(recei
     assert receiver.quick == 15
 
 
-def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
+def test_a_tail_loss_probe_sends_a_waiting_fin(sender: Sender) -> None:
     """tcp_send_fin, tcp_send_loss_probe"""
     sender.write(0, 10 * MSS, last=True)
     assert sender.write_fin(0) == []
@@ -59,7 +59,7 @@ def test_a_fin_that_waits_is_what_a_probe_sends(sender: Sender) -> None:
     assert [segment.retransmitted for segment in sender.expire(10_000 * MS)] == [MSS]
 
 
-def test_a_timeout_forgets_the_round(sender: Sender) -> None:
+def test_a_timeout_ends_hystarts_round(sender: Sender) -> None:
     """bictcp_reset"""
     sender.cubic.least_us, sender.cubic.epoch_ms, sender.cubic.credit = 100_000, 5, 7
     sender.write(0, 3 * MSS, last=True)
@@ -80,7 +80,7 @@ def test_an_skb_holds_a_millisecond_and_more_on_short_paths(
     assert sender.batch_segments() == segments
 
 
-def test_a_connection_that_nobody_answers_is_given_up(sender: Sender) -> None:
+def test_a_connection_without_any_answer_is_given_up(sender: Sender) -> None:
     """Else a prediction that goes wrong would never end."""
     sender.write(0, 3 * MSS, last=True)
     fired: list[int] = []
@@ -92,12 +92,12 @@ def test_a_connection_that_nobody_answers_is_given_up(sender: Sender) -> None:
     assert fired[-2] - fired[1] < 924_600 * MS <= fired[-1] - fired[1]
 
 
-def test_a_probe_that_is_not_sent_leaves_what_is_left_of_the_timeout(timer: LossTimer) -> None:
+def test_an_unsent_probe_leaves_the_rest_of_the_timeout(timer: LossTimer) -> None:
     timer.resume(100 * MS, oldest_sent_at=0)
     assert not timer.probe and timer.due - CLOCK.jiffies(100 * MS) == 200
 
 
-def test_whom_somebody_answers_starts_to_count_anew(timer: LossTimer) -> None:
+def test_an_acknowledgement_resets_the_give_up_timer(timer: LossTimer) -> None:
     timer.back_off(0)
     assert not timer.gives_up(924_599 * MS) and timer.gives_up(924_600 * MS)
     timer.back_off(500_000 * MS)
@@ -124,8 +124,8 @@ def begun(window: int = 100, least_us: int = 100_000, acknowledged: int = 1) -> 
 @pytest.mark.parametrize("acknowledged, friendly, per_segment", [
     (187, 100, 20), (188, 101, 20), (11 * 187, 110, 10), (11 * 187 + 1, 111, 9),
     (60 * 187, 159, 2)])
-def test_it_grows_no_slower_than_reno_would(acknowledged: int, friendly: int,
-                                            per_segment: int) -> None:
+def test_cubic_grows_no_slower_than_reno_would(acknowledged: int, friendly: int,
+                                               per_segment: int) -> None:
     """By a segment for every 15/8 windows: beta_scale. Never for fewer than two segments."""
     cubic = begun(acknowledged=0)
     cubic._update(1, 100, acknowledged)
@@ -341,7 +341,7 @@ def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> 
     assert receiver.timer_at == set_for != CLOCK.expiry(50 * MS, receiver.timer_due)
 
 
-def test_the_patience_is_no_longer_than_the_timeout() -> None:
+def test_the_delayed_acknowledgement_waits_no_longer_than_the_timeout() -> None:
     receiver = connected_receiver(rtt_us=1000)
     receiver.sent_round_trip.variance_4 = 69_001
     receiver.timer.sampled()
