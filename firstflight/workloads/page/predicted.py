@@ -14,6 +14,7 @@ from firstflight.model.transfer import CONGESTION_CONTROLS, Secure, Transfer
 from firstflight.net.path import NEVER
 from firstflight.net.segments import MS
 from firstflight.setting.server import BUILTIN, HTTP_1
+from firstflight.setting.tcp import RECEIVE, SEND, buffer_sizes
 from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.workloads.page import crossings
 from firstflight.workloads.page.record import PageEvidence, Predicted
@@ -60,6 +61,7 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
                    ) -> Iterator[Predicted]:
     """The objects of one connection that arrived before it shared the link, at shared_ns."""
     exchange, trial = connection.exchange, evidence.trial
+    buffers = trial.with_buffers({})
     if exchange.lost_to_client or exchange.lost_to_server or not connection.requested_ns:
         return
     secure, writes = _handshake(evidence, connection)
@@ -79,8 +81,10 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
                 or trial.requested[loaded.number - 1].think_ms):
             return
         prediction = predict(Transfer(
-            path=trial.path, initcwnd=trial.initcwnd, initrwnd=trial.initrwnd,
+            path=trial.path, initcwnd=trial.server_window, initrwnd=trial.client_window,
             congestion_control=trial.congestion_control,
+            receive_buffers=buffer_sizes(buffers, RECEIVE),
+            send_buffers=buffer_sizes(buffers, SEND),
             response_bytes=sum(writes) or sizes[0], writes=writes, secure=secure,
             request_bytes=requests[0], earlier_bytes=sizes[0] if place else 0,
             earlier_request_bytes=requests[0] if place else 0, earlier_count=place or 1,

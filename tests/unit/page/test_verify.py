@@ -10,12 +10,16 @@ import pytest
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings.charts import PageChart
+from firstflight.model.predict import Prediction
+from firstflight.model.transfer import Transfer
+from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.headers import ACK, SYN
 from firstflight.net.segments import Segment, frames_of
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
+from firstflight.setting.tcp import RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
-from firstflight.workloads.page import analysis, findings, order, timing, verify
+from firstflight.workloads.page import analysis, findings, order, predicted, timing, verify
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
@@ -32,6 +36,24 @@ def test_a_stored_page_passes_as_it_did(name: str) -> None:
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
     (stored,) = [other for other in stored_page.run().records if other.trial == page.trial]
     assert replace(record, measured_at=stored.measured_at) == stored
+
+
+def test_the_model_has_the_buffers_that_a_window_of_short_segments_needs(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would offer 655 segments of 88 bytes where 1000 are requested."""
+    computed: list[Transfer] = []
+
+    def predict(transfer: Transfer) -> Prediction:
+        computed.append(transfer)
+        return model_of(transfer)
+
+    model_of = predicted.predict
+    monkeypatch.setattr(predicted, "predict", predict)
+    page = stored_page.load("one").requested(mss=88)
+    page.judge()
+    buffers = page.trial.with_buffers({})
+    assert {transfer.receive_buffers for transfer in computed} == {buffer_sizes(buffers, RECEIVE)}
+    assert buffer_sizes(buffers, RECEIVE)[0] > RECEIVE_BUFFERS[0]
 
 
 def forged(number: int) -> Callable[[list[Packet]], list[Packet]]:
