@@ -22,6 +22,7 @@ _PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.tcp_
 # 8257); without ECN Linux takes Reno in its place (dctcp_init).
 _NEEDED = {"dctcp": {"net.ipv4.tcp_ecn": "1"}}
 LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
+LEAST_CLAMP_BYTES = 1152  # of a window that a socket asks for: SOCK_MIN_RCVBUF / 2
 _LEAST_BYTES = 4096  # the first number of either sysctl
 # Segments that a client offers unless requested otherwise: more than servers begin with, so that
 # the window limits none of them, and no more than the pinned tcp_rmem can grow to.

@@ -20,6 +20,8 @@ from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
 
 NAME = "idle-linux-iw10"
+STARTED_S = 1795256648.714574
+LONGEST_BYTES = 131  # of its request, with a version of curl's library of eight characters
 RECORD = struct.Struct("<IIII")  # of a capture: seconds, nanoseconds, bytes kept, bytes on the wire
 HEADERS_BYTES = 66  # of a segment without data, before its body
 
@@ -117,6 +119,15 @@ def captured(client: Callable[[bytes], bytes] = bytes,
                    server_pcap=server(observed.server_pcap))
 
 
+def slightly_late_write(pcap: bytes) -> bytes:
+    return late_write(pcap, 20_000)
+
+
+def started(observed: Observed) -> Observed:
+    """With the time of a tick, behind which the trial began."""
+    return replace(observed, content={**observed.content, "started_at": STARTED_S})
+
+
 def lost() -> Observed:
     """A segment of data left the server and did not arrive."""
     return captured(client=lambda pcap: dropped(pcap, 30))
@@ -139,6 +150,13 @@ TAMPERED: dict[str, Tampered] = {
     "server's socket": ({}, lambda: reported("responses", congestion_control="reno"),
                         lambda: reported("responses", congestion_control="cubic"),
                         "server's socket: observed congestion control cubic, expected reno"),
+    "requests": ({}, lambda: reported("responses", request_bytes=LONGEST_BYTES),
+                 lambda: reported("responses", request_bytes=LONGEST_BYTES + 1),
+                 "requests: observed 132 bytes, expected 128 to 131"),
+    "causes": ({}, lambda: started(captured()),
+               lambda: started(captured(client=slightly_late_write, server=slightly_late_write)),
+               "causes: observed 11 that left although nothing had arrived and no timer was due"
+               " (at 101.000 ms, at 2200.023 ms, at 2200.023 ms, …), expected none"),
     "path": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 50_000)),
              "path: observed 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too"
              " late)"),
@@ -172,7 +190,7 @@ def failed(record: TraceRecord) -> list[str]:
 
 
 def test_no_check_is_left_out() -> None:
-    assert {check.name for check in CHECKS} == {*TAMPERED} and len(CHECKS) == 15
+    assert {check.name for check in CHECKS} == {*TAMPERED} and len(CHECKS) == 17
 
 
 @pytest.mark.parametrize("name", TAMPERED)

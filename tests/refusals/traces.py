@@ -81,6 +81,8 @@ REFUSALS = [
         (DEFAULT, f"{DEFAULT}\nmss = 5000", "a segment of 5000 bytes is out of range"),
         *((DEFAULT, f"{DEFAULT}\noutage_ms = {wrong}", "the first before the second")
           for wrong in ("[5, 5]", "[5]", "[5, 6, 7]", "5")),
+        (DEFAULT, f"{DEFAULT}\nmss = 88\nreceive_window = 13",
+         "13 segments of 88 bytes are less than Linux lets a client offer, 1152 bytes: give 14 or"),
         (DEFAULT, f'{DEFAULT}\nuplink = "less"', "uplink: 'less' is not a number"),
         (DEFAULT, f"{DEFAULT}\nnagle = 1", "true or false"),
         (DEFAULT, f"{DEFAULT}\njitter_ms = [1, 2]",

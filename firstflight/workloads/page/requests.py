@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge import requests
 from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.testbed.hosts.page_client import DOMAIN
 from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
@@ -12,13 +13,6 @@ from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
 from firstflight.testbed.network.links import SERVER_IP
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence
-
-CLOSE_NOTIFY_BYTES = 2 + RECORD_OVERHEAD_BYTES  # an alert
-# Over HTTP/2 a client of curl's library begins with its preface, its settings and a larger window,
-# and acknowledges the server's settings (RFC 9113, 3.4 and 6.5); at the end it sends GOAWAY.
-AROUND_REQUESTS_BYTES = (24 + 27 + 13) + 9 + 17 + 3 * RECORD_OVERHEAD_BYTES
-# A frame of headers has a head, an index or two bytes before each of six fields, and an Accept.
-AROUND_FIELDS_BYTES = 9 + 2 * 6 + 3
 
 
 def request_bytes(evidence: PageEvidence, requested: PageObject) -> int:
@@ -41,13 +35,12 @@ def compare_requests(evidence: PageEvidence) -> Iterator[Comparison]:
         name = f"requests of connection {number}"
         if trial.http == HTTP_1:
             expected = [sealed + request_bytes(evidence, each) for each in requested]
-            closing = [size for size in sent[len(expected):] if size == CLOSE_NOTIFY_BYTES]
+            closing = [size for size in sent[len(expected):]
+                       if size == requests.CLOSE_NOTIFY_BYTES]
             yield Comparison(sent == [*expected, *closing[:1]], _listed(sent), _listed(expected),
                              name)
         else:
-            most = AROUND_REQUESTS_BYTES + CLOSE_NOTIFY_BYTES + sum(
-                sealed + AROUND_FIELDS_BYTES + sum(map(len, _fields(evidence, each)))
-                for each in requested)
+            most = requests.most_bytes_over_http_2(_fields(evidence, each) for each in requested)
             yield Comparison(sum(sent) <= most, f"{sum(sent)} bytes", f"at most {most}", name)
 
 

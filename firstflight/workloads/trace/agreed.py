@@ -1,11 +1,15 @@
-"""Checks the size of a trace's segments."""
+"""Checks what the hosts of a trace sent: segments, requests, and why data left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge import syns
+from firstflight.judge import sending, syns
+from firstflight.judge.requests import compare_length, request_bytes
+from firstflight.net.segments import MS, Segment
+from firstflight.testbed.network.commands import urls_of
+from firstflight.wire.delivery.host import PAUSE_LATE_NS, SERVER_LATE_NS, Pauses, uncaused
 from firstflight.wire.exchange import first_mss
 from firstflight.workloads.trace.record import TraceEvidence
 
@@ -16,3 +20,42 @@ def compare_segment_size(evidence: TraceEvidence) -> Iterator[Comparison]:
     mss, expected = evidence.view.samples[0].mss, first_mss(evidence.view.exchange, full)
     yield Comparison(mss == expected, f"{mss} bytes", f"{expected}")
     yield from syns.compare_segment_size(evidence.seen)
+
+
+def compare_requests(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """Compare the length of each request, as server.py received it."""
+    job = evidence.trial.job()
+    urls = urls_of(job)
+    for url, response in zip(urls, evidence.observation["responses"]):
+        if "request_bytes" in response:
+            yield from compare_length(response["request_bytes"], request_bytes(
+                url, job["client"], closes=len(urls) == 1))
+
+
+def compare_causes(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """Data leaves when a packet came, a timer fired, a write was due or a pause ended.
+
+    A sender that paces is not judged, nor a kernel of changed source, which may have other timers.
+    """
+    shows_causes = (evidence.path is not None and evidence.tick_ns > 0 and evidence.known_kernel
+                    and not evidence.trial.paces)
+    if not shows_causes:
+        return
+    pauses = Pauses(client_ns={round(think_s * 1e9) for think_s in evidence.trial.thinks_s})
+    at_client = evidence.view.exchange.at_client
+    found = [*uncaused(_with_writes(evidence), True, evidence.tick_ns, pauses),
+             *uncaused(at_client, False, evidence.tick_ns, pauses)]
+    yield sending.uncaused([f"at {(each.time_ns - evidence.view.start_ns) / MS:.3f} ms"
+                            for each in found])
+
+
+def _with_writes(evidence: TraceEvidence) -> list[Segment]:
+    """The server's segments. When a write is due its request comes again, as its cause."""
+    at_server, view = evidence.view.exchange.at_server, evidence.view
+    request = next(segment for segment in at_server
+                   if not segment.to_client and segment.payload_bytes)
+    # A timer of server.py may be a few µs late (wire.delivery.host).
+    steps = range(0, PAUSE_LATE_NS, SERVER_LATE_NS)
+    due = [request._replace(time_ns=view.start_ns + round(due_s * 1e9) + late_ns)
+           for due_s in evidence.trial.due_s for late_ns in steps]
+    return sorted((*due, *at_server), key=lambda segment: segment.time_ns)

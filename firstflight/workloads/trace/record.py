@@ -26,7 +26,8 @@ class TraceEvidence:
 
     observation: as the worker reported it. exact: measured in virtual time, and path then what the
     path did with each packet, to client and to server. client_sysctls: those of both hosts that the
-    scenario or the trial changes. known_kernel: whether the kernel's source is unchanged.
+    scenario or the trial changes. known_kernel: whether the kernel's source is unchanged. tick_ns:
+    the time of any tick of the kernel's clock, 0 in real time.
     """
 
     view: View
@@ -35,6 +36,7 @@ class TraceEvidence:
     path: tuple[Delivery, Delivery] | None = None
     client_sysctls: Mapping[str, str] = field(default_factory=dict)
     known_kernel: bool = True
+    tick_ns: int = 0
 
     @property
     def rules_judge(self) -> bool:

@@ -25,6 +25,7 @@ from firstflight.scenario.requested import Taken
 from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_random,
                                                 lists_of)
 from firstflight.setting.seeds import netem_seed
+from firstflight.setting.tcp import LEAST_CLAMP_BYTES
 from firstflight.workloads.trace.schedule import EACH_THINK, Schedule
 from firstflight.workloads.trace.tcps import Tcp, changed_tcps, refuse_sysctls
 from firstflight.workloads.trace.trial import TraceTrial, first_receive_window
@@ -107,6 +108,11 @@ class TraceSweep(SettingSweep[TraceTrial]):
             if len(values) > 1:
                 raise UsageError(f"{where}: {PARAMETERS[name].key}: a trace has one value of it:"
                                  " write a [[trace]] for each")
+        if 0 < self.receive_window * self.network["mss"] < LEAST_CLAMP_BYTES:
+            raise UsageError(f"{where}: receive_window: {self.receive_window} segments of"
+                             f" {self.network['mss']} bytes are less than Linux lets a client"
+                             f" offer, {LEAST_CLAMP_BYTES} bytes: give"
+                             f" {-(-LEAST_CLAMP_BYTES // self.network['mss'])} or more, or 0")
         if self.outage_ms[1] and draws_at_random(self.network):
             raise UsageError(f"{where}: an outage (outage_ms) does not go with random loss or"
                              " jitter (--loss, --jitter): it draws their random numbers anew, so"

@@ -19,7 +19,8 @@ from firstflight.testbed.messages import Observation, ObservedTrial
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.wire.exchange import read_exchange
 from firstflight.wire.retransmissions import explain_retransmissions
-from firstflight.workloads.trace.agreed import compare_segment_size
+from firstflight.workloads.trace.agreed import (compare_causes, compare_requests,
+                                                 compare_segment_size)
 from firstflight.workloads.trace.record import TraceEvidence, TraceRecord, record_of
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import view_of
@@ -56,7 +57,9 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
     path = delivered(trial, client, server) if exact else None
-    return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path)
+    tick_ns = round(observed.content.get("started_at", 0) * 1e9) if exact else 0
+    return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path,
+                         tick_ns=tick_ns)
 
 
 def _failure(observation: Observation) -> str:
@@ -174,6 +177,9 @@ CHECKS = checks_of(TRACE, {
     "path": Judging(lambda record: PATH in record.judged_by.split()),
     "RTT": Judging(lambda record: _is_estimated(record) and record.seen_rtt_ms is not None,
                    _compare_rtt),
+    "requests": Judging(is_whole, compare_requests),
+    "causes": Judging(lambda record: (PATH in record.judged_by.split()
+                                      and not record.trial.paces), compare_causes),
     "schedule": Judging(lambda record: (is_whole(record) and bool(record.trial.writes)
                                         and not record.trial.paces), _compare_schedule),
     "TCP options": Judging(is_whole),

@@ -108,6 +108,10 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (CUBIC, "SO_SNDBUF of another size", lambda trial: trial.requested(
         send_buffer_bytes=30_000).said("server", fixed_send_buffer=True, send_buffer_bytes=50_000),
      "server's socket"),
+    *((name, f"a request of {size} bytes", said("server", request_bytes=size), "requests")
+      for name in (PLAIN, LOSSY, BBR, TLS, "wget") for size in (90, 150, 1300)),
+    *((name, "another client requested, whose request is longer", requested(client="wget"),
+       "requests") for name in ("nginx", LATE, NGINX)),
     # The client's times, where a model says what they have to be and where none does.
     (TLS, "TLS's handshake 0.1 ms later", later("fetch", "appconnect_ms", 0.1), "client times"),
     ("wget", "total 0.2 ms later", later("fetch", "total_ms", 0.2), "client times"),

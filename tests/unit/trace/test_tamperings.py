@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.net.pcap import HEADER
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING
 from firstflight.runs.results import checks
@@ -17,6 +18,7 @@ from firstflight.study.traces import KIND
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
+from tests.golden.stored import read, write
 from tests.golden.stored_trace import FOLDER, Observed, changed, seen, window_text
 
 CHANCE = FOLDER / "chance"
@@ -24,6 +26,7 @@ SEED = 4  # of the stored run
 OBSERVED = json.loads((CHANCE / "observed.json").read_text(encoding="utf-8"))
 TRIALS = {trial.trace: trial for trial in KIND.study(
     scenario_file.read(FOLDER / "chance.toml"), NOTHING, SEED).trials}
+HEADERS_BYTES = 66  # of a segment without data
 BURSTS, JITTER, CAKE, FQ = "bursts", "jitter", "cake", "fq"
 
 
@@ -90,6 +93,21 @@ def optioned(side: str, old: str, new: str, number: int = 1) -> Change:
     return change
 
 
+def late(number: int, by_ns: int) -> Change:
+    """The server's data from this packet of it on left, and came, so much later."""
+    def change(stored: Stored) -> Stored:
+        packets = {side: read(getattr(stored.observed, f"{side}_pcap")[len(HEADER):])
+                   for side in ("client", "server")}
+        moved = [packet.frame[18:20] for packet in packets["server"]
+                 if packet.to_client and packet.wire_bytes > HEADERS_BYTES][number:]
+        captures = {f"{side}_pcap": HEADER + write([
+            replace(packet, time_ns=packet.time_ns + by_ns)
+            if packet.to_client and packet.frame[18:20] in moved else packet
+            for packet in each]) for side, each in packets.items()}
+        return replace(stored, observed=replace(stored.observed, **captures))
+    return change
+
+
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (BURSTS, "another seed", requested(seed=1), "path"),
     (BURSTS, "single losses", requested(loss_burst=1.0), "path"),
@@ -117,6 +135,11 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (FQ, "tcp_reordering", said("responses", reordering=30), "server's socket"),
     *((name, "its window at accept", said("responses", initial_window=9), "initial window")
       for name in TRIALS),
+    *((name, "a longer request", said("responses", request_bytes=1329), "requests")
+      for name in TRIALS),
+    *((name, "a server that pauses 3 ms", late(0, 3_000_000), "causes")
+      for name in (BURSTS, JITTER, CAKE)),
+    (CAKE, "a server that pauses 20 µs within its answer", late(9, 20_000), "causes"),
     *((name, "its digest", said("fetches", sha256="0" * 64), "digest") for name in TRIALS),
     *((name, "a byte less", said("fetches", size=9), "size") for name in TRIALS),
     *((name, "no SACK", optioned("client", "0402", "0101"), "TCP options") for name in TRIALS),

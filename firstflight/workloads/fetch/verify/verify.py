@@ -29,7 +29,7 @@ from firstflight.wire.messages import find_early, find_messages, retime
 from firstflight.workloads.fetch.record.record import Record, record_of
 from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import (agreed, client_times, handshake, integrity, path,
-                                                unconnected, upload, zero_rtt)
+                                                requests, unconnected, upload, zero_rtt)
 from firstflight.workloads.fetch.verify.agreed import has_window
 from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import (CAPTURE, is_estimated, is_fetched,
@@ -283,7 +283,7 @@ _JUDGED: dict[str, Judging[Evidence, Record]] = {
 }
 CHECKS = checks_of(FETCH, {
     **integrity.JUDGED, **agreed.JUDGED, **client_times.JUDGED, **handshake.JUDGED,
-    **zero_rtt.JUDGED, **upload.JUDGED, **unconnected.JUDGED, **_JUDGED})
+    **requests.JUDGED, **zero_rtt.JUDGED, **upload.JUDGED, **unconnected.JUDGED, **_JUDGED})
 # A transfer that is not the requested one has failed, and its packets do not judge it.
 INTEGRITY = tuple(check for check in CHECKS
                   if check.name in integrity.JUDGED or check.name == upload.REQUEST)
