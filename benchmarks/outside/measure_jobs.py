@@ -1,0 +1,36 @@
+"""Measures jobs of one kind in guests; a copy of the project does it with altered programs.
+
+    /usr/bin/python3 -m benchmarks.outside.measure_jobs JOBS.json FOUND.pickle 2
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import command
+from firstflight.base.errors import OK
+from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.messages import Job, ObservedTrial
+from vtime.uml import built_kernel
+
+
+def measured(jobs: Sequence[Job], guests: int, folder: Path) -> Iterator[ObservedTrial]:
+    """Yield what is observed of each job. folder: of the guests. Raises EngineError."""
+    yield from UmlEngine(built_kernel(), guests).run(list(jobs), {}, folder)
+
+
+def main(words: Sequence[str]) -> int:
+    given, found, guests = words
+    with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
+        seen = list(measured(json.loads(Path(given).read_text()), int(guests),
+                             Path(folder) / "run"))
+    Path(found).write_bytes(pickle.dumps(seen))
+    return OK
+
+
+if __name__ == "__main__":
+    command.run("measure_jobs", main)
