@@ -113,6 +113,7 @@ class Condition:
         columns = [name for name in columns_of(study.kind.record) if hints[name] in _NUMBERS]
         windows = sorted({window for window in map(_window_of, study.trials)
                           if window is not None})
+        self._check_differences(study.kind.record.DIFFERENCES)
 
         for mean in self.means:
             column, window, where = mean
@@ -134,6 +135,19 @@ class Condition:
             if where and not any(map(mean.covers, study.trials)):
                 raise UsageError(f"--fail-if {self.text!r}: no trial of {study.head.name} has all"
                                  " of these values")
+
+    def _check_differences(self, columns: Collection[str]) -> None:
+        """Refuse one of these columns in anything but a difference of two windows.
+
+        Raises UsageError.
+        """
+        alone = [mean for mean in _outside_differences(
+            ast.BinOp(self.left, ast.Sub(), self.right)) if mean.column in columns]
+        if alone:
+            column = alone[0].column
+            raise UsageError(f"--fail-if {self.text!r}: {column} is known to a frame of the browser"
+                             " only, so a condition has the difference of two windows: write"
+                             f" {column}(3) - {column}(10) < 50")
 
     def check_names(self, named: Collection[str], what: str) -> None:
         """Refuse a condition on other numbers than these, without selectors. Raises UsageError."""
@@ -287,6 +301,25 @@ def _is_number(expression: ast.expr) -> bool:
     """Whether an expression is a finite number as it is written."""
     return (isinstance(expression, ast.Constant) and type(expression.value) in (int, float)
             and math.isfinite(expression.value))
+
+
+def _outside_differences(expression: ast.expr) -> Iterator[Mean]:
+    """The means of an expression that are not taken from the same one of another window."""
+    if isinstance(expression, ast.BinOp):
+        sides = [list(_means((side,))) for side in (expression.left, expression.right)]
+        if isinstance(expression.op, ast.Sub) and all(
+                isinstance(side, (ast.Name, ast.Call))
+                for side in (expression.left, expression.right)):
+            (first,), (second,) = sides
+            if first._replace(initcwnd=None) == second._replace(initcwnd=None) and (
+                    None not in (first.initcwnd, second.initcwnd)):
+                return
+        yield from _outside_differences(expression.left)
+        yield from _outside_differences(expression.right)
+    elif isinstance(expression, ast.UnaryOp):
+        yield from _outside_differences(expression.operand)
+    else:
+        yield from _means((expression,))
 
 
 def _typed(value: ast.expr) -> str:

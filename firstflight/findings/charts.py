@@ -388,12 +388,13 @@ class PageChart(Chart):
     """Groups of bars, a bar for each window, each with the share of the document.
 
     windows: in segments, the baseline first. groups: each with its label and bars, None where no
-    record counts. axis: of the groups.
+    record counts. axis: of the groups. y_label: of their bars.
     """
 
     windows: tuple[int, ...] = ()
     groups: tuple[tuple[str, tuple[PageBar | None, ...]], ...] = ()
     axis: str = ""
+    y_label: str = "time of the page"
 
 
 @dataclass(frozen=True)

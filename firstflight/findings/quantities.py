@@ -87,6 +87,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("drawn_rtt_ms", "an RTT near the one requested", "ms", head="drawn RTT"),
     Quantity("drawn_queue_packets", "a queue near the one requested", "packets",
              head="drawn queue"),
+    Quantity("phase_ms", "a load's begin after a frame of its browser", "ms", head="phase"),
     Quantity("variant", "a sender and queue", head="sender and queue"),
     Quantity("window", "an initial window", head="initial window"),
 )

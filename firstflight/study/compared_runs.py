@@ -30,7 +30,8 @@ from firstflight.runs.reporting import MOST_ROWS, mapping
 from firstflight.runs.results.cells import Cells, grouped
 from firstflight.runs.results.records import Record, quantity_of, requested_fields, varied
 
-DRAWN = ("scenario", "repeat", "seed", "weight")  # fields of a trial that its cell does not have
+# Fields of a trial that its cell does not have.
+DRAWN = ("scenario", "repeat", "seed", "weight", "phase_ms")
 # The hosts' own parameters: runs that have one value each are compared although it differs.
 OF_HOSTS = tuple(row.name for subject in (TCP, TLS, SERVER) for row in of_subject(subject))
 MOST_NAMED = 6  # differences in a sentence

@@ -87,8 +87,9 @@ class Job(NeededOfJob, total=False):
     client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
     fetches, what it fetches in order, and its pauses. request_bytes: of the body of each of its
     requests. connections, objects: of a page (testbed/hosts/page_client.py). site: of a page in a
-    browser, its digest (testbed/site_store.py). kernel: of its guest, by its
-    name; module_parameters: of that kernel, NAME=VALUE each.
+    browser, its digest (testbed/site_store.py). phase_ms: after a frame of its browser, when the
+    load begins. kernel: of its guest, by its name; module_parameters: of that kernel, NAME=VALUE
+    each.
     """
 
     alone: bool
@@ -119,6 +120,7 @@ class Job(NeededOfJob, total=False):
     connections: int
     objects: Sequence[Sequence[float]]
     site: str
+    phase_ms: float
 
 
 # By direction, "to_client" and "to_server", then by cause, "queue" and "random": dropped packets.
@@ -203,6 +205,8 @@ class BrowserRequest(TypedDict):
 
 class BrowserLoad(TypedDict):
     """What a browser reports of one load. begun_ns: since the epoch; other times in ms after it.
+
+    phase_ms: how long before begun_ns a frame was due.
     """
 
     begun_ns: int
@@ -210,6 +214,7 @@ class BrowserLoad(TypedDict):
     load_ms: float | None
     paint_ms: float | None
     largest_paint_ms: float | None
+    phase_ms: float
     dialogs: int
     requests: Sequence[BrowserRequest]
 

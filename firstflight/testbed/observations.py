@@ -114,7 +114,7 @@ _request = table(
 _load = table(
     {"begun_ns": _size, **dict.fromkeys(
         ("content_loaded_ms", "load_ms", "paint_ms", "largest_paint_ms"), optional(number)),
-     "dialogs": _size, "requests": items(_request, MOST_REQUESTS)})
+     "dialogs": _size, "phase_ms": number, "requests": items(_request, MOST_REQUESTS)})
 
 def served(value: object, where: str) -> list[object]:
     """The schema of a row of what a recorded site answered (testbed/hosts/replay/backend.py)."""

@@ -437,7 +437,8 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
             "settings, other windows": settings(*[(270.0,)] * 4, (150.0,), window=32),
             "settings, one that differs": settings(*[(100.0, 500.0)] * 4, (240.0, 240.0)),
             "settings, none that differs": settings(*[(100.0, 500.0)] * 5),
-            "in a browser": browsed_pages(), **of_part}.items():
+            "in a browser": browsed_pages(), "in a browser, at eight phases": browsed_phases(),
+            **of_part}.items():
         those = page_analysis.settings(records)
         yield f"page: {name}", [
             page_findings.sentence(those, page_analysis.labels(those, {})),
@@ -450,6 +451,15 @@ def browsed_pages() -> list[PageRecord]:
         one = stored_browsed.load("http2").judge()
     return [one, replace(one, page_ms=700.0, not_recorded=2,
                          trial=replace(one.trial, initcwnd=10))]
+
+
+def browsed_phases() -> list[PageRecord]:
+    """Eight loads under 4 and 10 segments, whose largest paints wait for a frame."""
+    return [replace(each, largest_paint_ms=600.0 + 100 * place + later_ms,
+                    page_ms=(each.page_ms or 0.0) + later_ms / 1000,
+                    trial=replace(each.trial, repeat=repeat))
+            for place, each in enumerate(browsed_pages())
+            for repeat, later_ms in enumerate((3.0, 14.0, 6.0, 2.0, 10.0, 16.0, 5.0, 11.0), 1)]
 
 
 def drawn_pages(*by_window: tuple[float, ...]) -> list[PageRecord]:

@@ -49,7 +49,7 @@ def draw_pages(chart: PageChart) -> Figure:
     style.from_zero(axes, 1.1 * max((
         value for _, group in chart.groups for bar in group if bar
         for value in (bar.page.value, *(bar.page.interval or ()))), default=1.0))
-    style.name_y(axes, "Time of the page (ms)", bars.NAME_INCHES)
+    style.name_y(axes, f"{chart.y_label[0].upper()}{chart.y_label[1:]} (ms)", bars.NAME_INCHES)
     bars.set_buckets(axes, labels)
     style.table(axes, rows, lines)
     style.write(axes, (len(chart.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
@@ -60,7 +60,9 @@ def _page_legend(chart: PageChart) -> list[Artist]:
     shown = [bar for _, group in chart.groups for bar in group if bar]
     handles: list[Artist] = [Patch(facecolor=style.window_colour(window), linewidth=0,
                                    label=f"initial window {window}") for window in chart.windows]
-    handles.append(Patch(facecolor=style.FAINT, label="until the document is there", **DOCUMENT))
+    if any(bar.document_ms for bar in shown):
+        handles.append(Patch(facecolor=style.FAINT, label="until the document is there",
+                             **DOCUMENT))
     if any(bar.first_screen_ms is not None for bar in shown):
         handles.append(Line2D([], [], color=style.INK, linewidth=1.1, label="first screen"))
     if any(is_wide(bar.page.interval) for bar in shown):

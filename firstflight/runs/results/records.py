@@ -60,12 +60,14 @@ class Record:
     """The columns that the records of every kind have; a kind adds its trial and its own columns.
 
     COMPARED: the column by which --compare compares runs, "" for none.
+    DIFFERENCES: columns that say something as a difference of two windows only (--fail-if).
     ok: whether the transfer itself succeeded. error: what happened where it did not.
     verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
     verdict_reason: what differed, in words. measured_at: the time of day, UTC.
     """
 
     COMPARED: ClassVar[str] = ""
+    DIFFERENCES: ClassVar[tuple[str, ...]] = ()
     trial: RequestedTrial
     ok: bool
     error: str = ""

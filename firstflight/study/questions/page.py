@@ -23,6 +23,7 @@ from firstflight.scenario import writing
 from firstflight.setting import draws
 from firstflight.setting.server import BUILTIN, NGINX
 from firstflight.study.questions import browsed_page
+from firstflight.testbed.hosts.browser.frames import PHASES
 from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.workloads.page import page_files
 from firstflight.workloads.page.har import SavedPage
@@ -76,7 +77,8 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
         name="own", page_names=(content.name,), client=(page.client,),
         connections=tuple(page.connections), lists=lists,
         initcwnd=given.get("initcwnd") or FLAGS["initcwnd"].defaults,
-        repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
+        repeat=requested.repeat or (PHASES if page.client == CHROMIUM else 1),
+        repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check_together(_WHERE)
     windows = sweep.initcwnd
@@ -85,8 +87,11 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     head = Head(title, "a page of your own", name,
                 f"What {verb} {_windows(windows)} change of a page of {what}?", "",
                 shared, note, about, kind="page")
+    paints = (PageFigure(name="paints", kind="times", sweep=sweep.name, metric="largest_paint_ms",
+                         title=f"The largest contentful paint, {_windows(windows)}"),)
     made = PageScenario(head, (sweep.linked({content.name: content}, _WHERE),), (
         PageFigure(name="times", kind="times", title=title, sweep=sweep.name),
+        *(paints if page.client == CHROMIUM else ()),
         PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
                    title=f"Each object of the page, {_windows(windows)}")))
     return replace(made, head=replace(head, text=text(made, content)))

@@ -64,7 +64,8 @@ class BrowserBench(FetchBench):
             tap.discard()
         before = dict(self.star.dropped)
         observation["browser"] = self.version
-        self.browser.order({"url": self.url, "deadline_s": trial["deadline_s"]})
+        self.browser.order({"url": self.url, "deadline_s": trial["deadline_s"],
+                            "phase_ms": trial.get("phase_ms")})
         answer = self.browser.answer(trial["deadline_s"] + TOOL_DEADLINE_S, "end of the page",
                                      self._look)
         observation["served"] = self.site.served()

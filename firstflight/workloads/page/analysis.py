@@ -24,6 +24,8 @@ from firstflight.workloads.page.record import FILE, ObjectTimes, PageRecord, rea
 from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
 CLIENT_NAMES = {LIBCURL: "libcurl", CHROMIUM: "Chromium"}
+PAGE = "page_ms"
+SAME_LOADS_MS = 0.1  # loads of a page in a browser that differ by less are alike
 SAME_MS = 0.05  # pages that differ by less take equally long
 BUSY = 0.95  # a link that sends for this share of the time is the limit
 # The fields that distinguish settings, in this order: the first of those that vary together.
@@ -35,7 +37,8 @@ _DISTINCT = (*_FIRST, *(row.field for name, row in PARAMETERS.items()
 
 def setting_of(trial: PageTrial) -> PageTrial:
     """The trial without its window, repeat and seed, and without what is drawn."""
-    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects=(), **NOT_DRAWN)
+    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects=(), phase_ms=None,
+                   **NOT_DRAWN)
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,30 @@ class WindowTimes:
         values = [getattr(record, column) for record in self.records]
         return None if not values or None in values else sum(values) / len(values)
 
-    @property
-    def varying(self) -> tuple[PageRecord, ...]:
-        """Its records; only the first one where nothing was drawn, and all are alike."""
-        times_ms = [record.page_ms or 0.0 for record in self.records]
-        varies = bool(times_ms) and max(times_ms) - min(times_ms) >= VARIES_MS
+    def varying(self, column: str = PAGE) -> tuple[PageRecord, ...]:
+        """Its records; only the first one where all are alike.
+
+        In a browser loads are alike whose times differ by SAME_LOADS_MS at most.
+        """
+        times_ms = [getattr(record, column) or 0.0 for record in self.records]
+        same_ms = SAME_LOADS_MS if self.records and self.records[0].trial.site else VARIES_MS
+        varies = bool(times_ms) and max(times_ms) - min(times_ms) >= same_ms
         return self.records if varies else self.records[:1]
+
+    def estimate(self, column: str) -> Estimate | None:
+        """The mean of a time in ms; None where a record has none."""
+        values = [getattr(record, column) for record in self.varying(column)]
+        return None if not values or None in values else estimate(values)
+
+    def ends(self, column: str) -> tuple[float, float] | None:
+        """The least and the largest value of a column; None where a record has none."""
+        values = [getattr(record, column) for record in self.records]
+        return None if not values or None in values else (min(values), max(values))
 
     @property
     def page(self) -> Estimate:
         """The time of the whole page in ms."""
-        return estimate([record.page_ms or 0.0 for record in self.varying])
+        return estimate([record.page_ms or 0.0 for record in self.varying()])
 
     @property
     def idle_share(self) -> float:
@@ -84,12 +100,13 @@ class Setting:
         """The windows with at least one page that counts."""
         return [times for times in self.windows.values() if times.records]
 
-    def saved(self, window: int) -> Difference | None:
-        """The time of the page with the baseline less that with a window, over paired repeats.
+    def saved(self, window: int, column: str = PAGE) -> Difference | None:
+        """A time with the baseline less that with a window, over paired repeats.
 
-        None where no pair counts. The pages of a pair have the same losses.
+        None where no pair counts. The pages of a pair have the same losses, and their browser's
+        frames the same phase.
         """
-        return _saved(next(iter(self.windows.values())), self.windows[window])
+        return _saved(next(iter(self.windows.values())), self.windows[window], column)
 
     def effect(self, window: int) -> int:
         """1 where the page is there earlier than with the baseline, −1 where later, 0 for unsure.
@@ -126,15 +143,15 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
     return found
 
 
-def _saved(base: WindowTimes, other: WindowTimes) -> Difference | None:
-    """The time of the page in one setting less that in another, over paired repeats."""
+def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Difference | None:
+    """A time of the page in one setting less that in another, over paired repeats."""
     both = (base, other)
     # With one window that varies, each of its pages has a pair.
-    varies = any(len(times.varying) > 1 for times in both)
-    rows = [Row(None, side, record.trial.repeat, 1.0, record.page_ms)
+    varies = any(len(times.varying(column)) > 1 for times in both)
+    rows = [Row(None, side, record.trial.repeat, 1.0, value)
             for side, times in enumerate(both)
-            for record in (times.records if varies else times.varying)
-            if record.page_ms is not None]
+            for record in (times.records if varies else times.varying(column))
+            if (value := getattr(record, column)) is not None]
     try:
         return difference(rows, 0, 1, student_by_seed)
     except ValueError:

@@ -26,6 +26,7 @@ from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError, Segment, frames_of
 from firstflight.runs.results import checks
 from firstflight.testbed import site_store
+from firstflight.testbed.hosts.browser.frames import FRAME_MS
 from firstflight.testbed.hosts.replay.recording import Answer, Recording
 from firstflight.testbed.messages import BrowserLoad, BrowserRequest, Download, ObservedTrial
 from firstflight.wire.delivery.host import uncaused
@@ -38,6 +39,7 @@ REQUESTS_FILE = "requests.csv"  # of each trial: what the browser reports of eac
 NOT_RECORDED = -1
 LEAST_TICKET_BYTES = 200  # of a ticket of OpenSSL's, which has 250 and more
 MOST_RESUMED_BYTES = 600  # of ServerHello, extensions and Finished, without certificates
+PHASE_MS = 1.0  # between the phase that is requested and that of the document's request
 _CHARSETS = ("utf-8-sig", "cp1252")
 
 
@@ -332,6 +334,17 @@ def arrived_bytes(connection: ConnectionTimes, at_ns: int) -> int:
     return max((end for end, came_ns in zip(ends, times) if came_ns <= at_ns), default=1) - 1
 
 
+def _compare_phase(evidence: BrowsedEvidence) -> Iterator[Comparison]:
+    """The document was requested at the phase of a frame that the trial requests."""
+    requested_ms = evidence.trial.phase_ms
+    if requested_ms is None:
+        return
+    later_ms = (evidence.load["phase_ms"] - requested_ms) % FRAME_MS
+    yield Comparison(min(later_ms, FRAME_MS - later_ms) <= PHASE_MS,
+                     f"{evidence.load['phase_ms']:.3f} ms after a frame",
+                     f"{requested_ms:.3f} ms, to {PHASE_MS:g} ms")
+
+
 def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     """The server sends when a packet came, an answer was due, or a timer fired.
 
@@ -364,4 +377,6 @@ CHECKS = checks_of(BROWSER, {
     "requests": Judging(is_whole, _compare_requests),
     "causes": Judging(verify.is_sent, _compare_causes),
     "client times": Judging(is_whole, _compare_times),
+    "frame phase": Judging(
+        lambda record: is_whole(record) and record.trial.phase_ms is not None, _compare_phase),
 })

@@ -19,9 +19,10 @@ from firstflight.runs.results.records import PASS
 from firstflight.setting.draws import note_on_draws
 from firstflight.setting.server import HERE, HTTP_2
 from firstflight.workloads.page import analysis
-from firstflight.workloads.page.analysis import SAME_MS, Setting, WindowTimes
+from firstflight.workloads.page.analysis import PAGE, SAME_MS, Setting, WindowTimes
+from firstflight.workloads.page.browser_findings import browser_notes, paint_tables
 from firstflight.workloads.page.record import ObjectTimes, PageRecord, is_one_draw
-from firstflight.workloads.page.scenario import PageFigure, PageScenario
+from firstflight.workloads.page.scenario import METRICS, PageFigure, PageScenario
 from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
 MOST_NAMED = 4  # settings that one sentence names
@@ -148,22 +149,46 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
     excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
     chart = PageChart(
         figure.title, context_of(scenario, [setting.trial for setting in settings]),
-        "Below each bar: its time, or how much earlier the page is there than with the first"
+        "Below each bar: its time, or how much earlier that is than with the first"
         " window; in parentheses where the interval of that holds zero.",
         f"{excluded} excluded" if excluded else "", windows=windows,
-        groups=tuple((name, tuple(_bar(setting, window) for window in windows))
-                     for setting, name in zip(settings, names)))
+        groups=tuple((name, tuple(_bar(setting, window, figure.metric) for window in windows))
+                     for setting, name in zip(settings, names)), y_label=METRICS[figure.metric])
+    if figure.metric != PAGE:
+        table = metric_table(settings, names, figure.metric)
+        return [Finding(figure.name, figure.title, (table,), chart=chart)]
     words = sentence(settings, names)
-    return [Finding(figure.name, figure.title, (times_table(settings, names),),
+    tables = (times_table(settings, names), *paint_tables(settings, names))
+    return [Finding(figure.name, figure.title, tables,
                     (Statement("What does a larger window change?", words),), words, chart=chart)]
 
 
-def _bar(setting: Setting, window: int) -> PageBar | None:
+def metric_table(settings: Sequence[Setting], names: Sequence[str], metric: str) -> Table:
+    """One time by setting and window, and how much earlier it is. names: of the settings."""
+    rows: list[tuple[Cell, ...]] = []
+    for setting, name in zip(settings, names):
+        base, *_ = setting.windows.values()
+        for times in setting.counting:
+            saved = None if times is base else setting.saved(times.window, metric)
+            earlier: tuple[Cell, ...] = ("", "") if times is base else (
+                (None, None) if saved is None else (saved.absolute, saved.percent))
+            rows.append((name, times.window, times.estimate(metric), *earlier))
+    return Table("", (NAME, Column("IW", digits=0), Column(METRICS[metric], "ms"),
+                      Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True)),
+                 tuple(rows)).without_empty(unknown=False)
+
+
+def _bar(setting: Setting, window: int, metric: str = PAGE) -> PageBar | None:
+    """The bar of one window; without the document's part where it shows no whole page."""
     times = setting.windows.get(window)
-    if times is None or not times.records:
+    height = times.estimate(metric) if times is not None else None
+    if times is None or height is None:
         return None
-    saved = None if times is next(iter(setting.windows.values())) else setting.saved(window)
-    return PageBar(times.page, times.mean("document_ms") or 0.0, times.mean("first_screen_ms"),
+    is_base = times is next(iter(setting.windows.values()))
+    saved = None if is_base else setting.saved(window, metric)
+    document_ms, first_screen_ms = (times.mean("document_ms"), times.mean("first_screen_ms")
+                                    ) if metric == PAGE else (None, None)
+    return PageBar(height, document_ms or 0.0, first_screen_ms,
                    None if saved is None else saved.percent.value, len(times.records),
                    times.excluded, saved is not None and saved.absolute.interval is not None
                    and not saved.absolute.sign)
@@ -331,7 +356,7 @@ def notes(setting: Setting, name: str) -> list[str]:
              if dropped else f"none with {times.window}"
              for dropped, times in zip(drops, counting)]) + ".")
     if counting[0].records[0].trial.site:
-        lines += browser_notes(counting, place)
+        lines += browser_notes(setting, place)
     idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
                        f" {format_brief(times.page.value)} ms with {times.window}"
                        for times in counting])
@@ -344,19 +369,6 @@ def notes(setting: Setting, name: str) -> list[str]:
                     f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
                     " its bandwidth is the limit.")
     return [f"{note[0].upper()}{note[1:]}" for note in lines]
-
-
-def browser_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
-    """What the browser requested, and what of that the recording has not."""
-    requests = [times.records[0].requests or 0 for times in counting]
-    lines = [f"{place}the browser made " + join_words([
-        f"{count} requests with {times.window}" for count, times in zip(requests, counting)])
-        + "; the page is there when its load event fires."]
-    lacking = max(record.not_recorded or 0 for times in counting for record in times.records)
-    if lacking:
-        lines.append(f"{place}{lacking} of its requests {'are' if lacking > 1 else 'is'} not in the"
-                     " recording, and got status 404 (recorded = 0 in requests.csv).")
-    return lines
 
 
 def _is_one_draw(setting: Setting) -> bool:

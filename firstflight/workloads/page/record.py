@@ -165,7 +165,8 @@ class PageRecord(Record):
     content_loaded_ms: in a browser when DOMContentLoaded fired: the document is parsed, and its
         scripts are run.
     paint_ms: in a browser the first contentful paint. largest_paint_ms: the largest contentful
-        paint. Frames come each 16.7 ms, and of the largest one Chromium tells multiples of 4 ms.
+        paint. What has come is painted with the next frame, and frames come each 16.7 ms: means
+        over loads at several phases of a frame say more than one load.
     requests: that the browser made. not_recorded: those of them that the recording has no answer
         to, and that got status 404.
     page_bytes: of all bodies.
@@ -187,6 +188,7 @@ class PageRecord(Record):
     """
 
     COMPARED: ClassVar[str] = "page_ms"
+    DIFFERENCES: ClassVar[tuple[str, ...]] = ("paint_ms", "largest_paint_ms")
     trial: PageTrial
     _: KW_ONLY
     judged_by: str = ""

@@ -26,6 +26,7 @@ from firstflight.setting.seeds import netem_seed
 from firstflight.setting.server import BUILTIN, HTTP_2, NEWER, NGINX
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
                                           system_for)
+from firstflight.testbed.hosts.browser.frames import drawn_phase_ms
 from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.testbed.site_store import DIGEST
 from firstflight.workloads.page import objects, sources
@@ -323,19 +324,30 @@ class PageSweep(SettingSweep[PageTrial]):
             listed = () if client == CHROMIUM else pages[name]
             for repeat in range(1, 1 + self.repeats(cell)):
                 own_seed = netem_seed(seed, repeat)
+                phase_ms = drawn_phase_ms(seed, repeat) if site else None
                 content = objects.with_spread(listed, self.spread_ms, own_seed)
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
                         objects=content, repeat=repeat, site=site, site_bytes=site_bytes,
-                        seed=own_seed if draws_at_random(cell) else 0, **cell)
+                        phase_ms=phase_ms, seed=own_seed if draws_at_random(cell) else 0, **cell)
+
+
+# The times that a figure may show, and their names on its axis.
+METRICS = {"page_ms": "time of the page", "first_byte_ms": "first byte",
+           "document_ms": "time of the document", "content_loaded_ms": "DOMContentLoaded",
+           "paint_ms": "first contentful paint", "largest_paint_ms": "largest contentful paint"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageFigure(Figure):
-    """A figure of FIGURES. windows: those of a waterfall; () for the sweep's first and last."""
+    """A figure of FIGURES. windows: those of a waterfall; () for the sweep's first and last.
+
+    metric: what the bars of "times" show, one of METRICS.
+    """
 
     sweep: str
+    metric: str = key("page_ms", reader=schema.word(tuple(METRICS)))
     windows: tuple[int, ...] = key((), reader=schema.values(schema.number("initcwnd")))
 
 
@@ -353,11 +365,18 @@ def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -
                              f" {', '.join(map(str, windows))}")
 
 
+def _check_waterfall(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
+    """As _check_figure; a waterfall shows all times. Raises UsageError."""
+    _check_figure(sweeps, figure, where)
+    if figure.metric != "page_ms":
+        raise UsageError(f'{where}: metric goes with kind = "times" only')
+
+
 FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
     # The time of the page, a bar for each window.
     "times": FigureKind(_check_figure, windows=(0, 0)),
     # Each object over time, under one or two windows.
-    "waterfall": FigureKind(_check_figure, windows=(0, 2))}
+    "waterfall": FigureKind(_check_waterfall, windows=(0, 2))}
 
 def _link(file: ScenarioFile) -> Callable[[PageSweep, str], PageSweep]:
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}

@@ -38,7 +38,7 @@ class PageTrial(Setting):
 
     A page that is loaded in a browser has no objects, since the browser finds them. site: the
     digest of the recorded site (testbed.site_store), "" without a browser. site_bytes: of the
-    bodies of all that was recorded.
+    bodies of all that was recorded. phase_ms: after a frame of the browser, when the load begins.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
@@ -54,6 +54,7 @@ class PageTrial(Setting):
     repeat: int
     site: str = ""
     site_bytes: int = 0
+    phase_ms: float | None = None
 
     @property
     def id(self) -> str:
@@ -132,6 +133,8 @@ class PageTrial(Setting):
         job = self.job_over(BROWSED_PAGE, self.id, self.deadline_s)
         job["client"], job["http"], job["site"] = CHROMIUM, self.http, self.site
         job["tls"] = self.tls_settings(0)
+        if self.phase_ms is not None:
+            job["phase_ms"] = self.phase_ms
         return job
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.testbed.hosts.browser import frames
 from firstflight.testbed.hosts.browser import load as loads
 from firstflight.testbed.hosts.browser.client import summary
 from firstflight.testbed.hosts.browser.load import Load
@@ -46,15 +47,20 @@ def test_times_begin_with_the_request_of_the_document() -> None:
         event("Network.loadingFinished", requestId="1", timestamp=1.2, encodedDataLength=120.0),
         event("Page.lifecycleEvent", name="firstContentfulPaint", frameId=FRAME, timestamp=1.3),
         event("Page.lifecycleEvent", name="firstContentfulPaint", frameId="other", timestamp=1.1),
-        event("PerformanceTimeline.timelineEventAdded", event={
-            "type": "largest-contentful-paint", "frameId": FRAME,
-            "lcpDetails": {"renderTime": 1001.4}}),
+        {"method": "Tracing.dataCollected", "params": {"value": [
+            {"name": loads.LARGEST, "ts": 1_400_000, "args": {"frame": FRAME}},
+            {"name": loads.LARGEST, "ts": 1_350_000, "args": {"frame": FRAME}},
+            {"name": loads.LARGEST, "ts": 1_450_000, "args": {"frame": "other"}},
+            {"name": "InputLatency", "ts": 1_460_000}]}},
         event("Page.domContentEventFired", timestamp=1.25),
         event("Page.loadEventFired", timestamp=1.5))
-    assert load.is_over
+    assert load.is_over and not load.is_traced
+    load.take({"method": "Tracing.tracingComplete", "params": {}})
+    assert load.is_traced
     found: dict[str, Any] = summary(load, shift_ns=10**9)
     assert (found["begun_ns"], found["content_loaded_ms"], found["load_ms"], found["paint_ms"],
             found["largest_paint_ms"]) == (2 * 10**9, 250, 500, 300, 400)
+    assert found["phase_ms"] == pytest.approx(10**9 % frames.FRAME_NS / 1e6)
     (request,) = found["requests"]
     assert [request[name] for name in ("start_ms", "sent_ms", "first_byte_ms", "end_ms", "status",
                                        "content_bytes", "wire_bytes", "connection")] == [
@@ -135,3 +141,21 @@ def test_a_page_that_loads_documents_for_ever_is_stopped() -> None:
     assert not load.fault
     load.take(asked("last", 92.0, "https://a.test/"))
     assert "loads itself or others again and again, more than 20 times" in load.fault
+
+
+def test_eight_loads_begin_in_each_part_of_a_frame() -> None:
+    for first in (1, 9):
+        phases = [frames.drawn_phase_ms(1, repeat) for repeat in range(first, first + 8)]
+        parts = sorted(int(phase * frames.PHASES / frames.FRAME_MS) for phase in phases)
+        assert parts == [*range(frames.PHASES)]
+        assert phases != [frames.drawn_phase_ms(2, repeat) for repeat in range(first, first + 8)]
+
+
+@pytest.mark.parametrize("now_ns", [0, 4_596_523_111, 70_132_504_000])
+@pytest.mark.parametrize("phase_ms", [0.0, 3.3, 8.0, 16.6])
+def test_a_load_begins_at_its_phase_on_a_slot_of_the_timer_wheel(now_ns: int, phase_ms: float
+                                                                 ) -> None:
+    start_ns = frames.next_start_ns(now_ns, phase_ms)
+    assert start_ns % 8_000_000 == 0 and 0 <= start_ns - now_ns <= 200_000_000
+    away_ms = abs(frames.phase_of(start_ns / 1e9) - phase_ms)
+    assert min(away_ms, frames.FRAME_MS - away_ms) <= 0.35

@@ -6,7 +6,7 @@ Reads one JSON request a line from standard input, and writes one JSON answer a 
     {"error": "", "version": "Chrome/156…"}
     {"prepare": true}                                  a new, empty browser context
     {"error": ""}
-    {"url": "https://page.test/index.html", "deadline_s": 60}
+    {"url": "https://page.test/index.html", "deadline_s": 60, "phase_ms": 7.5}
     {"error": "", "load": {"load_ms": …, "requests": [{…}, …], …}}
 
 The browser runs as a user of no rights, in a folder of its own, and with its sandbox. For each load
@@ -24,8 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from firstflight.testbed.hosts.browser.devtools import (BrowserEnded, BrowserError, DevTools,
-                                                        Event)
+from firstflight.testbed.hosts.browser.devtools import (CALL_S, BrowserEnded, BrowserError,
+                                                        DevTools, Event)
+from firstflight.testbed.hosts.browser.frames import next_start_ns, phase_of
 from firstflight.testbed.hosts.browser.load import Load, Request
 from firstflight.testbed.hosts.control import report, requests
 
@@ -44,6 +45,9 @@ STARTS_S = 0.5  # for its network process
 QUIET_S, MOST_AFTER_S, LOOK_S = 0.5, 5.0, 0.1  # after the load event
 MOST_BUFFER, MOST_BODY = 256 << 20, 64 << 20
 BUFFERS = {"maxTotalBufferSize": MOST_BUFFER, "maxResourceBufferSize": MOST_BODY}
+# Traced are the paints: elsewhere Chromium rounds the largest one to 4 ms.
+TRACED = {"includedCategories": ["rail"], "excludedCategories": ["*"],
+          "recordMode": "recordUntilFull", "traceBufferSizeInKb": 8 << 10}
 ATTACHING = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
 WINDOW = (1366, 768)
 # What a browser does besides loading a page, switched off.
@@ -107,22 +111,24 @@ class Browser:
         tools.call("Network.enable", self.session, **BUFFERS)
         tools.call("Target.setAutoAttach", self.session, **ATTACHING)
         tools.call("Page.setLifecycleEventsEnabled", self.session, enabled=True)
-        tools.call("PerformanceTimeline.enable", self.session,
-                   eventTypes=["largest-contentful-paint"])
         time.sleep(PAUSE_S)
         while tools.receive(0):
             pass
 
-    def load(self, url: str, deadline_s: float) -> dict[str, object]:
+    def load(self, url: str, deadline_s: float, phase_ms: float | None = None
+             ) -> dict[str, object]:
         """Load a page; what the browser did. Raises BrowserError where it did not end.
 
-        The browser is then ended, too.
+        The browser is then ended, too. phase_ms: after a frame, when the load is to begin; None for
+        at once.
         """
         tools, load = self._tools, Load(self.session)
         shift_ns = time.time_ns() - time.monotonic_ns()
-        self._renew_network()
-        tools.heed = lambda event: self._heed(load, event)
         try:
+            self._renew_network()
+            tools.call("Tracing.start", transferMode="ReportEvents", traceConfig=TRACED)
+            self._wait_for_phase(phase_ms)
+            tools.heed = lambda event: self._heed(load, event)
             deadline = time.monotonic() + deadline_s
             answer = tools.call("Page.navigate", self.session, within_s=deadline_s, url=url)
             if answer.get("errorText"):
@@ -136,6 +142,7 @@ class Browser:
                 raise BrowserError(load.fault)
             for request in load.requests:
                 self._add_digest(request)
+            self._end_trace(load)
             tools.heed = lambda event: None
             self._forget()
             return summary(load, shift_ns)
@@ -151,8 +158,17 @@ class Browser:
         (observed with 156).
         """
         end_network_process()
-        end = time.monotonic() + STARTS_S
-        while (left := end - time.monotonic()) > 0:
+        self._receive_until(time.monotonic() + STARTS_S)
+
+    def _wait_for_phase(self, phase_ms: float | None) -> None:
+        """Wait until a frame was due about phase_ms ago."""
+        if phase_ms is None:
+            return
+        start_ns = next_start_ns(time.monotonic_ns(), phase_ms)
+        self._receive_until(start_ns / 1e9)
+
+    def _receive_until(self, monotonic_s: float) -> None:
+        while (left := monotonic_s - time.monotonic()) > 0:
             self._tools.receive(left)
 
     def stop(self) -> None:
@@ -202,6 +218,15 @@ class Browser:
                 return
             self._tools.receive(LOOK_S)
 
+    def _end_trace(self, load: Load) -> None:
+        """Let the load take what was traced of it. Raises BrowserError."""
+        self._tools.call("Tracing.end")
+        end = time.monotonic() + CALL_S
+        while not load.is_traced:
+            if time.monotonic() >= end:
+                raise BrowserError(f"the browser did not give its trace within {CALL_S:g} s")
+            self._tools.receive(end - time.monotonic())
+
     def _add_digest(self, request: Request) -> None:
         """Add the SHA-256 of what the page got, where the browser still has it."""
         if request.failure or request.is_redirect or request.end_s is None:
@@ -247,7 +272,8 @@ def summary(load: Load, shift_ns: int) -> dict[str, object]:
              "failure": each.failure} for each in load.requests]
     return {"begun_ns": begun_ns, "content_loaded_ms": load.since_ms(load.content_loaded_s),
             "load_ms": load.since_ms(load.loaded_s), "paint_ms": load.since_ms(load.paint_s),
-            "largest_paint_ms": load.largest_ms, "dialogs": load.dialogs, "requests": rows}
+            "largest_paint_ms": load.since_ms(load.largest_s), "dialogs": load.dialogs,
+            "phase_ms": phase_of(load.begun_s or 0.0), "requests": rows}
 
 
 def answer_to(browser: Browser, request: dict[str, Any]) -> dict[str, object]:
@@ -258,7 +284,8 @@ def answer_to(browser: Browser, request: dict[str, Any]) -> dict[str, object]:
         if "prepare" in request:
             browser.prepare()
             return {"error": ""}
-        return {"error": "", "load": browser.load(request["url"], request["deadline_s"])}
+        return {"error": "", "load": browser.load(
+            request["url"], request["deadline_s"], request.get("phase_ms"))}
     except BrowserEnded as error:
         browser.stop()
         return {"error": str(error), "ended": True}

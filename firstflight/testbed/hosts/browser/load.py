@@ -16,7 +16,8 @@ MOST_REQUESTS = 2000
 MOST_STARTED = 500
 MOST_DOCUMENTS = 20  # of a page that goes on to another one, as many as browsers follow redirects
 MOST_URL, MOST_WORD = 2000, 100
-PAINT, LARGEST = "firstContentfulPaint", "largest-contentful-paint"
+# Names in events of a page's life, and in a trace.
+PAINT, LARGEST = "firstContentfulPaint", "largestContentfulPaint::Candidate"
 
 
 @dataclass
@@ -82,11 +83,11 @@ class Load:
     started: set[str] = field(default_factory=set)  # sessions of what the page started
     current: str = ""  # the session of the event that is taken
     begun_s: float | None = None
-    begun_at_s: float | None = None  # the same by the clock of the day
     content_loaded_s: float | None = None
     loaded_s: float | None = None
     paint_s: float | None = None
-    largest_ms: float | None = None
+    largest_s: float | None = None
+    is_traced: bool = False  # whether all that was traced has come
     dialogs: int = 0
     documents: int = 0
     fault: str = ""
@@ -95,6 +96,9 @@ class Load:
     def take(self, event: Event) -> None:
         """Take an event of the browser's."""
         self.current = event.get("sessionId", "")
+        if event["method"].startswith("Tracing."):
+            self._take_trace(event)
+            return
         is_own = self.current == self.session
         if not is_own and self.current not in self.started:
             if event.get("method") == "Target.targetCrashed":
@@ -127,6 +131,13 @@ class Load:
     def is_over(self) -> bool:
         return self.loaded_s is not None or bool(self.fault)
 
+    def _take_trace(self, event: Event) -> None:
+        """Take what was traced: candidates for the largest paint, of which the last one is it."""
+        for traced in event["params"].get("value", ()):
+            if traced.get("name") == LARGEST and traced.get("args", {}).get("frame") == self.frame:
+                self.largest_s = max(self.largest_s or 0.0, traced["ts"] / 1e6)
+        self.is_traced |= event["method"] == "Tracing.tracingComplete"
+
     def _name(self, said: Mapping[str, Any]) -> tuple[str, str]:
         return self.current, said["requestId"]
 
@@ -141,7 +152,7 @@ class Load:
         if self.begun_s is None:
             if said.get("type") != "Document" or said["documentURL"].startswith("about:"):
                 return
-            self.begun_s, self.begun_at_s = at_s, said.get("wallTime")
+            self.begun_s = at_s
             self.frame = said.get("frameId", "")
         asked = said["request"]
         if (said.get("type") == "Document" and said.get("frameId") == self.frame
@@ -199,15 +210,6 @@ class Load:
         if (said["name"] == PAINT and self.paint_s is None and self.begun_s is not None
                 and said["frameId"] == self.frame):
             self.paint_s = said["timestamp"]
-
-    def _PerformanceTimeline_timelineEventAdded(self, said: Mapping[str, Any]) -> None:
-        told = said["event"]
-        if told.get("type") != LARGEST or self.begun_at_s is None or (
-                told.get("frameId") != self.frame):
-            return
-        details = told.get("lcpDetails") or {}
-        at_s = details.get("renderTime") or details.get("loadTime") or told.get("time")
-        self.largest_ms = round((at_s - self.begun_at_s) * 1000, 3)
 
     def _Inspector_targetCrashed(self, said: Mapping[str, Any]) -> None:
         self.fault = "the page's process crashed"

@@ -1,0 +1,94 @@
+"""What a browser's loads of a page show besides their times: requests, paints and their range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firstflight.base.words import format_brief, join_words
+from firstflight.findings.findings import Cell, Column, Table
+from firstflight.testbed.hosts.browser.frames import FRAME_MS
+from firstflight.workloads.page.analysis import SAME_LOADS_MS, Setting, WindowTimes
+
+FIRST_PAINT, LARGEST_PAINT = "paint_ms", "largest_paint_ms"
+_PAINTS = {FIRST_PAINT: "first contentful paint", LARGEST_PAINT: "largest contentful paint"}
+
+
+def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Table]:
+    """A table of mean and range of both paints, a row for each setting and window; [] without any.
+
+    names: of the settings.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for setting, name in zip(settings, names):
+        for times in setting.counting:
+            parts = [_paint_cells(setting, times, column) for column in _PAINTS]
+            if any(part[0] is not None for part in parts):
+                rows.append((name, times.window, *parts[0], *parts[1], len(times.records)))
+    if not rows:
+        return []
+    columns = [Column("", is_text=True), Column("IW", digits=0)]
+    for what in _PAINTS.values():
+        columns += [Column("mean", "ms", group=what), Column("least", "ms", group=what),
+                    Column("most", "ms", group=what),
+                    Column("earlier", "ms", group=what, signed=True)]
+    columns.append(Column("loads", digits=0))
+    return [Table("Paints, over loads at drawn phases of a frame", tuple(columns), tuple(rows)
+                  ).without_empty()]
+
+
+def _paint_cells(setting: Setting, times: WindowTimes, column: str) -> tuple[Cell, ...]:
+    ends = times.ends(column)
+    if ends is None:
+        return (None,) * 4
+    saved = setting.saved(times.window, column)
+    is_base = times is next(iter(setting.windows.values()))
+    earlier: Cell = "" if is_base else saved.absolute if saved else None
+    return (times.estimate(column), *ends, earlier)
+
+
+def browser_notes(setting: Setting, place: str) -> list[str]:
+    """What the browser requested, what of that the recording has not, and when it painted.
+
+    place: the setting in front of each sentence, "" for the only one.
+    """
+    counting = setting.counting
+    requests = [times.records[0].requests or 0 for times in counting]
+    lines = [f"{place}the browser made " + join_words([
+        f"{count} requests with {times.window}" for count, times in zip(requests, counting)])
+        + "; the page is there when its load event fires."]
+    lacking = max(record.not_recorded or 0 for times in counting for record in times.records)
+    if lacking:
+        lines.append(f"{place}{lacking} of its requests {'are' if lacking > 1 else 'is'} not in the"
+                     " recording, and got status 404 (recorded = 0 in requests.csv).")
+    return lines + _paint_notes(counting, place)
+
+
+def _paint_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
+    """When the page is painted, in a sentence with its ranges."""
+    parts, has_range = [], False
+    for column, what in _PAINTS.items():
+        shown = [(times, times.ends(column)) for times in counting]
+        known = [(times, ends) for times, ends in shown if ends is not None]
+        if not known:
+            continue
+        has_range |= any(high - low > SAME_LOADS_MS for _, (low, high) in known)
+        parts.append(f"the {what} comes after " + join_words(
+            [f"{_ranged(times, column, ends)} with {times.window}" for times, ends in known]))
+    if not parts:
+        return []
+    loads = max(len(times.records) for times in counting)
+    how = (f"; {loads} loads begin at drawn phases of the browser's frame of"
+           f" {format_brief(FRAME_MS)} ms, and the range is theirs" if has_range else
+           f"; so in each of {loads} loads, which begin at drawn phases of a frame" if loads > 1
+           else f"; it was loaded once, and a frame of {format_brief(FRAME_MS)} ms may hide"
+           " as much")
+    return [f"{place}{', '.join(parts)}{how}."]
+
+
+def _ranged(times: WindowTimes, column: str, ends: tuple[float, float]) -> str:
+    """The mean of a column with its range, where it has one: such as "490 ms (484 to 496)"."""
+    low, high = ends
+    mean = format_brief(times.mean(column))
+    if high - low <= SAME_LOADS_MS:
+        return f"{mean} ms"
+    return f"{mean} ms ({format_brief(low)} to {format_brief(high)})"
