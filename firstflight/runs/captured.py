@@ -68,7 +68,9 @@ def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str,
     for name, column in zip(names, zip(*cells)):
         values = set(column)
         if name not in NO_AXIS and len(values) > 1:
-            order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+            order = list(dict.fromkeys(column))  # lists, such as a page's objects, have no order
+            if not any(isinstance(value, tuple) for value in order):
+                order.sort(key=lambda value: (value is None, isinstance(value, str), value))
             axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
             for cell, value in zip(cells, column):
                 places[cell][name] = axis[value]

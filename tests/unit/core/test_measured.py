@@ -403,6 +403,14 @@ def test_the_early_sample_has_both_ends_of_every_quantity(name: str) -> None:
             getattr(trial, quantity, None) for trial in kept}
 
 
+@pytest.mark.parametrize("name", ["page2026", "handley1999_nagle", "ietf78_background"])
+def test_cells_that_lists_distinguish_are_chosen_as_others_are(name: str) -> None:
+    """Objects of a page, requests of a trace and hosts of a load have no smallest value."""
+    trials = whole(name).trials
+    chosen = choose_captured(trials)
+    assert chosen and chosen <= {trial.id for trial in trials}
+
+
 def test_windows_of_a_cell_stay_together() -> None:
     for windows in ((3, 10), (3, 10, 16), (3, 4, 10, 16)):
         requested = Overrides({"initcwnd": windows}, repeat=3)
