@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -43,12 +44,22 @@ class Source:
         if not self.path:
             return self.digest, self.size_bytes
         path = (self.beside or SCENARIOS) / self.path
+        if self.beside is not None and not _is_inside(path, self.beside):
+            raise UsageError(f"{self.where}: {path} is not below the folder of this file: a"
+                             " scenario may come from a stranger, so put the site beside it, or"
+                             " measure it with --page")
         if self.beside is None and not path.exists():
             return site_store.NOT_INSTALLED, 0
         if path.exists() and site.is_har(path) != self.is_har:
             raise UsageError(f"{self.where}: {path}:"
                              f" is {'a folder' if self.is_har else 'no folder'}")
         return _recorded(path, self.url_path, self.files, self.where)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path leads below a folder, or to what packages share, whatever links it has."""
+    real, folders = Path(os.path.realpath(path)), (os.path.realpath(folder), site.SHARED)
+    return any(map(real.is_relative_to, folders))
 
 
 def beside(file: ScenarioFile) -> Path | None:
