@@ -58,8 +58,8 @@ class Source:
 
 def _is_inside(path: Path, folder: Path) -> bool:
     """Whether a path leads below a folder, or to what packages share, whatever links it has."""
-    real, folders = Path(os.path.realpath(path)), (os.path.realpath(folder), site.SHARED)
-    return any(map(real.is_relative_to, folders))
+    real = Path(os.path.realpath(path))
+    return real.is_relative_to(os.path.realpath(folder)) or real.is_relative_to(site.SHARED)
 
 
 def beside(file: ScenarioFile) -> Path | None:
