@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from firstflight.base.words import format_range
+from firstflight.figures.reasons import explained
 from firstflight.findings.findings import Finding, Report, Tile
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
@@ -17,7 +18,7 @@ from firstflight.workloads.fetch.figures.cell_tables import (causes_table, cells
 from firstflight.workloads.fetch.figures.cells import changes, settings
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.figure import Analysis
-from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim, Scenario
 from firstflight.workloads.fetch.trial import Trial
@@ -61,7 +62,7 @@ def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysi
     compared = changes(all_cells)
     cells, changed = ([], []) if is_covered else (all_cells, compared)
     return Analysis(scenario, run, is_whole, bar_figures, missing, cells, changed, compared,
-                    WhatIfs(run.what_ifs), timelines.run_timelines(run))
+                    WhatIfs(run.what_ifs, scenario.head.sysctls), timelines.run_timelines(run))
 
 
 def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) -> list[Claim]:

@@ -155,10 +155,12 @@ def what_if_trials(study: FetchStudy, records: Sequence[Record], what_ifs: Seque
     scenario = study.scenario
     if not scenario.is_grid:
         return ()
-    from firstflight.workloads.fetch.figures import cells, reasons
-    compared = reasons.changes_to_explain(
-        cells.changes(cells.settings(records)), scenario.cells)
-    return reasons.what_if_trials(compared, reasons.WhatIfs(what_ifs))
+    from firstflight.figures.what_ifs import changes_to_explain
+    from firstflight.figures.what_ifs import what_if_trials as trials_of
+    from firstflight.workloads.fetch.figures import cells
+    from firstflight.workloads.fetch.figures.reasons import WhatIfs
+    compared = changes_to_explain(cells.changes(cells.settings(records)), scenario.cells)
+    return trials_of(compared, WhatIfs(what_ifs, scenario.head.sysctls))
 
 
 KIND = Kind(Record, read_scenario, expand, judge, report, guest_s, checks,

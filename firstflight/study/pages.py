@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from firstflight.findings.findings import Report
-from firstflight.net.headers import MSS
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import AnyCheck
@@ -18,11 +17,7 @@ from firstflight.workloads.page import browsed, verify
 from firstflight.workloads.page.analysis import setting_of
 from firstflight.workloads.page.record import PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import TABLES, TAKEN, PageScenario
-from firstflight.workloads.page.trial import PageTrial
-
-# Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
-BROWSER_PAGE_S = 1.5  # what a browser takes in addition
-GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
+from firstflight.workloads.page.trial import PageTrial, guest_s
 
 PageStudy = Study[PageScenario, PageTrial, PageRecord]
 
@@ -57,12 +52,6 @@ def checks() -> Sequence[AnyCheck[PageRecord]]:
                  for name, check in {**named[1], **named[0]}.items())
 
 
-def guest_s(trial: PageTrial) -> float:
-    browser_s = BROWSER_PAGE_S if trial.site else 0.0
-    return (browser_s + GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
-            + GUEST_SEGMENT_S * trial.size_bytes / MSS)
-
-
 def repeats_with_drops(scenario: PageScenario) -> int:
     return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
 
@@ -72,5 +61,12 @@ def with_draws(study: PageStudy, measured: Sequence[PageRecord], seed: int) -> l
     return draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
 
 
+def what_if_trials(study: PageStudy, records: Sequence[PageRecord],
+                   what_ifs: Sequence[PageRecord]) -> Sequence[PageTrial]:
+    from firstflight.workloads.page import reasons
+    return reasons.what_if_trials(study.scenario, records, what_ifs)
+
+
 KIND = Kind(PageRecord, lambda file, _: TABLES.read(file), expand, judge, report, guest_s,
-            checks, repeats_with_drops=repeats_with_drops, with_draws=with_draws)
+            checks, repeats_with_drops=repeats_with_drops, with_draws=with_draws,
+            what_if_trials=what_if_trials)

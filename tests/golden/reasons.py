@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from firstflight.workloads.fetch.figures import reasons
+from firstflight.figures.reasons import explained
+from firstflight.figures.what_ifs import MOST_TRIALS, what_if_trials
 from firstflight.workloads.fetch.figures.cells import WindowChange, changes, settings
-from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained, what_if_trials
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.trial import Trial
+from firstflight.workloads.page.trial import PageTrial
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019") if record.trial.initcwnd == 3)
@@ -35,7 +37,7 @@ def measured(network: Network, trial: Trial) -> Record:
                    upload_round_trips=flights.count("+") + 1, upload_flights=flights)
 
 
-def asked(network: Network, trials: int = reasons.MOST_TRIALS, **values: object
+def asked(network: Network, trials: int = MOST_TRIALS, **values: object
           ) -> tuple[WindowChange, WhatIfs, int]:
     """A comparison on a network, all that it asks there, and how many trials that took."""
     base = replace(ONE.trial, rtt_ms=100.0, bandwidth_kbps=1000.0, uplink_kbps=1000.0,
@@ -58,7 +60,7 @@ def told(network: Network, **values: object) -> str:
     return " ".join(explained([change], what_ifs))
 
 
-def lifted(trial: Trial) -> set[str]:
+def lifted(trial: Trial | PageTrial) -> set[str]:
     """The limits that a what-if trial is without."""
     return {*filter(None, trial.what_if.split("_"))}
 
@@ -120,6 +122,11 @@ def paragraphs() -> Iterator[tuple[str, list[str]]]:
                 lambda without: saves(-8.0 if "queue" in without else -50.0))),
             "harm, of which the queue does 76 %": told(of_larger(
                 lambda without: saves(-12.0 if "queue" in without else -50.0))),
+            "harm that another limit does": told(of_larger(
+                lambda without: saves(0.0 if "receive-window" in without else -50.0))),
+            "a sysctl takes most of it away": told(of_larger(lambda without: saves(
+                100.0 if "sysctl-tcp-sack" in without else 20.0)),
+                sysctl="net.ipv4.tcp_sack=0"),
             "harm by two limits together": told(of_larger(lambda without: saves(
                 0.0 if {"queue", "jitter"} <= without else -50.0)), jitter_ms=5.0)}.items():
         yield f"reasons: {name}", [line]

@@ -80,8 +80,7 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     what, others = _compared(values, requested.own_window), varied
     if any(values["request_bytes"]) and len(windows) == 1:
         others = [known for known in varied if known != "client_initcwnd"]
-    title = f"{what[0].upper()}{what[1:]}" + (
-        f", by {' and '.join(map(_named, others))}" if others else "")
+    title = what + (f", by {' and '.join(map(_named, others))}" if others else "")
     head = Head(title, "a question by flags", name, _claim(what, values, varied), "", shared)
     made = Scenario(head, (sweep,), tuple(_figures(windows, varied, title)), cells=True)
     figures.check(made, _WHERE)
@@ -127,7 +126,7 @@ def _compared(values: Lists, own_window: bool) -> str:
     if not others:
         whose = "a client's" if of_client else "an"
         return f"{whose} initial window of {first} segments"
-    return f"{' or '.join(others)} instead of {first} segments{' of the client' * of_client}"
+    return f"{', '.join(others)} instead of {first} segments{' of the client' * of_client}"
 
 
 def _claim(what: str, values: Lists, varied: list[str]) -> str:

@@ -12,6 +12,7 @@ from firstflight.net.timeouts import longest_s
 from firstflight.parameters import (NETWORK, PARAMETERS, PUBLISHED, RESPONSE, SERVER, TCP, TLS,
                                         default)
 from firstflight.setting.kernels import kernel_tag
+from firstflight.setting.limits import WHAT_IF
 from firstflight.setting.server import HERE, SIZE
 from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
@@ -50,10 +51,10 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
     """All parameters of one fetch: of the network, TCP, TLS, server and client.
 
     repeat: 1, 2, … for repeated measurements of one setting. what_if: the limits of another trial
-    that this one lifts to find a reason (what_if.py); "" for requested trials.
+    that this one lifts to find a reason (setting.limits); "" for requested trials.
     """
 
-    PATTERNS: ClassVar[dict[str, str]] = {"what_if": r"[a-z-]*(_[a-z-]+)*"}
+    PATTERNS: ClassVar[dict[str, str]] = {"what_if": WHAT_IF}
 
     COLUMNS: ClassVar[tuple[str, ...]] = (*_FIRST, *(
         row.field for row in PARAMETERS.values() if row.field not in _FIRST))

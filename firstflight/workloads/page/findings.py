@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import join_words, plain, format_brief
@@ -19,7 +19,8 @@ from firstflight.runs.results.records import PASS
 from firstflight.setting.draws import note_on_draws
 from firstflight.setting.server import HERE, HTTP_2
 from firstflight.workloads.page import analysis
-from firstflight.workloads.page.analysis import PAGE, SAME_MS, Setting, WindowTimes
+from firstflight.workloads.page import reasons as page_reasons
+from firstflight.workloads.page.analysis import PAGE, SAME_MS, Setting, WindowTimes, setting_of
 from firstflight.workloads.page.browser_findings import browser_notes, paint_tables
 from firstflight.workloads.page.record import ObjectTimes, PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import METRICS, PageFigure, PageScenario
@@ -72,9 +73,7 @@ _IN_CONTEXT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss
 
 
 def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
-    """The source, which the page has, and below a figure's title the parameters that its pages
-    share.
-    """
+    """The lines below a figure's title: the source, and the parameters that its pages share."""
     first = trials[0]
     columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = shared_values(trials, (*columns, "connections", "page"))
@@ -111,19 +110,22 @@ def _http(trial: PageTrial) -> str:
 
 # The time of the page by window -----------------------------------------------------
 
-def times_table(settings: Sequence[Setting], names: Sequence[str]) -> Table:
-    """A row for each setting and window. names: of the settings."""
+def times_table(settings: Sequence[Setting], names: Sequence[str],
+                why: Mapping[PageTrial, str] = {}) -> Table:
+    """A row for each setting and window. names: of the settings. why: as of reasons.labels."""
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
         for times in setting.windows.values():
-            rows.append((name, times.window, *_cells(setting, times)))
+            cell = replace(setting_of(setting.trial), initcwnd=times.window)
+            rows.append((name, times.window, *_cells(setting, times), why.get(cell, "")))
     columns = (NAME, Column("IW", digits=0), Column("first byte", "ms"), Column("document", "ms"),
                Column("content loaded", "ms", rank=5), Column("first paint", "ms", rank=6),
                Column("largest paint", "ms", rank=6),
                Column("first screen", "ms", rank=5), Column("page", "ms"),
                Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True),
                Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
-               Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2))
+               Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2),
+               Column("reason", is_text=True, is_filter=True, rank=3))
     table = Table("", columns, tuple(rows))
     return table.without_empty()
 
@@ -150,7 +152,7 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
     windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
     excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
     chart = PageChart(
-        figure.title, context_of(scenario, [setting.trial for setting in settings])[1:],
+        figure.title, context_of(scenario, [setting.trial for setting in settings]),
         "Below each bar: its time, or how much earlier that is than with the first"
         " window; in parentheses where the interval of that holds zero.",
         f"{excluded} excluded" if excluded else "", windows=windows,
@@ -160,7 +162,8 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
         table = metric_table(settings, names, figure.metric)
         return [Finding(figure.name, figure.title, (table,), chart=chart)]
     words = sentence(settings, names)
-    tables = (times_table(settings, names), *paint_tables(settings, names))
+    why = page_reasons.labels(scenario, measured.run)
+    tables = (times_table(settings, names, why), *paint_tables(settings, names))
     return [Finding(figure.name, figure.title, tables,
                     (Statement("What does a larger window change?", words),), words, chart=chart)]
 
@@ -204,16 +207,17 @@ def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
     if not settings:
         return Answer()
     names = analysis.labels(settings, titles_of(scenario))
-    reasons = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
-               for note in notes(setting, name)]
+    shown = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
+             for note in notes(setting, name)]
     changes = analysis.kernel_changes(settings, titles_of(scenario))
     draws_wanted = any(sweep.repeat_with_drops for sweep in scenario.sweeps)
     words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""
     _, network = context_of(scenario, [setting.trial for setting in settings])
     return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
-                  times_table(settings, names).first(20),
+                  times_table(settings, names, page_reasons.labels(scenario, run)).first(20),
                   tuple(filter(None, (
-                      f"Measured with {network}." if network else "", *reasons,
+                      *page_reasons.sentences(scenario, run),
+                      f"Measured with {network}." if network else "", *shown,
                       *note_on_draws([record.trial for record in run.records],
                                      draws_wanted and any(map(_is_one_draw, settings))),
                       *note_on_windows([record.trial for record in run.records],
@@ -397,7 +401,7 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
         Column("waits for its first byte", "ms"), Column("is received", "ms")),
         tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
     chart = ObjectChart(
-        figure.title, context_of(scenario, [setting.trial])[1:], "",
+        figure.title, (*context_of(scenario, [setting.trial]), words), "",
         panels=tuple(_panel(times, objects) for times, objects in pages),
         to_ms=max(each.end_ms for _, objects in pages for each in objects))
     return [Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)]

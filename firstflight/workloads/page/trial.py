@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from firstflight.base.words import format_lossless
+from firstflight.net.headers import MSS
 from firstflight.net.timeouts import longest_s
 from firstflight.parameters import NETWORK, PARAMETERS, SERVER, TCP, TLS
+from firstflight.setting.limits import WHAT_IF
 from firstflight.setting.server import BUILTIN, HERE, HTTP_2
 from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
@@ -25,6 +27,9 @@ OF_SETTING = tuple(
 # Of a page in a browser, for its deadline; BROWSER_S is for lost packets and what a server waits.
 # Until TCP gives up a page that never ends would load itself a thousand times.
 BROWSED_REQUESTS, MOST_CHAINS, BROWSER_S = 100, 50, 60.0
+# Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
+BROWSER_PAGE_S = 1.5  # what a browser takes in addition
+GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
 CHAIN_BYTES = 4000  # of a page over HTTP/2 unless it is said: the Web's median chain
 
 
@@ -39,13 +44,15 @@ class PageTrial(Setting):
     A page that is loaded in a browser has no objects, since the browser finds them. site: the
     digest of the recorded site (testbed.site_store), "" without a browser. site_bytes: of the
     bodies of all that was recorded. phase_ms: after a frame of the browser, when the load begins.
+    what_if: the limits of another trial that this one lifts to find a reason (setting.limits); ""
+    for requested trials.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "scenario", "part", "page", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
         "loss_percent", "http", "chain_bytes", "connections", "server", "initcwnd", "initrwnd",
         "congestion_control", "repeat", "seed", "objects", "site", "site_bytes")
-    PATTERNS: ClassVar[dict[str, str]] = {"site": f"({DIGEST.pattern})?"}
+    PATTERNS: ClassVar[dict[str, str]] = {"site": f"({DIGEST.pattern})?", "what_if": WHAT_IF}
     scenario: str
     part: str
     page: str
@@ -55,6 +62,7 @@ class PageTrial(Setting):
     site: str = ""
     site_bytes: int = 0
     phase_ms: float | None = None
+    what_if: str = ""
 
     @property
     def id(self) -> str:
@@ -71,7 +79,8 @@ class PageTrial(Setting):
                 f"{queue_from}{tagged(self, NETWORK)}{seed}-http{self.http}-c{self.connections}"
                 f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}{tagged(self, TCP)}"
                 f"{tagged(self, TLS)}{'' if self.system == HERE else f'-{self.system}'}"
-                f"-iw{self.initcwnd}-{self.repeat}{drawn}")
+                f"-iw{self.initcwnd}-{self.repeat}{drawn}"
+                f"{'-without-' if self.what_if else ''}{self.what_if}")
 
     @property
     def client(self) -> str:
@@ -141,3 +150,10 @@ class PageTrial(Setting):
     def _apart_s(self) -> int:
         """Seconds between the sessions' connections and the page, for their last packets."""
         return math.ceil(2 + 10 * self.rtt_ms / 1000)
+
+
+def guest_s(trial: PageTrial) -> float:
+    """A rough estimate of how long a page takes in a guest."""
+    browser_s = BROWSER_PAGE_S if trial.site else 0.0
+    return (browser_s + GUEST_PAGE_S + GUEST_OBJECT_S * len(trial.requested)
+            + GUEST_SEGMENT_S * trial.size_bytes / MSS)

@@ -1,7 +1,8 @@
-"""Maps of windows, figures of steps and levels with their claims, and reasons."""
+"""Maps of windows, figures of steps and levels with their claims, timelines, and reasons."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,26 +10,31 @@ from typing import Any
 
 import pytest
 
+from firstflight.base import files
 from firstflight.base.stats import Estimate
 from firstflight.commands import flags
 from firstflight.findings import drawing
 from firstflight.findings.charts import LineChart
 from firstflight.findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from firstflight.findings.findings import Finding
+from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study import registry
 from firstflight.study.fetch_findings import analyse
 from firstflight.study.fetches import KIND
-from firstflight.workloads.fetch.figures import kinds, reasons, steps
+from firstflight.figures.reasons import explained
+from firstflight.figures.what_ifs import MOST_TRIALS, changes_to_explain, what_if_trials
+from firstflight.setting.limits import without
+from firstflight.workloads.fetch.figures import kinds, steps
 from firstflight.workloads.fetch.figures.cells import WindowChange, changes, settings
-from firstflight.workloads.fetch.figures.reasons import WhatIfs, explained, what_if_trials
+from firstflight.workloads.fetch.figures.reasons import WhatIfs, why_equal
 from firstflight.workloads.fetch.figures.steps import _steep
+from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim
 from firstflight.workloads.fetch.trial import Trial
-from firstflight.workloads.fetch.scenario.what_if import BY_TAG, LIMITS, limits_of, without
 from tests.golden import stored, stored_questions
 from tests.golden.reasons import ONE, asked, of_larger, saves
 from tests.unit.core.example import whole
@@ -220,37 +226,6 @@ def test_a_curve_steps_at_the_byte() -> None:
     assert set(_steep([1, 50, 100], lambda x: 7.0).values()) == {7.0}
 
 
-# Axes of steps -----------------------------------------------------------------------
-
-@pytest.mark.parametrize(("values", "ends"), [
-    ((1960.0, 2287.0), (1960 - 0.08 * 327, 2287 + 0.08 * 327)),  # the whole effect, no empty axis
-    ((305.0, 416.0), (305 - 0.08 * 111, 416 + 0.08 * 111)),
-    ((100.0, 400.0), (0.0, 424.0)), ((-5.0, 10.0), (-5.9, 10.9)), ((7.0, 7.0), (0.0, 7.42))])
-def test_an_axis_of_steps_shows_their_differences(values: tuple[float, ...],
-                                                  ends: tuple[float, float]) -> None:
-    assert steps._ends(values) == pytest.approx(ends)
-
-
-@pytest.mark.parametrize(("values", "is_log"), [
-    ((1, 10_240, 51_200, 102_400, 204_800), False),  # a first byte is no reason for a logarithm
-    ((1000, 10_000, 100_000, 1_000_000), True), ((2000, 60_000), False), ((0, 10, 5000), False)])
-def test_an_axis_is_logarithmic_where_most_values_are_small(values: tuple[int, ...], is_log: bool
-                                                            ) -> None:
-    assert steps._is_log(values) == is_log
-
-
-def test_an_axis_of_steps_has_the_scenarios_names() -> None:
-    """A claim about bandwidth-delay products is drawn over these, not over packets."""
-    study = KIND.study(scenario_file.find("beta_after_slow_start"))
-    some = [replace(GOOD, trial=trial, verdict=PASS) for trial in study.trials]
-    (chart,) = (finding.chart for finding in study.report(RunData(
-        Path("run"), {"virtual_time": True}, some)).findings if finding.name == "total")
-    assert isinstance(chart, LineChart)
-    (plot,), = chart.columns
-    assert [label for _, label in plot.ticks] == ["0.5 BDP", "1 BDP", "2 BDP"]
-    assert [line.name for line in plot.lines][:2] == ["beta 0.7", "beta 0.5"]
-
-
 # What is said of steps in words -------------------------------------------------------
 
 CLIFFS = KIND.study(scenario_file.find("chou2026_cliffs"))
@@ -326,6 +301,61 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
     assert alone.measured.endswith("is larger than an initial window in 1 of 1 trials.")
 
 
+# Kept captures as timelines -----------------------------------------------------------
+
+
+def kept(folder: Path, record: Record, **captures: bytes) -> None:
+    """The captures of one side or of both in the run's folder, with their file headers."""
+    for side, packets in captures.items():
+        files.save(folder, f"captures/{record.trial.id}-{side}.pcap", PCAP_HEADER + packets)
+
+
+def test_kept_captures_are_drawn_with_the_windows_side_by_side(tmp_path: Path) -> None:
+    """What stands on them is a golden: rendered/bars.parts."""
+    lost = stored.load("random_loss")
+    other = lost.requested(rtt_ms=99.0)  # has no counterpart
+    records = [each.judge() for each in (lost, lost.requested(initcwnd=3), other)]
+    for record in records:
+        kept(tmp_path, record, client=lost.client, server=lost.server)
+    drawn = timelines([*records, records[0]], tmp_path)  # nor is the same again, as in a comparison
+    assert [line.title.partition(":")[0] for line in drawn] == ["IW3", f"IW{lost.trial.initcwnd}"]
+    assert {mark.kind for mark in drawn[0].marks} == {"data", "lost", "retransmitted"}
+    assert (drawn[0].to_ms, drawn[0].to_bytes) == (drawn[1].to_ms, drawn[1].to_bytes)
+
+
+def test_captures_that_show_no_transfer_are_left_out(tmp_path: Path) -> None:
+    """Cut, empty, without data, of one side alone, or no files."""
+    of = stored.load("iw3")
+    records = [of.requested(repeat=repeat).judge() for repeat in range(1, 7)]
+    empty = of.captured(*([packet for packet in stored.read(side)
+                           if not (packet.to_client and packet.payload_bytes)]
+                          for side in (of.client, of.server)))
+    for record, client, server in zip(records, (of.client[:-3], b"", empty.client),
+                                      (of.server[:-3], b"", empty.server)):
+        kept(tmp_path, record, client=client, server=server)
+
+    kept(tmp_path, records[3], client=of.client)
+    for side in ("client", "server"):
+        os.mkfifo(tmp_path / "captures" / f"{records[4].trial.id}-{side}.pcap")
+    assert timelines(records, tmp_path) == () == timelines(records, tmp_path / "none")
+    kept(tmp_path, records[3], server=of.server)
+    assert len(timelines(records, tmp_path)) == 1
+
+
+def test_the_trials_that_the_window_changes_most_come_first(stored: list[Record]) -> None:
+    def took(record: Record, window: int, total_ms: float | None, rtt_ms: float = 20.0) -> Record:
+        return replace(record, total_ms=total_ms, trial=replace(
+            record.trial, initcwnd=window, rtt_ms=rtt_ms))
+
+    one = stored[0]
+    small, large, alone = ([took(one, 3, 500.0), took(one, 10, 510.0)],
+                           [took(one, 3, 900.0, 50.0), took(one, 10, 400.0, 50.0)],
+                           took(one, 3, 5000.0, 99.0))
+    equal = took(one, 16, 400.0, 50.0)  # of two that are as fast the smaller window
+    assert by_effect([alone, *small, equal, *large]) == [*large, *small, alone, equal]
+    assert by_effect([took(one, 3, None), took(one, 10, None)])[0].trial.initcwnd == 3
+
+
 # What is asked of a network, and when; the answers' words: tests/golden/reasons.py ----
 
 def test_what_was_not_asked_has_no_reason() -> None:
@@ -342,11 +372,12 @@ def test_each_limit_is_lifted_and_named() -> None:
     trial = replace(ONE.trial, initrwnd=10, queue_packets=20, loss_percent=1.0, loss_burst=2.0,
                     jitter_ms=5.0, qdisc="fq", send_buffer_bytes=9000, chain_bytes=9000, seed=7,
                     uplink_kbps=28.0, nagle="on", kept=2, idle_ms=900.0)
-    limits = limits_of(trial)
-    assert limits == LIMITS
+    limits = WhatIfs().limits(trial)
+    by_tag = {limit.tag: limit for limit in limits}
+    assert [*by_tag] == [limit.tag for limit in WhatIfs().every_limit(trial)]
     for limit in limits:
         free = without(trial, (limit,))
-        assert limit not in limits_of(replace(free, what_if=""))
+        assert limit.tag not in {left.tag for left in WhatIfs().limits(free)}
         assert free.what_if == limit.tag and free.seed == trial.seed
         assert free.id.endswith(f"-without-{limit.tag}")
     every = without(trial, limits)
@@ -354,8 +385,8 @@ def test_each_limit_is_lifted_and_named() -> None:
     assert (every.initrwnd, every.bandwidth_kbps, every.qdisc) == (
         1000, 10_000_000, "fifo")
     assert (every.uplink_kbps, every.kept, every.idle_ms) == (10_000_000, 0, 0)
-    assert without(trial, (BY_TAG["bandwidth"],)).uplink_kbps == 28
-    assert without(ONE.trial, (BY_TAG["bandwidth"],)).uplink_kbps == 10_000_000
+    assert without(trial, (by_tag["bandwidth"],)).uplink_kbps == 28
+    assert without(ONE.trial, (by_tag["bandwidth"],)).uplink_kbps == 10_000_000
     assert (every.loss_percent, every.loss_burst, every.jitter_ms) == (0, 1, 0)
     assert every.queue_packets == 1_000_000 and every.chain_bytes < 1000
     assert without(replace(trial, qdisc="cake"), limits).qdisc == "fifo"
@@ -364,20 +395,38 @@ def test_each_limit_is_lifted_and_named() -> None:
 
 def test_an_answer_asks_at_most_forty_trials_and_nothing_by_halves() -> None:
     change, _, count = asked(of_larger(lambda without: saves(0.0)))
-    assert count == 14  # all, three put back, three alone, under two windows
+    assert count == 8  # all, and each of three alone, under two windows
     several = [replace(change, base=replace(change.base, requested=replace(
         change.base.requested, rtt_ms=100.0 + place)), experiment=replace(
             change.experiment, records=[replace(record, trial=replace(
                 record.trial, rtt_ms=100.0 + place)) for record in change.experiment.records]))
         for place in range(5)]
     trials = what_if_trials(several, WhatIfs())
-    assert len(trials) <= reasons.MOST_TRIALS
+    assert len(trials) <= MOST_TRIALS
     assert {len([trial for trial in trials if trial.rtt_ms == 100.0 + place and
-                 trial.initcwnd == 10]) for place in range(5)} == {0, 7}
+                 trial.initcwnd == 10]) for place in range(5)} == {4}
     huge = replace(change, experiment=replace(change.experiment, records=[replace(
         record, trial=replace(record.trial, response_bytes=50_000_000))
         for record in change.experiment.records]))
-    assert what_if_trials([huge], WhatIfs()) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhatIfs, "LONG_SECONDS", 1.0)
+        assert what_if_trials([huge], WhatIfs()) == []
+
+
+def test_where_the_reason_is_known_each_limit_is_asked_that_there_is_time_for() -> None:
+    """And a reason that is not known may take longer than the requested trials."""
+    change, what_ifs, count = asked(of_larger(lambda without: saves(100.0)), qdisc="fq")
+    assert count == 4  # receive window and pacing; the queue dropped nothing
+    slow = replace(what_ifs, records=())
+    cost_s = slow.cost_s(change.base.requested)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhatIfs, "SECONDS", 0.5 * cost_s)  # with the requested trials 2.5
+        patch.setattr(WhatIfs, "LONG_SECONDS", 0.5 * cost_s)
+        assert {trial.what_if for trial in what_if_trials([change], slow)} == {"receive-window"}
+        harm, _, _ = asked(of_larger(lambda without: saves(-50.0)), qdisc="fq")
+        assert len(what_if_trials([harm], slow)) == 4  # queue and pacing: all or none
+        unchanged, _, _ = asked(of_larger(lambda without: saves(0.0)), qdisc="fq")
+        assert what_if_trials([unchanged], slow) == []  # would be 10
 
 
 def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> None:
@@ -385,20 +434,20 @@ def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> 
     by_limits: dict[str, int] = {}
     for record in what_ifs.records:
         by_limits[record.trial.what_if] = by_limits.get(record.trial.what_if, 0) + 1
-    assert by_limits == {"queue": 6, "loss": 2, "queue_loss": 2}
+    assert by_limits == {"queue": 6, "loss": 2, "receive-window": 6, "queue_loss": 2}
 
 
 def test_equal_times_have_a_reason_without_further_trials() -> None:
     """Fewer flights over a link that was never idle for want of them, or one flight in any case."""
     equal, _, _ = asked(of_larger(lambda without: saves(0.0)))
-    assert reasons.why_equal(equal) == "link busy"
+    assert why_equal(equal, WhatIfs()) == "link busy"
     one = replace(equal, base=replace(equal.base, records=[
         replace(record, response_round_trips=1) for record in equal.base.records]),
         experiment=replace(equal.experiment, records=[
             replace(record, response_round_trips=1) for record in equal.experiment.records]))
-    assert reasons.why_equal(one) == "fits one flight"
+    assert why_equal(one, WhatIfs()) == "fits one flight"
     faster, _, _ = asked(of_larger(lambda without: saves(90.0)))
-    assert reasons.why_equal(faster) == ""
+    assert why_equal(faster, WhatIfs()) == ""
 
 
 def test_one_odd_network_among_many_has_no_line_of_its_own() -> None:
@@ -414,10 +463,10 @@ def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None
         return replace(change, base=replace(change.base, requested=replace(
             change.base.requested, rtt_ms=rtt_ms)))
     all_changes = [at(1, 10.0), at(2, 90.0), at(3, -30.0), at(4, -70.0)]
-    assert reasons.changes_to_explain(all_changes, is_question=False) == all_changes[1::2]
-    assert reasons.changes_to_explain(all_changes[:2], is_question=False) == [all_changes[1]]
-    assert reasons.changes_to_explain(all_changes, is_question=True)[0] is all_changes[1]
-    assert reasons.changes_to_explain([], is_question=False) == []
+    assert changes_to_explain(all_changes, is_question=False) == all_changes[1::2]
+    assert changes_to_explain(all_changes[:2], is_question=False) == [all_changes[1]]
+    assert changes_to_explain(all_changes, is_question=True)[0] is all_changes[1]
+    assert changes_to_explain([], is_question=False) == []
 
 
 def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,8 @@ from firstflight.runs.results import checks
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.runs.scenario_file import ScenarioFile, find, parsed
+from firstflight.net.sysctls import settings_of
+from firstflight.setting.limits import without
 from firstflight.study import registry
 from firstflight.study.fetch_findings import analyse
 from firstflight.scenario.setting_sweep import queue_of
@@ -35,10 +38,10 @@ from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.fetch.figures import kinds, steps
 from firstflight.workloads.fetch.figures.cells import settings
 from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_changes, kernels_table
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.response import segments_at_once
 from firstflight.workloads.fetch.trial import Trial
-from firstflight.workloads.fetch.scenario.what_if import BY_TAG
 from firstflight.workloads.fetch.verify.notes import run_notes
 from firstflight.workloads.fetch.record.transfers import transfer_of
 from firstflight.workloads.fetch.verify.verify import CHECKS
@@ -567,9 +570,36 @@ def test_a_sysctl_of_a_trial_is_judged(sysctl: str, verdict: str, check: str) ->
     assert record.verdict == verdict and check in record.verdict_reason
 
 
+def lifted(tag: str, trial: Trial, sysctls: Mapping[str, str] = {}) -> Trial:
+    """The trial without a limit. sysctls: those of its scenario."""
+    what_ifs = WhatIfs(sysctls=sysctls)
+    return without(trial, [limit for limit in what_ifs.limits(trial) if limit.tag == tag])
+
+
+@pytest.mark.parametrize(("name", "value", "tag", "free"), [
+    (RMEM, "4096 20000 20000", "receive-window", "4096 2922920 6291456"),
+    ("net.ipv4.tcp_window_scaling", "0", "receive-window", "1"),
+    ("net.ipv4.tcp_wmem", "4096 9000 9000", "send-buffer", "4096 16384 4194304"),
+    (SACK, "0", "sysctl-tcp-sack", "1")])
+def test_a_sysctl_that_all_trials_share_is_a_limit_that_is_lifted(
+        name: str, value: str, tag: str, free: str) -> None:
+    """The scenario has it then, and a what-if trial a value in its place."""
+    trial = replace(GOOD.trial, initrwnd=1000)
+    assert settings_of(lifted(tag, trial, {name: value}).sysctl)[name] == free
+    assert tag in {limit.tag for limit in WhatIfs(sysctls={name: value}).limits(trial)}
+    assert tag not in {limit.tag for limit in WhatIfs().limits(trial)}
+
+
+def test_slow_start_after_a_pause_is_lifted_where_it_is_on() -> None:
+    trial = replace(GOOD.trial, kept=1, idle_ms=900.0)
+    name = "net.ipv4.tcp_slow_start_after_idle"
+    assert settings_of(lifted("restart", trial).sysctl) == {name: "0"}
+    assert "restart" not in {limit.tag for limit in WhatIfs(sysctls={name: "0"}).limits(trial)}
+
+
 def test_an_ample_window_is_not_held_back_by_a_sysctl_of_its_trial() -> None:
     trial = replace(GOOD.trial, sysctl=f"{RMEM}=4096 20000 20000+{SACK}=0")
-    assert BY_TAG["receive-window"].lift(trial).sysctl == f"{SACK}=0"
+    assert lifted("receive-window", trial).sysctl == f"{SACK}=0"
 
 
 # A receive window that stays -----------------------------------------------------------
@@ -612,4 +642,4 @@ def test_a_window_at_the_end_of_16_bits_is_not_modelled(windows: int, modelled: 
 
 def test_an_ample_window_grows() -> None:
     trial = replace(GOOD.trial, rwnd_growth="fixed")
-    assert BY_TAG["receive-window"].lift(trial).rwnd_growth == "grows"
+    assert lifted("receive-window", trial).rwnd_growth == "grows"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from firstflight.figures.reasons import CHANCE, MOST_ASKED, reasons
+from firstflight.figures.what_ifs import what_if_trials
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import PASS
 from firstflight.setting import draws
@@ -14,7 +17,7 @@ from firstflight.study import fetches as fetches, pages as page_study
 from firstflight.study.questions import page as pages, question
 from firstflight.workloads.fetch.figures.answer import answer_of_cells
 from firstflight.workloads.fetch.figures.cells import changes, settings
-from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, what_if_trials
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.page import analysis
 from firstflight.workloads.page.record import PageRecord
@@ -105,9 +108,9 @@ def test_pages_are_repeated_as_fetches_are(repeat: int | None, drops: int, numbe
 
 # What is said of them ------------------------------------------------------------------
 
-def drawn_records(slower_ms: list[float]) -> list[Record]:
+def drawn_records(slower_ms: list[float], **lists: Any) -> list[Record]:
     """Records of 10 segments, which take 500 ms, and of 40, which take so much longer."""
-    study = studied(repeat=len(slower_ms))
+    study = studied(repeat=len(slower_ms), **lists)
     trials = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=1)
     return [Record(trial, True, verdict=PASS, queue_drops=1, total_ms=500.0 + (
         slower_ms[trial.repeat - 1] if trial.initcwnd == 40 else 0.0)) for trial in trials]
@@ -118,18 +121,44 @@ def test_an_effect_that_its_draws_do_not_share_has_no_sign_and_no_reason() -> No
     cells = settings(records)
     (change,) = changes(cells)
     assert change.effect == 0
-    assert reasons(change, WhatIfs()) == [] and what_if_trials([change], WhatIfs()) == []
-    assert len(answer_of_cells(cells, [change], is_question=True).notes) == 1
+    assert [reason.label for reason in reasons(change, WhatIfs())] == [CHANCE]
+    assert what_if_trials([change], WhatIfs()) == []
+    assert len(answer_of_cells(cells, [change], is_question=True).notes) == 2
     firsts = [record for record in records if record.trial.repeat == 1]
     assert draws.note_on_draws([record.trial for record in firsts], False) == []
     cells = settings(firsts)
-    assert len(answer_of_cells(cells, changes(cells), is_question=True).notes) == 1
+    assert len(answer_of_cells(cells, changes(cells), is_question=True).notes) == 2
     assert not answer_of_cells(cells, changes(cells), is_question=False).notes
 
 
 def test_an_effect_that_all_draws_share_has_an_interval() -> None:
     (change,) = changes(settings(drawn_records([300.0, 280.0, 310.0, 330.0])))
     assert change.effect == -1 and change.saved.absolute.interval is not None
+
+
+@pytest.mark.parametrize("slower_ms", [
+    [300.0, -280.0, 310.0, -331.0] * 5, [300.0, -200.0, 310.0, -300.0] * 5,
+    [100.0, -10.0, 90.0, -40.0]])
+def test_an_effect_that_may_be_chance_names_the_repeats_that_would_decide(
+        slower_ms: list[float]) -> None:
+    (change,) = changes(settings(drawn_records(slower_ms)))
+    (reason,) = reasons(change, WhatIfs())
+    needed = len(slower_ms) * (change.half_ms / change.saved_ms) ** 2
+    found = re.search(r"--repeat (\d+)", reason.text)
+    assert (needed > MOST_ASKED) == (found is None)
+    assert found is None or needed <= int(found[1]) <= 1.1 * needed + 1
+
+
+@pytest.mark.parametrize(("slower_ms", "count"), [
+    ([300.0, 301.0, 299.0, 300.0] * 5, 5), ([300.0, 360.0, 240.0, 310.0] * 5, 10),
+    ([300.0, 600.0, 100.0, 310.0] * 5, 20)])
+def test_a_what_if_trial_is_repeated_until_its_interval_is_narrow(
+        slower_ms: list[float], count: int) -> None:
+    """Of a tenth of the effect; and never more often than what was requested."""
+    (change,) = changes(settings(drawn_records(slower_ms, qdisc=("fq",))))
+    repeats = {trial.repeat for trial in what_if_trials([change], WhatIfs())
+               if trial.what_if == "pacing"}
+    assert len(repeats) == count
 
 
 def test_a_what_if_trial_has_the_draws_where_the_queue_still_decides() -> None:

@@ -12,6 +12,8 @@ from firstflight.base.words import (format_brief, format_interval, format_number
                                     join_words)
 from firstflight.figures.compare import VARIES_MS
 from firstflight.figures.kernel_changes import note_on_windows
+from firstflight.figures.reasons import explained, not_measured, reasons
+from firstflight.figures.what_ifs import changes_to_explain
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import REQUESTED, Answer, Cell, Column, Finding, Table
 from firstflight.setting.draws import note_on_draws
@@ -23,8 +25,7 @@ from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange
 from firstflight.workloads.fetch.figures.figure import Analysis
 from firstflight.workloads.fetch.figures.kernels import kernel_answer, kernel_changes, kernels_table
 from firstflight.workloads.fetch.figures.queue_hints import queue_hints
-from firstflight.workloads.fetch.figures.reasons import (WhatIfs, changes_to_explain, explained,
-                                                         reasons)
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.fetch.scenario.figures import FIGURES
 from firstflight.workloads.fetch.scenario.scenario import Figure
@@ -114,8 +115,10 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     if of_kernels:
         sentence = f"{kernel_answer(of_kernels)} {sentence}"
     why = explained(changes_to_explain(changes, is_question), what_ifs, known=sentence)
+    if is_question:
+        why = [*why[:MOST_REASONS], *not_measured(changes, what_ifs)]
     return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
-                  (*why[:MOST_REASONS], *notes))
+                  (*why[:MOST_REASONS + 1], *notes))
 
 
 def _single(cells: Sequence[CellSetting]) -> str:

@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from firstflight.figures.reasons import reasons
+from firstflight.figures.window_changes import mean
 from firstflight.findings.findings import REQUESTED, Cell, Column, Finding, Table
 from firstflight.runs.reporting import MOST_ROWS
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
-from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, mean,
-                                                       without_repeat)
+from firstflight.workloads.fetch.figures.cells import CellSetting, WindowChange, without_repeat
 from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_table
 from firstflight.workloads.fetch.figures.raw_cells import PublishedCell, PublishedCells
-from firstflight.workloads.fetch.figures.reasons import WhatIfs, reasons, why_equal
+from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.varied_parameters import order, requested_columns
 from firstflight.workloads.fetch.verify import notes
@@ -134,7 +135,7 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
          f"{len(change.base.counting)}, {len(change.experiment.counting)}",
          *_flights(change),
          ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
-                                 if reason.label)) or why_equal(change))
+                                 if reason.label)) or what_ifs.accounted(change))
         for change in shown)).without_empty()
     return replace(table, hidden_rows=len(changes) - len(shown), picked="with the largest change")
 

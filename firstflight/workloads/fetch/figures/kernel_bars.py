@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from firstflight.base.words import format_brief, plain
 from firstflight.figures.shared import named
+from firstflight.figures.window_changes import mean
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import Column, Finding, Table
 from firstflight.parameters import default
@@ -15,7 +16,6 @@ from firstflight.scenario import published
 from firstflight.setting.kernels import kernel_words
 from firstflight.workloads.fetch.figures.bar_cells import by_cell
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
-from firstflight.workloads.fetch.figures.cells import mean
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
 from firstflight.workloads.fetch.record.record import Record, quantity
 from firstflight.workloads.fetch.scenario.figures import LOST, panel_of

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from firstflight.figures import kernel_changes as of_kernels
+from firstflight.figures.window_changes import mean
 from firstflight.findings.findings import REQUESTED, Column, Table
 from firstflight.parameters import default
 from firstflight.runs.results.cells import grouped
 from firstflight.setting.kernels import KERNEL, pair_words
-from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, change_between,
-                                                       mean)
+from firstflight.workloads.fetch.figures.cells import CellSetting, WindowChange, change_between
 from firstflight.workloads.fetch.scenario.varied_parameters import (requested_columns,
                                                                     setting_words)
 

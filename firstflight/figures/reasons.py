@@ -1,0 +1,229 @@
+"""Why a larger window changed a time, or why it did not: accounted for or measured, never guessed.
+
+A saving is accounted for where the link was idle for that much less: it is round trips. Any other
+reason is measured: the same trials run again, with the same seed, without some of their limits
+(figures.what_ifs). Which limits are lifted depends on what the larger window does:
+
+- It may be chance: its interval holds zero. Nothing is lifted. The answer says how many repeats
+  would decide.
+- It saves round trips: each limit but the bandwidth is lifted alone. The answer says what the
+  larger window saves without it, where that differs.
+- It saves time that idle time does not account for, or it takes longer: the queue, random loss,
+  jitter and pacing are lifted, one by one. The reason is what accounts for at least four fifths of
+  the change. Where none does, each other limit is lifted, then two of the first ones together.
+- It changes nothing: all limits are lifted together, and each alone. If the larger window saves
+  time without all of them, all but one are lifted: the reason is each limit that alone takes the
+  saving away again. If it takes longer without one of them, that limit protects.
+
+Where chance decides, a what-if trial is repeated until its interval is a tenth of the effect, or as
+often as what was requested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from firstflight.base.words import format_number, join_words, plain
+from firstflight.figures.what_ifs import (MOST_OF, WhatIfs, all_but_one, causes, idle_saved_ms,
+                                          is_known, is_mostly_round_trips, may_be_chance, raisable,
+                                          sign, suspects, tolerance_ms)
+from firstflight.figures.window_changes import SAME_PART, CellSetting, Reason, WindowChange
+from firstflight.runs.kinds import R, T
+from firstflight.setting.limits import Limit
+
+MOST_ASKED = 10_000  # more repeats are not proposed
+NOT_FOUND = "not found"  # the kind of a reason that only says what was tried
+CHANCE = "may be chance"
+
+
+# Reasons -------------------------------------------------------------------------------
+
+def reasons(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
+    """Why the larger window changed the time, or did not; [] where it was not measured why."""
+    if may_be_chance(change):
+        return [_chance(change)]
+    if sign(change) == 0:
+        return _why_unchanged(change, what_ifs)
+    if is_known(change, what_ifs):
+        return [_round_trips(change, what_ifs)]
+    lifted = suspects(change, what_ifs)
+    for together in (1, 2):
+        tried = [limits for limits in lifted if len(limits) == together]
+        if found := causes(change, tried, what_ifs):
+            return [_cause(change, found, what_ifs)]
+    if sign(change) > 0 and is_mostly_round_trips(change, what_ifs):
+        return [_round_trips(change, what_ifs)]
+    return _not_found(change, lifted, what_ifs)
+
+
+def explained(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R], known: str = "",
+              among: Sequence[WindowChange[T, R]] = ()) -> list[str]:
+    """A sentence for each kind of reason, with the numbers of its largest effect.
+
+    Kinds with larger effects come first. known: text with reasons that are not repeated. among: all
+    comparisons, of which only some are explained.
+    """
+    by_kind: dict[str, list[tuple[WindowChange[T, R], Reason]]] = {}
+    for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
+        for reason in reasons(change, what_ifs):
+            if reason.kind == NOT_FOUND and len(among or changes) > 1:
+                continue  # one odd network among many says nothing about the others
+            if reason.text not in known:
+                by_kind.setdefault(reason.kind, []).append((change, reason))
+    lines = []
+    for kind, same in by_kind.items():
+        change, reason = same[0]
+        text = reason.text[0].upper() + reason.text[1:]
+        is_one = len(among or changes) == 1
+        place = "" if is_one else f" ({what_ifs.where(change, among or changes)})"
+        what = "The same holds for" if kind == CHANCE else "The reason is the same in"
+        others = (f" {what} {len(same)} of {len(changes)} comparisons."
+                  if len(same) > 1 else "")
+        lines.append(f"{text}{place}.{others}")
+    return lines
+
+
+def not_measured(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R]) -> list[str]:
+    """A sentence where some comparisons have no reason; [] where all have one."""
+    without_one = sum(not reasons(change, what_ifs) and not what_ifs.accounted(change)
+                      for change in changes)
+    if not without_one:
+        return []
+    which = (f" of {without_one} of {len(changes)} comparisons" if len(changes) > 1 else "")
+    return [f"The reason{which} is not measured: its what-if trials would take too long, or were"
+            " left out."]
+
+
+def _chance(change: WindowChange[T, R]) -> Reason:
+    """Where an effect may be chance: how many repeats would decide, if its mean stays."""
+    interval = change.saved.absolute.interval or (0.0, 0.0)
+    window, count = change.windows[1], len(change.repeats)
+    needed = count * (change.half_ms / abs(change.saved_ms)) ** 2 if change.saved_ms else math.inf
+    what = f"what {window} segments change may be chance"
+    if needed > MOST_ASKED:
+        most_ms = format_number(max(-interval[0], interval[1]), 1)
+        return Reason(CHANCE, f"{what}, and more than {MOST_ASKED:,} repeats would be needed to"
+                      f" know: they change {most_ms} ms at most", CHANCE)
+    step = 10 ** max(0, math.floor(math.log10(needed)) - 1)
+    repeats = plain(math.ceil(needed / step) * step)
+    size = format_number(abs(change.saved_ms), 1)
+    stays = f"save {size} ms" if change.saved_ms > 0 else f"take {size} ms longer"
+    return Reason(CHANCE, f"{what}: some {repeats} repeats would decide, if they {stays} on"
+                  f" average, too (--repeat {repeats})", CHANCE)
+
+
+def _round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> Reason:
+    text = (f"{what_ifs.sent(change)}, and the link is idle"
+            f" {format_number(idle_saved_ms(change, what_ifs), 1)} ms less")
+    names = ["round trips"]
+    not_asked: list[Limit[T]] = []
+    for limit in raisable(change, what_ifs):
+        lifted = what_ifs.change(change, (limit,))
+        if lifted is None:
+            not_asked.append(limit)
+        if lifted is None or not differs(lifted, change, what_ifs):
+            continue
+        own_ms = what_ifs.over_repeats_of(change, lifted).saved_ms
+        if abs(lifted.saved_ms - own_ms) > MOST_OF * max(lifted.saved_ms, own_ms):
+            names.append(limit.name)
+        text += f"; with {limit.without} {_effect(change.windows, lifted)}"
+    if not_asked and what_ifs.records:
+        text += f"; for want of time nothing was measured with {_without(not_asked)}"
+    label = ", ".join(names)
+    return Reason(label, text, label)
+
+
+def differs(lifted: WindowChange[T, R], change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
+            ) -> bool:
+    """Whether a window saves another time without a limit, and not by chance."""
+    own = what_ifs.over_repeats_of(change, lifted)
+    other_ms = max(SAME_PART * change.saved.base.value, math.hypot(lifted.half_ms, own.half_ms))
+    return abs(lifted.saved_ms - own.saved_ms) > other_ms
+
+
+# Where nothing changed -----------------------------------------------------------------
+
+def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
+    if what_ifs.cannot_differ(change):
+        return [what_ifs.same(change)]
+    limits = what_ifs.limits(change.experiment.requested)
+    all_lifted = what_ifs.change(change, limits)
+    if all_lifted is None:
+        return []
+    window = change.windows[1]
+    alone = [(limit, lifted) for limit in limits
+             if (lifted := what_ifs.change(change, (limit,))) is not None]
+    protecting = [(limit, lifted) for limit, lifted in alone if sign(lifted) < 0]
+    if protecting:
+        cases = join_words([f"with {limit.without} {window} segments take"
+                            f" {format_number(-lifted.saved_ms, 1)} ms longer"
+                            for limit, lifted in protecting])
+        names = _names([limit for limit, _ in protecting])
+        return [Reason(names, f"the {names} protect{'s' * (len(protecting) == 1)}: {cases}",
+                       f"protects: {names}")]
+    if sign(all_lifted) <= 0:
+        return [what_ifs.same(change)]
+    saved = format_number(all_lifted.saved_ms, 1)
+    gain = f"with {_without(limits)} {window} segments save {saved} ms"
+    back = [(limit, what_ifs.change(change, others))
+            for limit, others in zip(limits, all_but_one(limits) or [()])]
+    if any(lifted is None for _, lifted in back):
+        return []
+    hiding = [limit for limit, lifted in back if lifted is not None and sign(lifted) <= 0
+              and all_lifted.saved_ms - lifted.saved_ms > tolerance_ms(all_lifted)]
+    if hiding:
+        names = _names(hiding)
+        takes = "each alone takes that away" if len(hiding) > 1 else "it alone takes that away"
+        return [Reason(names, f"the {names}: {gain}, and {takes}", f"hides: {names}")]
+    names = _names(limits)
+    return [Reason(names, f"several limits together ({names}): {gain}, and none of them alone"
+                   " takes that away", "hide together")]
+
+
+# Harm, and savings that idle time does not account for ---------------------------------
+
+def _cause(change: WindowChange[T, R], causes: Sequence[tuple[Limit[T], ...]],
+           what_ifs: WhatIfs[T, R]) -> Reason:
+    cases = join_words([f"with {_without(limits)} {_effect(change.windows, lifted)}"
+                        for limits in causes
+                        if (lifted := what_ifs.change(change, limits)) is not None])
+    names = " or ".join(_names(limits) for limits in causes)
+    return Reason(names, f"the {names}: {cases}", f"cause: {names}")
+
+
+def _not_found(change: WindowChange[T, R], tried: Sequence[tuple[Limit[T], ...]],
+               what_ifs: WhatIfs[T, R]) -> list[Reason]:
+    """The effect of every limit that was lifted, where none is the reason; [] where none was."""
+    cases = [f"with {_without(limits)} {_effect(change.windows, lifted)}" for limits in tried
+             if (lifted := what_ifs.change(change, limits)) is not None]
+    if not cases:
+        return []
+    return [Reason("not found", f"no single reason was found: {join_words(cases)}",
+                   NOT_FOUND)]
+
+
+def _effect(windows: tuple[int, int], lifted: WindowChange[T, R]) -> str:
+    base, window = windows
+    if may_be_chance(lifted):
+        return f"what {window} segments change may be chance"
+    if sign(lifted) == 0:
+        return f"{window} segments take as long as {base}"
+    saved_ms = lifted.saved_ms
+    return (f"{window} segments save {format_number(saved_ms, 1)} ms" if saved_ms > 0 else
+            f"{window} segments take {format_number(-saved_ms, 1)} ms longer")
+
+
+def _names(limits: Iterable[Limit[T]]) -> str:
+    return join_words([limit.name for limit in limits])
+
+
+def _without(limits: Iterable[Limit[T]]) -> str:
+    return join_words([limit.without for limit in limits])
+
+
+def range_of(cell: CellSetting[T, R], column: str) -> str:
+    """The values of a column of counts over what counts in a cell: "4", or "3 to 5"."""
+    values = {getattr(record, column) or 0 for record in cell.counting}
+    least, most = min(values, default=0), max(values, default=0)
+    return f"{least}" if least == most else f"{least} to {most}"

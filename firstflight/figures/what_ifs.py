@@ -1,0 +1,305 @@
+"""What-if trials: which of them would show why a larger window changed a time, or did not.
+
+They are the requested trials without some of their limits (setting.limits), with the same seed.
+Which limits are lifted depends on what the larger window does; figures.reasons says it in words.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, Generic
+
+from firstflight.figures.window_changes import SAME_PART, CellSetting, Reason, WindowChange, mean
+from firstflight.net.link import MANAGED
+from firstflight.runs.kinds import R, T
+from firstflight.runs.results.cells import grouped
+from firstflight.setting.limits import Limit, limits_of, without
+
+EXPLAINED_SHARE = 0.8  # of a change, at least, is gone without the limit that causes it
+# A limit without which a saving differs by this share of the larger one is named beside the reason.
+MOST_OF = 0.5
+MOST_TRIALS = 40  # what-if trials for the reasons of one answer, their repeats aside
+LEAST_REPEATS = 5  # of a what-if trial that chance affects
+LONGER = 3  # times the requested trials: what-if trials for a reason that is not known otherwise
+SURE_SHARE = 0.1  # of the effect: half the interval that a what-if trial is repeated for
+
+
+@dataclass(frozen=True)
+class WhatIfs(ABC, Generic[T, R]):
+    """The what-if trials of a run, and what its workload knows of limits and round trips.
+
+    records: of these trials. sysctls: those that the scenario sets for all of its trials.
+    IDLE: the column of how long the link was idle. SECONDS, LONG_SECONDS: that what-if trials may
+    take in guests, besides what follows from the requested ones: if they add to a known reason, and
+    if it is not known otherwise.
+    """
+
+    IDLE: ClassVar[str]
+    SECONDS: ClassVar[float] = 2.0
+    LONG_SECONDS: ClassVar[float] = 4.0
+    records: Sequence[R] = ()
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+
+    @abstractmethod
+    def every_limit(self, trial: T) -> Sequence[Limit[T]]:
+        """The limits that are asked for, also those that the trial does not have."""
+
+    @abstractmethod
+    def cell_of(self, trial: T) -> T:
+        """What all repeats of a trial have in common."""
+
+    @abstractmethod
+    def cost_s(self, trial: T) -> float:
+        """A rough estimate of how long a trial takes in a guest."""
+
+    @abstractmethod
+    def between(self, base: CellSetting[T, R], experiment: CellSetting[T, R]
+                ) -> WindowChange[T, R]:
+        """What one setting changes against another. Raises ValueError where one has no mean."""
+
+    @abstractmethod
+    def sent(self, change: WindowChange[T, R]) -> str:
+        """What was sent in how many round trips under both windows, in words."""
+
+    @abstractmethod
+    def same(self, change: WindowChange[T, R]) -> Reason:
+        """The reason where no limit hides a saving."""
+
+    @abstractmethod
+    def where(self, change: WindowChange[T, R], changes: Sequence[WindowChange[T, R]]) -> str:
+        """What distinguishes a comparison from the others."""
+
+    def accounted(self, change: WindowChange[T, R]) -> str:
+        """Why a larger window saves nothing, as far as packets alone show; "" where they do not."""
+        return ""
+
+    def cannot_differ(self, change: WindowChange[T, R]) -> bool:
+        """Whether both windows send the same, whatever limits there are."""
+        return False
+
+    def has_dropped(self, record: R) -> bool:
+        """Whether a queue dropped packets."""
+        return bool(getattr(record, "queue_drops"))
+
+    def limits(self, trial: T) -> tuple[Limit[T], ...]:
+        """The limits that a trial has, in their order."""
+        return limits_of(trial, self.every_limit(trial))
+
+    @cached_property
+    def _cells(self) -> dict[T, CellSetting[T, R]]:
+        cells: dict[Any, list[R]] = grouped(
+            self.records, lambda record: self.cell_of(_trial(record)))
+        return {trial: CellSetting(trial, records) for trial, records in cells.items()}
+
+    def change(self, change: WindowChange[T, R], limits: Collection[Limit[T]]
+               ) -> WindowChange[T, R] | None:
+        """The same windows compared without some limits; None where no such trials count."""
+        if not limits:
+            return change
+        base, experiment = (self._cells.get(self.cell_of(without(cell.requested, limits)))
+                            for cell in (change.base, change.experiment))
+        if (base is None or experiment is None
+                or base.total_ms is None or experiment.total_ms is None):
+            return None
+        return self.between(base, experiment)
+
+    def over_repeats_of(self, change: WindowChange[T, R], lifted: WindowChange[T, R]
+                        ) -> WindowChange[T, R]:
+        """A comparison over the repeats that a what-if trial of it has; all for a single one."""
+        repeats = lifted.repeats
+        if len(repeats) < 2 or not {*repeats} < {*change.repeats}:
+            return change
+        return self.between(change.base.of_repeats(repeats), change.experiment.of_repeats(repeats))
+
+
+def _trial(record: Any) -> Any:
+    return record.trial
+
+
+def tolerance_ms(change: WindowChange[T, R]) -> float:
+    """A smaller saving may be none: half its 95 % interval, or 1 % of the time if that is more."""
+    return max(change.half_ms, SAME_PART * change.saved.base.value)
+
+
+def may_be_chance(change: WindowChange[T, R]) -> bool:
+    """Whether what is drawn hides what the window does: its interval is wide, and holds zero."""
+    interval = change.saved.absolute.interval
+    return (interval is not None and interval[0] <= 0 <= interval[1]
+            and change.half_ms > SAME_PART * change.saved.base.value)
+
+
+def sign(change: WindowChange[T, R]) -> int:
+    """1 where the larger window saves time, −1 where it takes longer, 0 for no change."""
+    if abs(change.saved_ms) <= tolerance_ms(change):
+        return 0
+    return 1 if change.saved_ms > 0 else -1
+
+
+def idle_saved_ms(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> float | None:
+    """How much less the link is idle with the larger window; None in runs without idle times."""
+    idle_ms = [mean(cell.counting, what_ifs.IDLE) for cell in (change.base, change.experiment)]
+    return None if idle_ms[0] is None or idle_ms[1] is None else idle_ms[0] - idle_ms[1]
+
+
+def is_round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
+    """Whether the link was idle less by as much as the larger window saves."""
+    saved_ms = idle_saved_ms(change, what_ifs)
+    return saved_ms is not None and abs(saved_ms - change.saved_ms) <= tolerance_ms(change)
+
+
+def is_mostly_round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
+    """Whether the link was idle less by most of what the larger window saves."""
+    saved_ms = idle_saved_ms(change, what_ifs)
+    return saved_ms is not None and saved_ms >= MOST_OF * change.saved_ms
+
+
+# What to measure -----------------------------------------------------------------------
+
+def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R]) -> list[T]:
+    """The what-if trials to measure next for the reasons of these comparisons, in their order.
+
+    A comparison gets all trials that its reason needs now, or none, and of those that only add to a
+    known reason as many as there is time for. With those measured already they are MOST_TRIALS at
+    most, their repeats aside. For a reason that is not known they take LONGER times as long as the
+    requested trials at most and LONG_SECONDS more, otherwise as long as these and SECONDS more.
+    """
+    changes = list(changes)
+    measured = {_trial(record) for record in what_ifs.records}
+    requested = {_trial(record) for change in changes for cell in (change.base, change.experiment)
+                 for record in cell.records}
+    requested_s = sum(map(what_ifs.cost_s, requested))
+    cells = {what_ifs.cell_of(trial) for trial in measured}
+    wanted: dict[T, None] = {}
+    total_s = sum(map(what_ifs.cost_s, measured))
+    for change in changes:
+        together = _limits_to_lift(change, what_ifs)
+        adds = is_known(change, what_ifs)
+        most_s = (what_ifs.SECONDS + requested_s if adds else
+                  what_ifs.LONG_SECONDS + LONGER * requested_s)
+        units = [[limits] for limits in together] if adds else [list(together)]
+        for sets in units:
+            trials = [trial for limits in sets for trial in _trials(change, limits, what_ifs)
+                      if trial not in measured and trial not in wanted]
+            cost_s = sum(map(what_ifs.cost_s, trials))
+            with_these = cells | {what_ifs.cell_of(trial) for trial in trials}
+            if len(with_these) <= MOST_TRIALS and total_s + cost_s <= most_s:
+                wanted |= dict.fromkeys(trials)
+                total_s, cells = total_s + cost_s, with_these
+    return list(wanted)
+
+
+def is_known(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
+    """Whether the reason is known without what-if trials, which only add to it."""
+    return sign(change) > 0 and is_round_trips(change, what_ifs)
+
+
+def changes_to_explain(changes: Sequence[WindowChange[T, R]],
+                       is_question: bool) -> Sequence[WindowChange[T, R]]:
+    """The comparisons to explain, those that change most first.
+
+    All comparisons of a question by flags; of a scenario the largest saving and the largest harm.
+    """
+    if is_question or not changes:
+        return sorted(changes, key=lambda change: -abs(change.saved_ms))
+    best = max(changes, key=lambda change: change.saved_ms)
+    worst = min(changes, key=lambda change: change.saved_ms)
+    return [best, *([worst] if sign(worst) < 0 else [])]
+
+
+def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: WhatIfs[T, R]
+            ) -> list[T]:
+    """Trials of both windows without these limits: one each, or several where chance decides."""
+    repeats = change.repeats
+    if not _is_chance(without(change.experiment.requested, limits), change.experiment):
+        repeats = repeats[:1]
+    kept = {*repeats[:_enough_repeats(change)]}
+    return [without(trial, limits) for cell in (change.base, change.experiment)
+            for trial in cell.trials if trial.repeat in kept]
+
+
+def _is_chance(lifted: Any, cell: CellSetting[T, R]) -> bool:
+    """Whether chance affects a what-if trial. cell: the setting that it lifts limits of.
+
+    An endless queue drops nothing, so that no microsecond decides; BBR still draws when it probes.
+    """
+    has_queue = "queue" not in lifted.what_if.split("_")
+    return bool(lifted.is_random or cell.is_drawn and (has_queue or lifted.is_bbr))
+
+
+def _enough_repeats(change: WindowChange[T, R]) -> int:
+    """How many repeats make an interval as narrow as SURE_SHARE of the effect; all at most."""
+    count = len(change.repeats)
+    narrow_ms = max(SURE_SHARE * abs(change.saved_ms), SAME_PART * change.saved.base.value)
+    return min(count, max(LEAST_REPEATS, math.ceil(count * (change.half_ms / narrow_ms) ** 2)))
+
+
+def _limits_to_lift(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
+                    ) -> Sequence[Sequence[Limit[T]]]:
+    """The sets of limits to lift, those measured already included."""
+    if may_be_chance(change) or what_ifs.cannot_differ(change):
+        return []
+    limits = what_ifs.limits(change.experiment.requested)
+    alone = [(limit,) for limit in limits]
+    if sign(change) == 0:
+        lifted = what_ifs.change(change, limits)
+        hides = lifted is not None and sign(lifted) > 0
+        return [limits, *(all_but_one(limits) if hides else []), *alone]
+    if is_known(change, what_ifs):
+        return [(limit,) for limit in raisable(change, what_ifs)]
+    return suspects(change, what_ifs)
+
+
+def suspects(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
+              ) -> list[tuple[Limit[T], ...]]:
+    """What may be the cause of a change: each next group where those before it are not."""
+    limits = what_ifs.limits(change.experiment.requested)
+    harmful = [limit for limit in limits if limit.may_harm]
+    others = [limit for limit in raisable(change, what_ifs) if limit not in harmful]
+    groups: list[list[tuple[Limit[T], ...]]] = [
+        [(limit,) for limit in harmful], [(limit,) for limit in others],
+        list(combinations(harmful, 2))]
+    tried: list[tuple[Limit[T], ...]] = []
+    for group in groups:
+        tried += group
+        is_measured = all(what_ifs.change(change, each) is not None for each in group)
+        if not is_measured or causes(change, group, what_ifs):
+            break
+    return tried
+
+
+def raisable(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Limit[T]]:
+    """The limits besides the bandwidth that may decide how much a larger window saves.
+
+    A fifo that dropped nothing decides nothing.
+    """
+    requested: Any = change.experiment.requested
+    has_dropped = any(what_ifs.has_dropped(record) for cell in (change.base, change.experiment)
+                      for record in cell.counting)
+    may_drop = has_dropped or requested.qdisc in MANAGED
+    return [limit for limit in what_ifs.limits(requested)
+            if limit.tag != "bandwidth" and (may_drop or limit.tag != "queue")]
+
+
+def all_but_one(limits: Sequence[Limit[T]]) -> list[tuple[Limit[T], ...]]:
+    """All limits but one, for each of them; [] for a single limit: nothing would be lifted."""
+    return [tuple(other for other in limits if other is not limit) for limit in limits
+            ] if len(limits) > 1 else []
+
+
+def causes(change: WindowChange[T, R], tried: Iterable[tuple[Limit[T], ...]],
+            what_ifs: WhatIfs[T, R]) -> list[tuple[Limit[T], ...]]:
+    """The limits each of which accounts for at least EXPLAINED_SHARE of the change."""
+    found = []
+    for limits in tried:
+        lifted = what_ifs.change(change, limits)
+        if lifted is None:
+            continue
+        own_ms = what_ifs.over_repeats_of(change, lifted).saved_ms
+        if lifted.saved_ms * sign(change) <= (1 - EXPLAINED_SHARE) * own_ms * sign(change):
+            found.append(limits)
+    return found

@@ -1,0 +1,151 @@
+"""Cells of a run, whatever its workload: their records, and what a larger window changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from firstflight.base import stats
+from firstflight.figures.compare import Row, difference, student_of_repeats
+from firstflight.findings.difference import Difference
+from firstflight.runs.kinds import R, T, is_drawn
+from firstflight.runs.results.records import value_of
+
+# A smaller change counts as none: this share of the time, or of an RTT, whichever is less.
+SAME_PART, SAME_RTT_PART = 0.01, 0.1
+BASE, EXPERIMENT = 0, 1  # the two settings of a comparison, in the tables for figures.compare
+
+
+def mean(records: Iterable[R], column: str) -> float | None:
+    """The mean of a column of trials or records, weighted by the trials' weights.
+
+    None where no record has a value.
+    """
+    values = [(value, weight_of(record.trial)) for record in records
+              if (value := value_of(record, column)) is not None]
+    if not sum(weight for _, weight in values) > 0:
+        return None
+    return stats.weighted_mean([value for value, _ in values], [weight for _, weight in values])
+
+
+def weight_of(trial: object) -> float:
+    """How much a trial counts in a mean; only drawn populations have weights."""
+    weight: float = getattr(trial, "weight", 1.0)
+    return weight
+
+
+def time_ms(record: R) -> float | None:
+    """The time of a record that windows are compared by."""
+    value: float | None = getattr(record, record.COMPARED)
+    return value
+
+
+@dataclass(frozen=True)
+class CellSetting(Generic[T, R]):
+    """All records of one setting of network, window and client.
+
+    requested: the trial, without its repeat, seed and what is drawn.
+    """
+
+    requested: T
+    records: Sequence[R]
+
+    @property
+    def counting(self) -> list[R]:
+        return [record for record in self.records if record.counts]
+
+    @property
+    def median(self) -> R | None:
+        """The record with the median time of those that count; None where none does."""
+        counting = sorted(self.counting, key=lambda record: time_ms(record) or 0.0)
+        return counting[(len(counting) - 1) // 2] if counting else None
+
+    @property
+    def trials(self) -> list[Any]:
+        """The trials of its records."""
+        return [record.trial for record in self.records]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it was repeated with other RTTs and queues (setting.draws)."""
+        return any(is_drawn(trial) for trial in self.trials)
+
+    @property
+    def total_ms(self) -> float | None:
+        """Mean over the records that count; None where none does."""
+        column = next((record.COMPARED for record in self.records), "")
+        return mean(self.counting, column)
+
+    def of_repeats(self, repeats: Iterable[int]) -> CellSetting[T, R]:
+        """The cell with these repeats only."""
+        kept = {*repeats}
+        return CellSetting(self.requested, [record for record in self.records
+                                            if record.trial.repeat in kept])
+
+
+@dataclass(frozen=True)
+class WindowChange(Generic[T, R]):
+    """What a larger window changed in one cell.
+
+    saved: the difference of the times. windows: of base and experiment, in segments. varied: the
+    name of the window's parameter.
+    """
+
+    base: CellSetting[T, R]
+    experiment: CellSetting[T, R]
+    saved: Difference
+    windows: tuple[int, int]
+    varied: str = "initcwnd"
+
+    @property
+    def saved_ms(self) -> float:
+        return self.saved.absolute.value
+
+    @property
+    def half_ms(self) -> float:
+        """Half of the 95 % interval of the saving; 0 without one."""
+        interval = self.saved.absolute.interval
+        return (interval[1] - interval[0]) / 2 if interval is not None else 0.0
+
+    @property
+    def repeats(self) -> list[int]:
+        """The repeats that count under both windows."""
+        first, second = ({record.trial.repeat for record in cell.counting}
+                         for cell in (self.base, self.experiment))
+        return sorted(first & second)
+
+    @property
+    def is_of_client(self) -> bool:
+        """Whether the client's windows are compared, with which it uploads, not the server's."""
+        return self.varied != "initcwnd"
+
+    @property
+    def effect(self) -> int:
+        """1 where the larger window saves time, −1 where it costs time, 0 where neither is sure."""
+        saved, rtt_ms = self.saved.absolute, getattr(self.base.requested, "rtt_ms")
+        if abs(saved.value) < min(SAME_PART * self.saved.base.value, SAME_RTT_PART * rtt_ms):
+            return 0
+        return saved.sign if saved.interval is not None else 1 if saved.value > 0 else -1
+
+
+def saved_between(base: CellSetting[T, R], experiment: CellSetting[T, R]) -> Difference:
+    """The time of one setting less that of another. Raises ValueError where one has no mean."""
+    table = [Row(None, cell, record.trial.repeat, weight_of(record.trial), value)
+             for cell in (BASE, EXPERIMENT)
+             for record in (base, experiment)[cell].counting
+             if (value := time_ms(record)) is not None]
+    return difference(table, BASE, EXPERIMENT, student_of_repeats)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a larger window changed a time, or why it did not.
+
+    label: for a table; text: part of a sentence, with the numbers and without a full stop. kind:
+    the same for reasons that differ in their numbers only.
+    """
+
+    label: str
+    text: str
+    kind: str

@@ -1,0 +1,85 @@
+"""What limits a page, and when its reasons are measured; the words: tests/golden/page_reasons.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+
+from firstflight.runs.kinds import Overrides, RunData
+from firstflight.setting.limits import without
+from firstflight.study import pages as page_study
+from firstflight.study.questions import page as pages
+from firstflight.workloads.page import findings, reasons
+from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.reasons import PageWhatIfs
+from firstflight.workloads.page.trial import PageTrial
+from tests.golden import stored_page
+from tests.golden.answers import browsed_pages
+from tests.golden.page_reasons import asked
+from tests.golden.reasons import saves
+
+OBJECTS = (PageObject(9000), PageObject(5000, 1, 9000, parse_ms=20.0), PageObject(
+    7000, 2, 5000, think_ms=30.0))
+PAGE = replace(stored_page.two()[0].trial, objects=OBJECTS, initrwnd=1000, connections=2)
+
+
+def lifted(tag: str, trial: PageTrial) -> PageTrial:
+    (limit,) = [limit for limit in PageWhatIfs().limits(trial) if limit.tag == tag]
+    return without(trial, (limit,))
+
+
+def test_each_limit_of_a_page_is_lifted() -> None:
+    assert lifted("connections", PAGE).connections == 3
+    assert [(each.named_by, each.at_byte) for each in lifted("names", PAGE).objects] == [
+        (0, 0), (1, 0), (1, 0)]
+    assert all(each.parse_ms == each.think_ms == 0 for each in lifted("waits", PAGE).objects)
+    over_2 = replace(PAGE, http="2", connections=1, chain_bytes=9000, server="nginx")
+    free = lifted("shared", over_2)
+    assert (free.http, free.connections, free.chain_bytes) == ("1.1", reasons.CONNECTIONS, 9000)
+    assert lifted("chain", over_2).chain_bytes == 400
+    assert "connections" not in {limit.tag for limit in PageWhatIfs().limits(over_2)}
+
+
+def test_a_what_if_page_has_a_name_and_a_cell_of_its_own() -> None:
+    free = lifted("waits", PAGE)
+    assert free.id == f"{PAGE.id}-without-waits"
+    cells = PageWhatIfs()
+    assert cells.cell_of(free) != cells.cell_of(PAGE)
+    assert cells.cell_of(replace(free, repeat=7, seed=3)) == cells.cell_of(free)
+
+
+def scenario(**lists: Any) -> Any:
+    return pages.scenario("own", pages.RequestedPage(None, 8), Overrides(
+        {"rtt_ms": (60.0,), "initcwnd": (3, 10), **lists}))
+
+
+def test_a_question_asks_why_and_a_scenario_or_a_browser_does_not() -> None:
+    made = scenario()
+    records = [replace(record, trial=replace(record.trial, objects=OBJECTS))
+               for record in stored_page.two(page_ms=100.0)]
+    assert reasons.what_if_trials(made, records, [])
+    assert not reasons.what_if_trials(stored_page.study().scenario, records, [])
+    assert not reasons.what_if_trials(made, browsed_pages(), [])
+    run = RunData(stored_page.run().folder, {}, browsed_pages())
+    assert reasons.sentences(made, run) == [reasons.IN_A_BROWSER]
+
+
+def test_the_table_of_a_page_has_the_reason_of_each_window() -> None:
+    (change,), what_ifs = asked(lambda free: saves(66.0 if "names" in free else 0.0))
+    records = [*change.base.records, *change.experiment.records]
+    run = RunData(stored_page.run().folder, {}, records, what_ifs.records)
+    table = findings.answer(scenario(), run).table
+    assert table is not None
+    place = [column.name for column in table.columns].index("reason")
+    assert [row[place] for row in table.rows] == ["", "late names"]
+
+
+def test_the_kind_of_pages_measures_what_if_trials() -> None:
+    study = page_study.KIND.study_of(scenario())
+    records = [replace(record, page_ms=500.0 - 200 * place, idle_ms=300.0 - 200 * place,
+                       trial=replace(trial, repeat=1)) for place, (record, trial) in enumerate(
+                           zip(stored_page.two(), study.trials))]
+    trials = page_study.KIND.what_if_trials(study, records, [])
+    assert {trial.what_if for trial in trials} == {"connections", "names"}
