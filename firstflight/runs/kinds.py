@@ -163,8 +163,8 @@ class Kind(Generic[S, T, R]):
     were measured, so that these are enough for its figures.
     repeats_with_drops: how often a cell of a scenario is measured in which one measurement is one
     draw; 0 for as any other.
-    with_draws: the study's trials, with those that such cells get, by the first record of each cell
-    and window, and by the seed of the run.
+    with_draws: the study's trials, with those that such cells get, by what was measured of each
+    cell and window so far, its first record at least, and by the seed of the run.
     what_if_trials: those that would show why windows differ; those measured already are among them.
     Takes the records of the requested trials, and those of trials that were added so far.
     """
@@ -179,8 +179,8 @@ class Kind(Generic[S, T, R]):
     all_captures: bool = False
     has_all_cells: Callable[[Sequence[T], Sequence[T]], bool] = are_measured
     repeats_with_drops: Callable[[S], int] = lambda _: 0
-    with_draws: Callable[[Study[S, T, R], Sequence[R], int], Sequence[T]] = (
-        lambda study, measured, seed: study.trials)
+    with_draws: Callable[[Study[S, T, R], RunData[R], int], Sequence[T]] = (
+        lambda study, run, seed: study.trials)
     what_if_trials: Callable[[Study[S, T, R], Sequence[R], Sequence[R]], Sequence[T]] = (
         lambda study, records, what_ifs: ())
 

@@ -28,6 +28,7 @@ SEAL_INTERVAL_S = 5.0  # between two seals of trials.csv in run.json
 FIRST_ANSWER_S = 10.0  # from the start to the first answer; each later one takes twice as long
 # Facts that an engine reports once a guest has run.
 OF_GUESTS = ("kernel", "kernels", "systems", "sysctls")
+DRAWN_ROUNDS = 2  # of trials where one is one draw: the first one shows it, or the others
 MOST_ROUNDS = 3  # of trials that show reasons; each round starts from what the last one showed
 
 
@@ -260,16 +261,20 @@ def _take_facts(run: Run[R], taken: Mapping[Path, int]) -> None:
 
 def _with_draws(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
                 ) -> Study[S, T, R]:
-    """Measure the first trial of each cell and window; return the study with those that these need.
+    """Measure the first trial of each cell and window, then those that these need; return the study
+    with all that are needed.
 
-    A run that was interrupted adds the same trials: they follow from the first ones alone.
+    A run that was interrupted adds the same trials: each round follows from the trials of the one
+    before alone.
     """
     if not (study.repeat_with_drops and measurer.exact):
         return study
-    firsts = [trial for trial in study.trials if trial.repeat == 1]
-    _measure_missing(run, replace(study, trials=firsts), measurer, requested)
-    records = [record for record in run.records() if record.trial in {*firsts}]
-    return replace(study, trials=study.kind.with_draws(study, records, requested.seed))
+    wanted: Sequence[T] = [trial for trial in study.trials if trial.repeat == 1]
+    for _ in range(DRAWN_ROUNDS):
+        _measure_missing(run, replace(study, trials=wanted), measurer, requested)
+        measured = RunData(run.folder, run.facts, _in_order(run.records(), wanted))
+        wanted = study.kind.with_draws(study, measured, requested.seed)
+    return replace(study, trials=wanted)
 
 
 def _measure_reasons(run: Run[R], study: Study[S, T, R], measurer: Measurer,

@@ -8,7 +8,7 @@ met one of these is repeated with RTTs, queues and seeds that are drawn, the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -37,20 +37,22 @@ def drawn(rtt_ms: float, queue_packets: int, seed: int) -> dict[str, Any]:
                 1, queue_packets + random.randint(-packets, packets)))}
 
 
-def with_draws(trials: Sequence[Any], sensitive: Collection[Hashable],
+def with_draws(trials: Sequence[Any], sensitive: Mapping[Hashable, int],
                cell_of: Callable[[Any], Hashable], repeats: int, run_seed: int) -> list[Any]:
-    """The trials; those of sensitive cells have drawn networks from their second repeat on.
+    """The trials; those of sensitive cells have drawn networks after their first repeats.
 
-    sensitive: cells, as cell_of returns them. repeats: how often these are measured.
+    sensitive: by cell, as cell_of returns it, how many repeats stay on the requested network.
+    repeats: how often these cells are measured.
     """
     found: list[Any] = []
     for cell, of_cell in grouped(trials, cell_of).items():
         if cell not in sensitive:
             found += of_cell
             continue
+        undrawn = sensitive[cell]
         firsts = [trial for trial in of_cell if trial.repeat == 1]
-        found += firsts
-        for repeat in range(2, repeats + 1):
+        found += [trial for trial in of_cell if trial.repeat <= undrawn]
+        for repeat in range(undrawn + 1, repeats + 1):
             seed = netem_seed(run_seed, repeat)
             found += [replace(trial, repeat=repeat, seed=seed,
                               **drawn(trial.rtt_ms, trial.queue_packets, seed))

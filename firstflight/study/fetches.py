@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -144,8 +144,10 @@ def repeats_with_drops(scenario: Scenario) -> int:
     return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
 
 
-def with_draws(study: FetchStudy, measured: Sequence[Record], seed: int) -> list[Trial]:
-    sensitive = {cell_key(record.trial) for record in measured if is_one_draw(record)}
+def with_draws(study: FetchStudy, run: RunData[Record], seed: int) -> list[Trial]:
+    sensitive: dict[Hashable, int] = {
+        cell_key(record.trial): 1 for record in run.records
+        if record.trial.repeat == 1 and is_one_draw(record)}
     return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
 
 

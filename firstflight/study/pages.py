@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,9 +12,10 @@ from firstflight.runs.reporting import report_of
 from firstflight.runs.results.checks import AnyCheck
 from firstflight.scenario import requested
 from firstflight.setting import draws
+from firstflight.testbed.hosts.browser.frames import drawn_phase_ms
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.page import browsed, verify
-from firstflight.workloads.page.analysis import setting_of
+from firstflight.workloads.page import browsed, loads, verify
+from firstflight.workloads.page.analysis import setting_of, settings
 from firstflight.workloads.page.record import PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import TABLES, TAKEN, PageScenario
 from firstflight.workloads.page.trial import PageTrial, guest_s
@@ -56,9 +57,24 @@ def repeats_with_drops(scenario: PageScenario) -> int:
     return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
 
 
-def with_draws(study: PageStudy, measured: Sequence[PageRecord], seed: int) -> list[PageTrial]:
-    sensitive = {setting_of(record.trial) for record in measured if is_one_draw(record)}
-    return draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
+def with_draws(study: PageStudy, run: RunData[PageRecord], seed: int) -> list[PageTrial]:
+    """The trials with those of settings where one page is one draw.
+
+    Such are settings that drop packets, and in a browser those whose loads differ.
+    """
+    sensitive: dict[Hashable, int] = {}
+    for setting in settings(run.records):
+        drops = any(is_one_draw(record) for times in setting.windows.values()
+                    for record in times.records if record.trial.repeat == 1)
+        cell = setting_of(setting.trial)
+        if drops:
+            sensitive[cell] = 1
+        elif loads.notes(run.folder, setting, ""):
+            sensitive[cell] = max(trial.repeat for trial in study.trials
+                                  if setting_of(trial) == cell)
+    drawn = draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
+    return [replace(trial, phase_ms=drawn_phase_ms(seed, trial.repeat)) if trial.site else trial
+            for trial in drawn]
 
 
 def what_if_trials(study: PageStudy, records: Sequence[PageRecord],

@@ -18,7 +18,7 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
 from firstflight.setting.draws import note_on_draws
 from firstflight.setting.server import HERE, HTTP_2
-from firstflight.workloads.page import analysis
+from firstflight.workloads.page import analysis, loads
 from firstflight.workloads.page import reasons as page_reasons
 from firstflight.workloads.page.analysis import PAGE, SAME_MS, Setting, WindowTimes, setting_of
 from firstflight.workloads.page.browser_findings import browser_notes, paint_tables
@@ -208,7 +208,8 @@ def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
         return Answer()
     names = analysis.labels(settings, titles_of(scenario))
     shown = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
-             for note in notes(setting, name)]
+             for note in (*loads.notes(run.folder, setting, f"{name}: " if name else ""),
+                          *notes(setting, name))]
     changes = analysis.kernel_changes(settings, titles_of(scenario))
     draws_wanted = any(sweep.repeat_with_drops for sweep in scenario.sweeps)
     words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""

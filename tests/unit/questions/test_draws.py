@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from firstflight.figures.reasons import CHANCE, MOST_ASKED, reasons
 from firstflight.figures.what_ifs import what_if_trials
-from firstflight.runs.kinds import Overrides
+from firstflight.runs.kinds import Overrides, RunData
 from firstflight.runs.results.records import PASS
 from firstflight.setting import draws
 from firstflight.study import fetches as fetches, pages as page_study
@@ -36,6 +38,14 @@ def first_records(study: Any, **columns: Any) -> list[Record]:
             if trial.repeat == 1]
 
 
+def run_of(records: Sequence[Any], folder: Path = Path()) -> RunData[Any]:
+    return RunData(folder, {}, records)
+
+
+def first_run(study: Any, **columns: Any) -> RunData[Any]:
+    return run_of(first_records(study, **columns))
+
+
 @pytest.mark.parametrize(("lists", "columns", "number"), [
     ({}, {"queue_drops": 0}, 1),
     ({}, {"queue_drops": 1}, draws.REPEATS),
@@ -47,7 +57,7 @@ def first_records(study: Any, **columns: Any) -> list[Record]:
 def test_a_cell_in_which_one_measurement_is_one_draw_is_repeated(
         lists: dict[str, Any], columns: dict[str, Any], number: int) -> None:
     study = studied(**lists)
-    trials = fetches.KIND.with_draws(study, first_records(study, **columns), seed=1)
+    trials = fetches.KIND.with_draws(study, first_run(study, **columns), seed=1)
     assert len(trials) == 2 * number
     assert trials[:2] == list(study.trials)  # the network that was requested is one of them
 
@@ -55,7 +65,7 @@ def test_a_cell_in_which_one_measurement_is_one_draw_is_repeated(
 def test_what_has_repeats_of_its_own_gets_no_others() -> None:
     study = studied(loss_percent=(1.0,), repeat=3)
     assert list(fetches.KIND.with_draws(
-        study, first_records(study, queue_drops=4), seed=1)) == list(study.trials)
+        study, first_run(study, queue_drops=4), seed=1)) == list(study.trials)
     assert is_one_draw(first_records(studied(), queue_drops=4)[0])
     assert not is_one_draw(replace(first_records(studied(), queue_drops=4)[0], trial=replace(
         studied().trials[0], part="users")))
@@ -63,7 +73,7 @@ def test_what_has_repeats_of_its_own_gets_no_others() -> None:
 
 def test_all_windows_have_the_same_draws_and_each_repeat_its_own() -> None:
     study = studied()
-    added = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=7)[2:]
+    added = fetches.KIND.with_draws(study, first_run(study, queue_drops=1), seed=7)[2:]
     networks = [(trial.drawn_rtt_ms, trial.drawn_queue_packets, trial.seed) for trial in added]
     assert networks[::2] == networks[1::2] and len(set(networks)) == draws.REPEATS - 1
     assert all(abs(rtt_ms - 50) <= 1 and abs(queue - 20) <= 1 for rtt_ms, queue, _ in networks)
@@ -71,7 +81,7 @@ def test_all_windows_have_the_same_draws_and_each_repeat_its_own() -> None:
     assert {trial.path.rtt_ms for trial in added} == {rtt_ms for rtt_ms, _, _ in networks}
     assert {trial.path.down.queue_packets for trial in added} == {19, 20, 21}
     assert len({trial.id for trial in (*study.trials, *added)}) == 2 * draws.REPEATS
-    again = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=8)[2:]
+    again = fetches.KIND.with_draws(study, first_run(study, queue_drops=1), seed=8)[2:]
     assert {trial.drawn_rtt_ms for trial in again}.isdisjoint(rtt_ms for rtt_ms, _, _ in networks)
 
 
@@ -86,7 +96,7 @@ def test_a_drawn_queue_is_near_the_one_requested_and_holds_a_packet(queue_packet
 @pytest.mark.parametrize(("drops", "drawn"), [(0, 0), (1, 4)])
 def test_a_number_of_repeats_means_that_number(drops: int, drawn: int) -> None:
     study = studied(repeat=5)
-    trials = fetches.KIND.with_draws(study, first_records(study, queue_drops=drops), seed=1)
+    trials = fetches.KIND.with_draws(study, first_run(study, queue_drops=drops), seed=1)
     assert len(trials) == 10
     assert sum(trial.drawn_rtt_ms is not None for trial in trials) == 2 * drawn
 
@@ -99,7 +109,7 @@ def test_pages_are_repeated_as_fetches_are(repeat: int | None, drops: int, numbe
     study = page_study.KIND.study_of(made)
     records = [PageRecord(trial, True, page_ms=900.0, queue_drops=drops, verdict=PASS)
                for trial in study.trials if trial.repeat == 1]
-    trials = page_study.KIND.with_draws(study, records, seed=1)
+    trials = page_study.KIND.with_draws(study, run_of(records), seed=1)
     assert len(trials) == 2 * number
     drawn = [trial for trial in trials if trial.drawn_rtt_ms is not None]
     assert len(drawn) == (2 * (number - 1) if drops else 0)
@@ -111,7 +121,7 @@ def test_pages_are_repeated_as_fetches_are(repeat: int | None, drops: int, numbe
 def drawn_records(slower_ms: list[float], **lists: Any) -> list[Record]:
     """Records of 10 segments, which take 500 ms, and of 40, which take so much longer."""
     study = studied(repeat=len(slower_ms), **lists)
-    trials = fetches.KIND.with_draws(study, first_records(study, queue_drops=1), seed=1)
+    trials = fetches.KIND.with_draws(study, first_run(study, queue_drops=1), seed=1)
     return [Record(trial, True, verdict=PASS, queue_drops=1, total_ms=500.0 + (
         slower_ms[trial.repeat - 1] if trial.initcwnd == 40 else 0.0)) for trial in trials]
 
