@@ -238,15 +238,17 @@ class UmlEngine:
             self.facts = {**guest.ready, **self.facts}
 
     def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
-        """What each guest does: on one kernel, in one system; and the trials that lack theirs.
+        """What each guest does: on one kernel, in one system, trials of one kind; and the trials
+        that lack theirs.
 
         Raises EngineCannot where a system is damaged.
         """
-        placed: dict[Place, list[Job]] = {}
+        placed: dict[tuple[Place, str], list[Job]] = {}
         for trial in trials:
-            placed.setdefault(place_of(trial), []).append(trial)
-        missing = self._missing_systems({place.system for place in placed})
-        for name in {place.kernel for place in placed}:
+            placed.setdefault((place_of(trial), trial["kind"]), []).append(trial)
+        places = {place for place, _ in placed}
+        missing = self._missing_systems({place.system for place in places})
+        for name in {place.kernel for place in places}:
             try:
                 recipe = uml.recipe_of(self._kernel(name)) if name != DEFAULT_KERNEL else None
             except uml.KernelMissing as error:
@@ -257,12 +259,12 @@ class UmlEngine:
                                    f" --kernel {name} …)") from error
             if recipe:
                 self.facts.setdefault("kernels", {})[name] = recipe
-        skipped = {place: why for place in placed
+        skipped = {place: why for place in places
                     if (why := missing.get(place.kernel) or missing.get(place.system))}
-        return ([batch for place, group in placed.items() if place not in skipped
+        return ([batch for (place, _), group in placed.items() if place not in skipped
                  for batch in shared_out(group, self.jobs)],
-                [ObservedTrial(trial["id"], {"skipped": why}) for place, why in skipped.items()
-                 for trial in placed[place]])
+                [ObservedTrial(trial["id"], {"skipped": skipped[place]})
+                 for (place, _), group in placed.items() if place in skipped for trial in group])
 
     def _missing_systems(self, names: Collection[str]) -> dict[str, str]:
         """Why these systems are not there, by name. Raises EngineCannot where one is damaged."""

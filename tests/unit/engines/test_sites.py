@@ -94,3 +94,14 @@ def test_a_store_may_be_that_of_another_machine(tmp_path: Path) -> None:
         assert site_store.missing([job(here)])
         there = site_store.put(replace(SITE, url="https://a.test/x"))
     assert not site_store.missing([job(here)]) and site_store.missing([job(there)])
+
+
+def test_pages_of_both_clients_in_one_run_go_to_guests_of_their_own() -> None:
+    """A guest's bench loads its pages in a browser, or fetches their objects."""
+    digest = site_store.put(SITE)
+    fetched: Any = {"kind": "page", "client": "libcurl", "network": {}}
+    trials: list[Any] = [{**(job(digest) if number % 2 else fetched), "id": str(number),
+                          "deadline_s": 9.0} for number in range(8)]
+    batches, skipped = guests.UmlEngine(Path("none"), 2)._placed(trials)
+    assert not skipped and sum(map(len, batches)) == 8
+    assert all(len({trial["kind"] for trial in batch}) == 1 for batch in batches)
