@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from firstflight.base.errors import UsageError
 from firstflight.base.words import plain, visible_line
@@ -40,7 +41,9 @@ def content(path: Path, mine: Sequence[str], url_path: str, with_server_time: bo
     total = sum(bodies)
     about = f"{visible_line(path.name or str(path))}: {found.source}."
     return (Page("own", site=digest, site_bytes=total),
-            f"a recorded site of {len(bodies)} answers and {plain(round(total / 1000))} kB",
+            (f"{len(bodies)} recorded answers and {plain(round(total / 1000))} kB"
+             if site.is_har(path) else
+             f"a folder, {visible_line(urlsplit(found.recording.url).path)}"),
             about, " ".join((*found.notes, NETWORK_ONLY)))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import mimetypes
 import os
 import stat
@@ -18,14 +17,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from firstflight.base import inflated, large_json
 from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain
 from firstflight.testbed.hosts.replay.backend import DROPPED
-from firstflight.testbed.hosts.replay.recording import GZIP, Answer, Origin, Recording
-from firstflight.workloads.page import exporters
+from firstflight.testbed.hosts.replay.recording import (GZIP, Answer, Origin, Recording,
+                                                        asked_with)
+from firstflight.workloads.page import encoding, exporters
 from firstflight.workloads.page.exporters import CONNECTION
 from firstflight.workloads.page.har import time_ms
 from firstflight.workloads.page.har_file import BESIDE, number, table, tables
@@ -187,7 +187,9 @@ def _of_file(name: str, body: bytes) -> Iterator[Answer]:
     kind = type_of(name)
     if kind.startswith("text/") or kind in ("application/json", "image/svg+xml"):
         kind += "; charset=utf-8"
-    headers, body = _encoded((("content-type", kind),), body, is_wanted=True)
+    headers: tuple[tuple[str, str], ...] = (("content-type", kind),)
+    if len(body) >= LEAST_COMPRESSED and kind.startswith(_COMPRESSED):
+        headers, body = _encoded(headers, body, GZIP)
     try:
         target = f"/{quote(name)}"
     except UnicodeEncodeError:  # a name that is no text
@@ -206,23 +208,25 @@ def type_of(name: str) -> str:
     return (_TYPES.get(suffix) or mimetypes.types_map.get(suffix) or "application/octet-stream")
 
 
-def _encoded(headers: tuple[tuple[str, str], ...], body: bytes, is_wanted: bool
-             ) -> tuple[tuple[tuple[str, str], ...], bytes]:
-    """Headers and body of an answer, compressed by gzip where its server would."""
-    kind = dict(headers).get("content-type", "")
-    if not is_wanted or len(body) < LEAST_COMPRESSED or not kind.startswith(_COMPRESSED):
-        return headers, body
-    smaller = gzip.compress(body, 6, mtime=0)
+def _encoded(headers: tuple[tuple[str, str], ...], body: bytes, coding: str,
+             wanted_bytes: int | None = None) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    """Headers and body of an answer that is compressed, where that makes it smaller."""
+    name, smaller = encoding.compressed(body, coding, wanted_bytes)
     if len(smaller) >= len(body):
         return headers, body
-    return (*headers, ("content-encoding", GZIP), ("vary", "accept-encoding")), smaller
+    vary = () if "vary" in dict(headers) else (("vary", "accept-encoding"),)
+    return (*headers, ("content-encoding", name), *vary), smaller
 
 
 # A HAR -------------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of a HAR. body: None where the HAR has no contents of it. Times in ms."""
+    """An entry of a HAR. Times in ms.
+
+    body: None where the HAR has no contents of it. coding: in which it came, "" for none.
+    came_bytes: of its body as it came, None for unknown.
+    """
 
     url: str
     origin: str
@@ -231,12 +235,14 @@ class _Entry:
     headers: tuple[tuple[str, str], ...]
     kind: str
     body: bytes | None
-    is_coded: bool
+    coding: str
+    came_bytes: int | None
     start_ms: float
     wait_ms: float
     connect_ms: float
     connection: str
     http: str
+    asked: str
 
 
 def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -> Site:
@@ -265,7 +271,7 @@ def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -
                     for entry, wait_ms in zip(with_body, waits))
     return Site(Recording(document, tuple(origins.values()), answers),
                 _har_source(found.beside, answers, origins, lacking, kept),
-                tuple(_har_notes(with_body, waits)))
+                tuple(_har_notes(with_body, waits, answers)))
 
 
 def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
@@ -298,10 +304,21 @@ def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
     return _Entry(
         url.partition("#")[0], origin, method.upper(), status, headers,
         kind.partition(";")[0].strip().lower(), body=_body(content, status, method.upper()),
-        is_coded=dict(named).get("content-encoding", "").strip().lower() not in ("", "identity"),
+        coding=dict(named).get("content-encoding", "").strip().lower().replace("identity", ""),
+        came_bytes=encoding.recorded_bytes(response),
         start_ms=time_ms(entry.get("startedDateTime")),
         wait_ms=max(0.0, number(timings.get("wait"), 0.0)), connect_ms=connect_ms,
-        connection=str(entry.get(CONNECTION) or entry.get("connection") or ""), http=version)
+        connection=str(entry.get(CONNECTION) or entry.get("connection") or ""), http=version,
+        asked=_asked(table(request, "postData")))
+
+
+def _asked(posted: Mapping[str, object]) -> str:
+    """The body of a request as recordings keep it; "" for none."""
+    text = posted.get("text")
+    if not isinstance(text, str) or not text:  # a form of which the fields are named only
+        text = urlencode([(str(field.get("name")), str(field.get("value") or ""))
+                          for field in tables(posted.get("params"))[:MOST_HEADERS]])
+    return asked_with(text.encode("utf-8", "replace"))
 
 
 def _is_plain(words: str) -> bool:
@@ -408,9 +425,11 @@ def _waits(entries: Sequence[_Entry]) -> list[float]:
 def _answer(entry: _Entry, origins: Mapping[str, Origin], wait_ms: float) -> Answer:
     parts = urlsplit(entry.url)
     target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
-    headers, body = _encoded(entry.headers, entry.body or b"", is_wanted=entry.is_coded)
+    headers, body = entry.headers, entry.body or b""
+    if body and entry.coding:
+        headers, body = _encoded(headers, body, entry.coding, entry.came_bytes)
     return Answer(list(origins).index(entry.origin), entry.method, target, entry.status, headers,
-                  body, wait_ms)
+                  body, wait_ms, entry.asked)
 
 
 def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], origins: Mapping[str, Origin],
@@ -426,8 +445,15 @@ def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], origins: Mapp
             + (f"; left out: {join_words(left_out)}" if left_out else ""))
 
 
-def _har_notes(entries: Sequence[_Entry], waits: Sequence[float]) -> Iterator[str]:
+def _har_notes(entries: Sequence[_Entry], waits: Sequence[float], answers: Sequence[Answer]
+               ) -> Iterator[str]:
     """What is measured otherwise than it was recorded."""
+    sizes = [(len(answer.body), entry.came_bytes) for entry, answer in zip(entries, answers)
+             if entry.body and entry.coding and entry.came_bytes]
+    if sizes:
+        now, then = (plain(round(sum(column) / 1000)) for column in zip(*sizes))
+        yield (f"{len(sizes)} answers are compressed again, since a HAR has them without: {now} kB"
+               f" instead of the {then} kB that came.")
     quic = sum(entry.http == "3" for entry in entries)
     if quic:
         yield f"{quic} of {len(entries)} answers came over HTTP/3, and come over HTTP/2 here."

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import experiment
 from firstflight.commands.engines import planned
 from firstflight.commands.request import Measuring
 from firstflight.runs.kinds import memory_mb_of
@@ -105,3 +106,14 @@ def test_pages_of_both_clients_in_one_run_go_to_guests_of_their_own() -> None:
     batches, skipped = guests.UmlEngine(Path("none"), 2)._placed(trials)
     assert not skipped and sum(map(len, batches)) == 8
     assert all(len({trial["kind"] for trial in batch}) == 1 for batch in batches)
+
+
+def test_a_page_that_is_only_planned_is_not_stored(tmp_path: Path,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "index.html").write_text("<p>x</p>")
+    words = ["--page", str(folder), "--client", "chromium", "--bw", "5M", "--dry-run"]
+    assert experiment.main(words) == 0
+    assert "own-chromium-" in capsys.readouterr().out
+    assert not site_store.folder().exists()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+import brotli
 import pytest
 
 from firstflight.base.errors import UsageError
@@ -163,7 +165,7 @@ def test_a_har_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
     assert "alt-svc" not in dict(answers["http://example.org/"].headers)
     document = answers["https://example.org/"]
     assert document.content == (PAGE * 100).encode() and len(document.body) < len(document.content)
-    assert dict(document.headers)["content-encoding"] == "gzip"
+    assert dict(document.headers)["content-encoding"] == "br"
     assert dict(document.headers)["x-one"] == "1" and "content-length" not in dict(document.headers)
     assert answers["https://cdn.example.net/p.png"].body == b"\x89P"
     assert answers["https://other.example:8443/x"].status == 204
@@ -218,7 +220,7 @@ def test_what_cannot_be_requested_is_left_out_and_counted(tmp_path: Path, wrong:
 @pytest.mark.parametrize(("name", "value"), [
     ("x", "a\r\nset-cookie: b"), ("x: y", "z"), ("", "z"), ("x\n", "z"), ("x", "é"),
     ("x", "y" * 9000), ("transfer-encoding", "chunked"), ("content-length", "1"),
-    ("connection", "close"), ("alt-svc", "h3"), ("content-encoding", "br")])
+    ("connection", "close"), ("alt-svc", "h3"), ("content-encoding", "identity")])
 def test_a_header_that_would_mean_something_else_is_not_sent(tmp_path: Path, name: str,
                                                              value: str) -> None:
     found = site.read(har_of(tmp_path, entry("https://a.test/", PAGE, "text/html",
@@ -277,3 +279,80 @@ def test_what_was_recorded_twice_is_answered_in_turn(tmp_path: Path) -> None:
                                    for number in (1, 2)))
     assert [replay.find("https://a.test", "GET", "/poll") for _ in range(3)] == [1, 2, 2]
     assert replay.find("https://a.test", "HEAD", "/poll") == 2
+
+
+def test_a_request_with_a_body_finds_the_answer_to_the_nearest_one(tmp_path: Path) -> None:
+    """A form, JSON with a date, one that a HAR has as fields only, and one that is long."""
+    def posted(at_s: float, **data: Any) -> dict[str, Any]:
+        asked = entry("https://a.test/api", method="POST", at_s=at_s)
+        asked["request"]["postData"] = data
+        return asked
+
+    long = "y" * 5000
+    replay = replay_of(tmp_path, posted(1, text='{"query": "menu", "at": 17}'),
+                       posted(2, text='{"query": "user", "at": 18}'),
+                       posted(3, params=[{"name": "id", "value": "7"}]), posted(4, text=long))
+    found = replay_of(tmp_path, posted(1, text="a")).recording
+    assert unpack(found.pack()) == found and found.answers[1].asked == "a"
+    for body, number in ((b'{"query": "user", "at": 99}', 2), (b"id=7", 3), (long.encode(), 4),
+                         (b'{"query": "menu", "at": 99}', 1)):
+        assert replay.find("https://a.test", "POST", "/api", body) == number
+
+
+@pytest.mark.parametrize(("coding", "quality", "expected"), [
+    ("gzip", 1, "gzip"), ("gzip", 9, "gzip"), ("br", 2, "br"), ("br", 11, "br"), ("zstd", 7, "br"),
+    ("deflate", 9, "gzip")])
+def test_contents_are_compressed_to_the_size_that_came(
+        tmp_path: Path, coding: str, quality: int, expected: str) -> None:
+    text = Path(site.__file__).read_text()
+    came = (len(brotli.compress(text.encode(), quality=quality)) if expected == "br" else
+            len(gzip.compress(text.encode(), quality)))
+    usual = site.read(har_of(tmp_path, coded := entry(
+        "https://a.test/", text, "text/html", headers={"content-encoding": coding})))
+    assert not usual.notes
+    for where, value in (("bodySize", came), ("_transferSize", came),
+                         ("compression", len(text) - came)):
+        response = coded["response"]
+        response["bodySize"] = -1
+        (response["content"] if where == "compression" else response)[where] = value
+        found = site.read(har_of(tmp_path, coded))
+        answer = found.recording.answers[0]
+        assert (len(answer.body), dict(answer.headers)["content-encoding"]) == (came, expected)
+        assert answer.content.decode() == text and len(found.notes) == 1
+        for key in ("bodySize", "_transferSize"):
+            response.pop(key, None)
+        response["content"].pop("compression", None)
+
+
+def test_hosts_of_a_recording_are_names_only(tmp_path: Path) -> None:
+    """What a HAR calls a host reaches nothing but the recording, were it this machine's address."""
+    names = ("127.0.0.1", "localhost", "169.254.169.254", "10.0.0.2")
+    found = site.read(har_of(tmp_path, DOCUMENT, *(
+        entry(f"http://{name}/x", at_s=1) for name in names)))
+    assert {origin.host for origin in found.recording.origins} == {"example.org", *names}
+
+
+@pytest.mark.parametrize("broken", ["%%%", "\u0000", "A", "é" * 10])
+def test_base64_that_is_none_is_left_out_or_shorter(tmp_path: Path, broken: str) -> None:
+    wrong = entry("https://a.test/p", broken, encoding="base64")
+    wrong["response"]["content"]["size"] = 1000
+    found = site.read(har_of(tmp_path, DOCUMENT, wrong))
+    assert len(found.recording.answers) == 1 and "1 without contents" in found.source
+
+
+def test_a_recording_that_is_cut_anywhere_is_refused_in_one_line(tmp_path: Path) -> None:
+    place = har_of(tmp_path, DOCUMENT, entry("https://a.test/p", "x" * 50))
+    content = place.read_bytes()
+    for end in range(0, len(content), 7):
+        place.write_bytes(content[:end])
+        with pytest.raises(UsageError, match="cut off|is not") as refused:
+            site.read(place)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_bomb_in_a_recording_is_refused(tmp_path: Path) -> None:
+    """A HAR that was compressed, and one whose contents are more than may be read."""
+    place = tmp_path / "page.har"
+    place.write_bytes(gzip.compress(b" " * (200 << 20)))
+    with pytest.raises(UsageError, match="has more than 134 MB|has more than 128 MB"):
+        site.read(place)

@@ -149,9 +149,9 @@ class Backend:
             return
         passed.received = rest[int(size):]
         passed.is_busy = True
-        self._plan(passed, first, headers)
+        self._plan(passed, first, headers, rest[:int(size)])
 
-    def _plan(self, passed: Passed, first: str, headers: dict[str, str]) -> None:
+    def _plan(self, passed: Passed, first: str, headers: dict[str, str], body: bytes) -> None:
         try:
             method, target, _ = first.split(" ")
             scheme, words = headers[HEADER].split(" ")
@@ -160,7 +160,7 @@ class Backend:
             origin = f"{scheme}://{headers['host'].lower()}"
         except (KeyError, ValueError) as error:
             raise BadRequest from error
-        number = None if self.replay is None else self.replay.find(origin, method, target)
+        number = None if self.replay is None else self.replay.find(origin, method, target, body)
         answer = (NOT_RECORDED if number is None or self.replay is None else
                   self.replay.recording.answers[number])
         now_ns = time.monotonic_ns()

@@ -7,14 +7,16 @@ guest reads a HAR or a folder. It has a line of JSON, then the bodies one after 
      "answers": [[0, "GET", "/index.html", 200, [["content-type", "text/html"]], 1234, 0.0], …]}
 
 An origin is [scheme://host, group]: origins of one group share connections. An answer is [origin,
-method, target, status, headers, bytes of the body, ms until the server answers].
+method, target, status, headers, bytes of the body, ms until the server answers], and what was
+asked where the request had a body.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
-import zlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,12 +26,16 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 MOST_HEAD_BYTES = 64 << 20
-GZIP = "gzip"
+GZIP, BROTLI = "gzip", "br"  # codings of bodies
+MOST_ASKED_BYTES = 2000  # of a request's body that is kept as text
+_WORD = re.compile(r"[\w.%+-]+")
 
 
 @dataclass(frozen=True)
 class Answer:
     """A recorded answer. origin: its number. target: path and query. body: as it is transferred.
+
+    asked: the body of its request, "" for none (see `asked_with`).
     """
 
     origin: int
@@ -39,15 +45,17 @@ class Answer:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     wait_ms: float = 0.0
-
-    @property
-    def is_compressed(self) -> bool:
-        return ("content-encoding", GZIP) in self.headers
+    asked: str = ""
 
     @cached_property
     def content(self) -> bytes:
         """The body as a page reads it, without its compression."""
-        return gzip.decompress(self.body) if self.is_compressed else self.body
+        coding = dict(self.headers).get("content-encoding")
+        if coding == BROTLI:
+            import brotli  # a guest, which only sends it, has none
+            content: bytes = brotli.decompress(self.body)
+            return content
+        return gzip.decompress(self.body) if coding == GZIP else self.body
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,8 @@ class Recording:
         head = {"url": self.url,
                 "origins": [[origin.name, origin.group] for origin in self.origins],
                 "answers": [[answer.origin, answer.method, answer.target, answer.status,
-                             answer.headers, len(answer.body), answer.wait_ms]
+                             answer.headers, len(answer.body), answer.wait_ms,
+                             *([answer.asked] if answer.asked else [])]
                             for answer in self.answers]}
         line = json.dumps(head, separators=(",", ":")).encode("ascii") + b"\n"
         return b"".join(chain([line], (answer.body for answer in self.answers)))
@@ -123,12 +132,12 @@ def read(path: Path) -> Recording:
 
 
 def _answers(rows: Sequence[Any], content: bytes, at: int) -> Iterator[Answer]:
-    for origin, method, target, status, headers, size, wait_ms in rows:
+    for origin, method, target, status, headers, size, wait_ms, *asked in rows:
         if at + size > len(content):
             raise ValueError("it ends too soon")
         yield Answer(origin, method, target, status,
                      tuple((name, value) for name, value in headers),
-                     content[at:at + size], wait_ms)
+                     content[at:at + size], wait_ms, *map(str, asked))
         at += size
 
 
@@ -139,14 +148,15 @@ class Replay:
 
     What was recorded more than once is answered in the order of the recording, and its last answer
     is repeated. A request whose parameters differ gets the answer of the same path that has the
-    most equal ones (as WebPageReplay does: pages ask with random numbers and dates).
+    most equal ones (as WebPageReplay does: pages ask with random numbers and dates). Where the
+    recorded requests of an address differ in their bodies, the most equal body decides likewise.
     """
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.given: dict[int, int] = {}  # how often each answer was given
 
-    def find(self, origin: str, method: str, target: str) -> int | None:
+    def find(self, origin: str, method: str, target: str, body: bytes = b"") -> int | None:
         """The number of the answer to a request, None where nothing like it was recorded."""
         number = self.recording.numbers.get(origin)
         if number is None:
@@ -159,7 +169,7 @@ class Replay:
 
         exact = [place for place in candidates
                  if self.recording.answers[place].target == target]
-        chosen = self._next(exact or self._nearest(candidates, target))
+        chosen = self._next(self._asking(exact or self._nearest(candidates, target), body))
         self.given[chosen] = self.given.get(chosen, 0) + 1
         return chosen
 
@@ -173,9 +183,31 @@ class Replay:
         most = max(shared.values())
         return [place for place in candidates if shared[place] == most]
 
+    def _asking(self, candidates: Sequence[int], body: bytes) -> Sequence[int]:
+        """The candidates whose recorded request had the most equal body."""
+        recorded = {place: self.recording.answers[place].asked for place in candidates}
+        if len(set(recorded.values())) == 1:
+            return candidates
+        asked = asked_with(body)
+        wanted = set(_WORD.findall(asked))
+        shared: dict[int, float] = {}
+        for place, words in recorded.items():
+            known = set(_WORD.findall(words))
+            shared[place] = 2.0 if words == asked else len(wanted & known) / max(
+                1, len(wanted | known))
+        most = max(shared.values())
+        return [place for place in candidates if shared[place] == most]
+
     def _next(self, candidates: Sequence[int]) -> int:
         """The first one that was not given yet, or the last one."""
         return next((place for place in candidates if place not in self.given), candidates[-1])
+
+
+def asked_with(body: bytes) -> str:
+    """The body of a request as recordings keep it: its text, or its digest where it is long."""
+    if len(body) > MOST_ASKED_BYTES:
+        return hashlib.sha256(body).hexdigest()
+    return body.decode("utf-8", "replace")
 
 
 def _path(target: str) -> str:
@@ -184,11 +216,3 @@ def _path(target: str) -> str:
 
 def _parameters(target: str) -> list[tuple[str, str]]:
     return parse_qsl(target.partition("?")[2], keep_blank_values=True)
-
-
-def decompressed(body: bytes) -> bytes:
-    """What gzip made smaller. Raises ValueError where it is damaged."""
-    try:
-        return gzip.decompress(body)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(str(error)) from error
