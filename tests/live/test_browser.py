@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import brotli
 import pytest
 
 from firstflight.runs.results.records import PASS, SKIPPED
@@ -45,13 +46,17 @@ def measured(kernel: Path, folder: Path, trials: dict[str, PageTrial]) -> dict[s
 def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
         kernel: Path, tmp_path: Path, sites: None) -> None:
     """Between them: a page whose picture never comes, one that opens dialogs, one that leaves, and
-    one with a frame of another site, a worker, a service worker and windows."""
+    one with a frame of another site, a worker, a service worker and windows, and one with a
+    picture that is none, a script in brotli, and requests with bodies. And one that loads itself."""
     stored = {name: stored_browsed.load(name) for name in stored_browsed.NAMES}
     bodies = {
         "endless": b"<p>x</p><img src=/never>",
         "dialogs": b"<script>alert(1); confirm(2); onbeforeunload = e => 'stay'</script><p>x</p>",
         "parts": (b"<p>x</p><iframe src=https://b.test/></iframe><script>new Worker('/worker.js');"
                   b"navigator.serviceWorker.register('/service.js'); open('/')</script>"),
+        "asks": (b"<img src=/broken><script src=/coded.js></script><script>for (const words of ['b',"
+                 b" 'a']) fetch('/api', {method: 'POST', body: words})</script>"),
+        "again": b"<p>x</p><script>location.reload()</script>",
         "away": b"<p>x</p><img src=http://192.0.2.1/><iframe src=file:///etc/passwd></iframe>"}
     trials = {}
     for name, page in stored.items():
@@ -66,17 +71,25 @@ def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
             Answer(0, "GET", "/worker.js", 200, SCRIPT, b"fetch('/of-worker')"),
             Answer(0, "GET", "/of-worker", 200, HTML, b"z"),
             Answer(0, "GET", "/service.js", 200, SCRIPT, b"onfetch = e => {}"),
+            Answer(0, "GET", "/broken", 200, (("content-type", "image/png"),), b"x" * 100),
+            Answer(0, "GET", "/coded.js", 200, (*SCRIPT, ("content-encoding", "br")),
+                   brotli.compress(b"var x = 1;" * 99)),
+            *(Answer(0, "POST", "/api", 200, HTML, words * 9, asked=words.decode())
+              for words in (b"a", b"b")),
             Answer(0, "GET", "/never", 200, (), b"", wait_ms=NEVER_MS)))
         trials[name] = replace(stored["http2"].trial, page=name, site=site_store.put(site))
-    order = ("http2", "endless", "http1", "dialogs", "parts", "away", "http2 again", "http1 again")
+    order = ("http2", "endless", "http1", "dialogs", "parts", "asks", "again", "away", "http2 again", "http1 again")
     found = measured(kernel, tmp_path / "run", {name: trials[name] for name in order})
 
     assert not found["endless"].ok
     assert "the page did not end to load within" in found["endless"].error
-    assert {name: record.why_not for name, record in found.items() if name != "endless"} == (
-        dict.fromkeys({*order} - {"endless"}, ""))
+    assert "again and again, more than 20 times" in found["again"].error
+    endless = {"endless", "again"}
+    assert {name: record.why_not for name, record in found.items() if name not in endless} == (
+        dict.fromkeys({*order} - endless, ""))
     assert {record.verdict for record in found.values() if record.ok} == {PASS}
     assert (found["parts"].requests, found["parts"].not_recorded) == (6, 0)
+    assert (found["asks"].requests, found["asks"].not_recorded) == (5, 0)
     for name, page in stored.items():
         first = page.judge()
         for record in (found[name], found[f"{name} again"]):
