@@ -70,6 +70,10 @@ LIST = (
            (FETCH, PAGE, BROWSER), "TLS", seldom=True),
     Listed("TLS flight", CONTENT, "the server's first messages", "their bytes on the wire",
            (FETCH,), "TLS", seldom=True),
+    Listed("TLS records", CONTENT,
+           "records of so many bytes, shorter only where a response ends; over HTTP/2 where the"
+           " server has no more to write",
+           "the length of each record that left the server", (PAGE, BROWSER), "TLS", seldom=True),
     Listed("early data", CONTENT, "a request that leaves with the hello",
            "bytes that the server took, their packets, and how soon it answered", (FETCH,),
            "early data", seldom=True),

@@ -27,9 +27,9 @@ Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or the frames pars
 # has a port below 1024.
 PLAIN_SITE_PORTS, SECURE_SITE_PORTS, MOST_GROUPS = 600, 800, 200
 # Where servers listen, with HTTP and TLS: server.py, then other servers, then recorded sites.
-SERVER_PORTS = frozenset((80, 443, 8080, 8443,
-                          *range(PLAIN_SITE_PORTS, PLAIN_SITE_PORTS + MOST_GROUPS),
+SECURE_PORTS = frozenset((443, 8443,
                           *range(SECURE_SITE_PORTS, SECURE_SITE_PORTS + MOST_GROUPS)))
+SERVER_PORTS = SECURE_PORTS | {80, 8080, *range(PLAIN_SITE_PORTS, PLAIN_SITE_PORTS + MOST_GROUPS)}
 
 MS = 1_000_000  # nanoseconds
 FORGETS_NS = 999 * MS  # a server keeps a SYN for at least a second of its timers (TCP_TIMEOUT_INIT)

@@ -292,7 +292,8 @@ class Observation(TypedDict, total=False):
     session_ports: the client's ports of the connections whose sessions a page resumed. libcurl: the
     version of a page's client. started_at: by the worker's clock; received_at: by that of the
     engine, which adds it. browser, load: the version of a page's browser, and what it reports;
-    served: what a recorded site answered (testbed/hosts/replay/backend.py).
+    served: what a recorded site answered (testbed/hosts/replay/backend.py). records: over TLS the
+    records that the server sent, by TlsStreams.report (testbed/worker/tls_streams.py).
     """
 
     trial: str
@@ -314,6 +315,7 @@ class Observation(TypedDict, total=False):
     browser: str
     load: BrowserLoad
     served: Sequence[Sequence[Any]]
+    records: Sequence[tuple[int, Sequence[tuple[int, int]]]]
     ended_servers: Sequence[int]
 
 

@@ -124,6 +124,21 @@ def served(value: object, where: str) -> list[object]:
     return [schema(item, where) for schema, item in zip(_SERVED, row)]
 
 
+def records(value: object, where: str) -> list[object]:
+    """The schema of a connection's TLS records (testbed/worker/tls_streams.py)."""
+    port, runs = pair(value, where)
+    return [_port(port, where), [[_size(size, where) for size in pair(run, where)]
+                                 for run in items(lambda item, _: item, MOST)(runs, where)]]
+
+
+def pair(value: object, where: str) -> list[object]:
+    """A list of two. Raises ValueError."""
+    both = items(lambda item, _: item, 2)(value, where)
+    if len(both) != 2:
+        raise ValueError(f"{where} has {len(both)} values instead of 2")
+    return both
+
+
 # The number of the answer, the client's port, method, URL, when the request came and the answer
 # left (ns since the epoch), status, and bytes of the body.
 _SERVED: tuple[Schema[object], ...] = (
@@ -142,7 +157,7 @@ OBSERVATION = table({"trial": text(ID_CHARACTERS)}, {
     "fetches": items(fetch, MOST), "responses": items(server, MOST),
     "objects": items(_download, MOST), "session_ports": items(_port, 10_000),
     "libcurl": _word, "browser": _word, "load": _load, "served": items(served, MOST_REQUESTS),
-    "ended_servers": items(_size, 10_000)})
+    "records": items(records, MOST), "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},
               {"facts": FACTS, "reason": _reason})
 

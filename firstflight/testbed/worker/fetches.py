@@ -21,6 +21,7 @@ from firstflight.testbed.servers.external import Chains, ExternalServers
 from firstflight.testbed.servers.program import Watch
 from firstflight.testbed.restart import SEED_FILE
 from firstflight.testbed.worker.tap import Tap, open_capture, save_all
+from firstflight.testbed.worker.tls_streams import TlsStreams
 
 # For packets after the last byte: FINs and ACKs, even the answer to a late SYN.
 DRAIN_DEADLINE_S = 300.0
@@ -72,6 +73,7 @@ class FetchBench:
             for host in (self.star.client, self.star.server))
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
         self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
+        self.is_secure = False  # the latest trial
         self.restarts = SEED_FILE.exists()
         self.ports = ""  # from which the client's kernel chooses; "" for its own range
 
@@ -92,6 +94,7 @@ class FetchBench:
 
     def install_setting(self, trial: Job) -> None:
         """Set network and TCP of a trial. Raises NetworkError where the kernel has it otherwise."""
+        self.is_secure = "tls" in trial
         self.star.install(link.Path.from_json(trial["network"]))
         self.star.set_routes(trial["initcwnd"], trial["initrwnd"], trial["congestion_control"],
                              RouteOptions(**trial.get("options", {})))
@@ -145,8 +148,12 @@ class FetchBench:
         observation["drops"] = dropped_between(before, self.star.dropped)
 
     def add_recorded(self, observation: Observation) -> None:
-        observation["captures"] = {side: save_all([tap], self.captures[side])
-                                   for side, tap in self.taps.items()}
+        streams = TlsStreams() if self.is_secure else None
+        observation["captures"] = {
+            side: save_all([tap], self.captures[side], streams if side == "server" else None)
+            for side, tap in self.taps.items()}
+        if streams is not None:
+            observation["records"] = streams.report()
         if self.log:
             observation["files"] = self.log
 

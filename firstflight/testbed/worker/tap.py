@@ -16,6 +16,7 @@ from firstflight.net.headers import ETHERNET_BYTES
 from firstflight.net.pcap import HEADER, RECORD, SNAP_BYTES
 from firstflight.testbed.messages import CapturePlace
 from firstflight.testbed.network.netlink import network_of
+from firstflight.testbed.worker.tls_streams import TlsStreams
 
 # An unread packet takes some two kilobytes of kernel memory: this is enough for a transfer of some
 # 30,000 segments.
@@ -26,6 +27,7 @@ _SO_TIMESTAMPNS = 35
 _ETH_P_ALL = 0x0003
 _IPV4, _ARP = b"\x08\x00", b"\x08\x06"
 
+MOST_FRAME_BYTES = ETHERNET_BYTES + 1500  # TSO is off
 BATCH_PACKETS = 256  # read by one system call
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -58,6 +60,7 @@ class Tap:
             # A socket for one protocol only would not see outgoing packets.
             self.socket.bind((interface, _ETH_P_ALL))
         self.batch = PacketBuffers(BATCH_PACKETS)
+        self.whole: PacketBuffers | None = None  # once a trial has TLS
 
     def close(self) -> None:
         self.socket.close()
@@ -67,11 +70,19 @@ class Tap:
         for _ in self.batch.packets_of(self.socket):
             pass
 
-    def save(self, file: BinaryIO) -> int:
-        """Append what was recorded to a pcap file; return the number of packets."""
+    def save(self, file: BinaryIO, streams: TlsStreams | None = None) -> int:
+        """Append what was recorded to a pcap file; return the number of packets.
+
+        streams: where each whole packet goes as well.
+        """
         records: list[bytes] = []
-        for seconds, nanoseconds, head in self.batch.packets_of(self.socket):
-            kind = head[12:14]
+        batch = self.batch
+        if streams is not None:
+            batch = self.whole = self.whole or PacketBuffers(BATCH_PACKETS, MOST_FRAME_BYTES)
+        for seconds, nanoseconds, frame in batch.packets_of(self.socket):
+            kind, head = frame[12:14], frame[:SNAP_BYTES]
+            if streams is not None and kind == _IPV4:
+                streams.add(frame)
             if kind == _IPV4:  # the length comes from its header
                 (ip_bytes,) = struct.unpack_from(">H", head, 16)
             elif kind == _ARP:  # it takes time on the path too, and is captured completely
@@ -96,13 +107,13 @@ class PacketBuffers:
     _PIECE = struct.Struct("PN")  # struct iovec
     _STAMP = struct.Struct("Niiqq")  # struct cmsghdr, struct timespec
 
-    def __init__(self, packets: int) -> None:
-        self.packets = packets
-        self.heads = ctypes.create_string_buffer(packets * SNAP_BYTES)
+    def __init__(self, packets: int, kept_bytes: int = SNAP_BYTES) -> None:
+        self.packets, self.kept_bytes = packets, kept_bytes
+        self.heads = ctypes.create_string_buffer(packets * kept_bytes)
         self.stamps = ctypes.create_string_buffer(packets * self._STAMP.size)
         heads, stamps = map(ctypes.addressof, (self.heads, self.stamps))
         self.pieces = ctypes.create_string_buffer(b"".join(
-            self._PIECE.pack(heads + number * SNAP_BYTES, SNAP_BYTES)
+            self._PIECE.pack(heads + number * kept_bytes, kept_bytes)
             for number in range(packets)))
         pieces = ctypes.addressof(self.pieces)
         # The kernel overwrites the headers: each call needs empty ones.
@@ -131,14 +142,18 @@ class PacketBuffers:
                 if (stamp_bytes, level, kind) != (self._STAMP.size, socket.SOL_SOCKET,
                                                   _SO_TIMESTAMPNS):
                     raise OSError("the kernel gave a packet without a time stamp")
-                start = number * SNAP_BYTES
+                start = number * self.kept_bytes
                 yield seconds, nanoseconds, heads[start:start + length]
 
 
-def save_all(taps: Iterable[Tap], capture: BinaryIO) -> CapturePlace:
-    """Append the packets of taps to a capture; return their place in it (testbed/job.py)."""
+def save_all(taps: Iterable[Tap], capture: BinaryIO, streams: TlsStreams | None = None
+             ) -> CapturePlace:
+    """Append the packets of taps to a capture; return their place in it (testbed/job.py).
+
+    streams: as of Tap.save.
+    """
     offset = capture.tell()
-    packets = sum(tap.save(capture) for tap in taps)
+    packets = sum(tap.save(capture, streams) for tap in taps)
     capture.flush()
     return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
-from firstflight.judge import sending, tls
+from firstflight.judge import records, sending, tls
 from firstflight.judge.checklist import BROWSER, Judging, checks_of
 from firstflight.judge.path import delivered
 from firstflight.judge.verdict import examples, is_whole, judged_record
@@ -40,6 +40,7 @@ NOT_RECORDED = -1
 LEAST_TICKET_BYTES = 200  # of a ticket of OpenSSL's, which has 250 and more
 MOST_RESUMED_BYTES = 600  # of ServerHello, extensions and Finished, without certificates
 PHASE_MS = 1.0  # between the phase that is requested and that of the document's request
+PROXIED_BYTES = 8192  # that nginx at least has of a longer answer when it writes
 _CHARSETS = ("utf-8-sig", "cp1252")
 
 
@@ -281,10 +282,8 @@ def _compare_handshakes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     """
     trial = evidence.trial
     has_session = False
-    for number, connection in enumerate(evidence.connections.values(), start=1):
+    for number, connection in _in_order_of_handshakes(evidence):
         name = f"TLS of connection {number}"
-        if connection.finished is None:
-            continue
         if has_session and connection.flight_bytes < trial.chain_bytes:
             yield Comparison(connection.flight_bytes <= MOST_RESUMED_BYTES,
                              f"{connection.flight_bytes} bytes on the wire of a resumed session",
@@ -293,6 +292,35 @@ def _compare_handshakes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
         has_session = True
         for each in tls.compare_flight(trial, connection.flight_bytes, None):
             yield replace(each, name=name)
+
+
+def _in_order_of_handshakes(evidence: BrowsedEvidence) -> list[tuple[int, ConnectionTimes]]:
+    """The connections over TLS with their numbers, as their handshakes ended: a loss may delay one.
+    """
+    ended = [(connection.finished.time_ns, number, connection) for number, connection in enumerate(
+        evidence.connections.values(), start=1) if connection.finished is not None]
+    return [(number, connection) for _, number, connection in sorted(
+        ended, key=lambda each: each[0])]
+
+
+def _compare_tls_records(evidence: BrowsedEvidence) -> Iterator[Comparison]:
+    """Compare the records of each connection: full, but where an answer ends or pauses.
+
+    Over HTTP/2 nginx may send a frame of its own for each answer.
+    """
+    trial, sizes = evidence.trial, defaultdict[int, list[int]](list)
+    for row in evidence.observation.get("served", ()):
+        served = Served(*row)
+        sizes[served.port].append(served.body_bytes)
+    for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        if connection.finished is None:
+            continue
+        most_short = (tls.tickets_of(trial) + records.SETTINGS_RECORDS + len(sizes[port])
+                      + records.most_flushes(sizes[port], PROXIED_BYTES))
+        sent = records.between(evidence.records.get(port, ()), connection.flight_bytes,
+                               connection.sent_end)
+        yield from records.compare_filled(sent, trial.record_bytes, most_short,
+                                          f"TLS records of connection {number}")
 
 
 def _compare_times(evidence: BrowsedEvidence) -> Iterator[Comparison]:
@@ -374,6 +402,8 @@ CHECKS = checks_of(BROWSER, {
     "bytes": Judging(is_whole, _compare_bytes),
     "TLS": Judging(lambda record: is_whole(record) and record.trial.is_secure,
                    _compare_handshakes),
+    "TLS records": Judging(lambda record: is_whole(record) and record.trial.is_secure,
+                           _compare_tls_records),
     "requests": Judging(is_whole, _compare_requests),
     "causes": Judging(verify.is_sent, _compare_causes),
     "client times": Judging(is_whole, _compare_times),

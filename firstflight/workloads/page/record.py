@@ -87,6 +87,12 @@ class PageEvidence:
         return {said["client_port"]: said for said in self.observation.get("responses", ())
                 if "client_port" in said}
 
+    @cached_property
+    def records(self) -> dict[int, list[int]]:
+        """The length of each TLS record that the server sent, by the client's port."""
+        return {port: [length for length, count in runs for _ in range(count)]
+                for port, runs in self.observation.get("records", ())}
+
     @property
     def seen(self) -> Seen:
         """What the checks look at that other workloads have, too."""

@@ -24,6 +24,7 @@ from firstflight.workloads.page.predicted import predicted
 from firstflight.workloads.page.requests import compare_requests
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
 from firstflight.workloads.page.timing import unfounded_acks
+from firstflight.workloads.page.tls_records import compare_tls_records
 from firstflight.workloads.page.trial import PageTrial
 
 CLIENT_MS = {True: 0.3, False: 20.0}  # from a packet to the time that the client reports for it
@@ -192,6 +193,8 @@ _JUDGED: dict[str, Judging[PageEvidence, PageRecord]] = {
     "bytes": Judging(is_whole, compare_bytes),
     "TLS": Judging(lambda record: is_whole(record) and record.trial.is_secure,
                    compare_handshakes),
+    "TLS records": Judging(lambda record: is_whole(record) and record.trial.is_secure,
+                           compare_tls_records),
     "requests": Judging(is_whole, compare_requests),
     "connections": Judging(is_whole, _compare_connections),
     "order": Judging(is_whole, _compare_order),

@@ -23,6 +23,7 @@ from firstflight.testbed.hosts.http_messages import (BadRequest, PathSpec, Reque
                                                    parse_path, parse_request, respond,
                                                    write_times)
 from firstflight.testbed.worker.tap import PacketBuffers, Tap, open_capture, sample_filter, save_all
+from firstflight.testbed.worker.tls_streams import TlsStreams
 
 
 @pytest.mark.parametrize(("head", "read"), [
@@ -312,6 +313,31 @@ def test_what_is_saved_is_ip_with_its_length_on_the_wire(
     assert len(saved) == 16 + SNAP_BYTES + 16 + 60 + 16 + 42
 
 
+def test_whole_packets_go_to_who_reads_their_streams(
+        pair: tuple[socket.socket, socket.socket]) -> None:
+    """Captures keep the headers only, as of other trials."""
+    sender, receiver = pair
+    packet = (bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)).ljust(1514, b"x")
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    tap = Tap.__new__(Tap)
+    tap.socket, tap.batch, tap.whole = receiver, PacketBuffers(2), None
+    came: list[bytes] = []
+
+    class Streams(TlsStreams):
+        def add(self, frame: bytes) -> None:
+            came.append(frame)
+
+    files = io.BytesIO(), io.BytesIO()
+    for file, streams in zip(files, (None, Streams())):
+        for frame in (packet, arp, packet):
+            sender.send(frame)
+        assert tap.save(file, streams) == 3
+    assert came == [packet, packet]
+    plain, whole = (file.getvalue() for file in files)
+    assert len(plain) == len(whole) == 2 * (16 + SNAP_BYTES) + 16 + 42
+    assert plain[16:16 + SNAP_BYTES] == whole[16:16 + SNAP_BYTES] == packet[:SNAP_BYTES]
+
+
 # The filter --------------------------------------------------------------------------
 
 CLIENTS, SERVER = ("10.0.0.1", "10.0.0.7"), "10.1.0.1"
@@ -415,7 +441,7 @@ def test_where_several_taps_lie_in_a_capture() -> None:
         def __init__(self, packets: int) -> None:
             self.packets = packets
 
-        def save(self, capture: object) -> int:
+        def save(self, capture: object, streams: object = None) -> int:
             file.write(b"p" * self.packets)
             return self.packets
     file = io.BytesIO(b"before")

@@ -126,7 +126,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"uplink_kbps": 990.0}, "path"), ({"initcwnd": 5}, "initial window"),
     ({"initcwnd": 3}, "first flight"), ({"mss": 1000}, "TCP options"),
     ({"initrwnd": 20}, "TCP options"), ({"chain_bytes": 9000}, "TLS"),
-    ({"mss": 1400}, "segment size")]
+    ({"mss": 1400}, "segment size"), ({"record_bytes": 5200}, "TLS records")]
 
 
 @pytest.mark.parametrize(("wrong", "named"), SETTINGS)

@@ -33,7 +33,22 @@ def of_object(number: int, **values: Any) -> Change:
     return lambda page: page.reported(lambda seen: seen["objects"][number].update(values))
 
 
-SOCKET = "server's socket"
+def records(change: Callable[[list[int]], list[int]], port: int = -1) -> Change:
+    """Other TLS records of as many bytes in all, on the last connection or on the one of a port."""
+    def alter(seen: dict[str, Any]) -> None:
+        place, runs = seen["records"][port]
+        lengths = [length for length, count in runs for _ in range(count)]
+        seen["records"][port] = [place, [[length, 1] for length in change(lengths)]]
+    return lambda page: page.reported(alter)
+
+
+def halved(lengths: list[int]) -> list[int]:
+    """The records of responses are two in place of one each."""
+    return [part for length in lengths for part in (
+        (length // 2, length - length // 2) if length > 4400 else (length,))]
+
+
+SOCKET, RECORDS = "server's socket", "TLS records"
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
     *((name, "BBR", said(congestion_control="bbr"), SOCKET)
       for name in ("two", "six", "tls", "nginx_tls", "http2", "resumed")),
@@ -61,6 +76,18 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     ("http2", "a ticket less", requested(tickets=1), "TLS"),
     ("http2", "no ticket", requested(tickets=0), "TLS"),
     ("tls", "a flight in one write", requested(buffer_bytes=0), "TLS"),
+    *((name, "shorter records", records(halved), RECORDS)
+      for name in ("tls", "nginx_tls", "resumed", "http2")),
+    *((name, "a record in place of two", records(
+        lambda lengths: [*lengths[:-2], sum(lengths[-2:])]), RECORDS)
+      for name in ("tls", "nginx_tls", "resumed")),
+    *((name, "records of 9000 bytes at most", requested(record_bytes=9000), RECORDS)
+      for name in ("tls", "nginx_tls", "http2")),
+    *((name, "a byte that is in no record", records(
+        lambda lengths: [*lengths[:-1], lengths[-1] - 1]), RECORDS)
+      for name in ("tls", "nginx_tls", "http2")),
+    *((name, "a connection whose records are not known", lambda page: page.reported(
+        lambda seen: seen["records"].pop()), RECORDS) for name in ("tls", "nginx_tls", "http2")),
 ]
 
 

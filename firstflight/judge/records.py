@@ -1,0 +1,63 @@
+"""Checks of the TLS records that a server sent: how long each was (testbed/worker/tls_streams.py).
+
+A server fills its records. Ours and nginx over HTTP/1.1 send a shorter one at the end of each
+response. Over HTTP/2 nginx writes frames of several responses into its records, and a record is
+shorter where it has nothing more to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from firstflight.base.comparison import Comparison
+from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
+
+# nginx reads a file in so much at a time (output_buffers), and may have written it before the next.
+READ_BYTES = 32_768
+# Its own SETTINGS, and its acknowledgement of the client's.
+SETTINGS_RECORDS = 2
+_SHOWN = 6  # runs of records in a reason
+
+
+def between(lengths: Sequence[int], start: int, end: int) -> list[int]:
+    """The records that begin in this part of what the server sent; start, end: bytes from 0."""
+    found, place = [], 0
+    for length in lengths:
+        if start <= place < end:
+            found.append(length)
+        place += length
+    return found
+
+
+def compare_records(lengths: Sequence[int], expected: Sequence[int], name: str) -> Comparison:
+    """Compare records whose lengths follow from what is sent."""
+    return Comparison(list(lengths) == list(expected), f"records of {_listed(lengths)} bytes",
+                      _listed(expected), name)
+
+
+def compare_filled(lengths: Sequence[int], record_bytes: int, most_short: int, name: str
+                   ) -> Iterator[Comparison]:
+    """Compare records that are full but where the server had nothing more to write.
+
+    record_bytes: the most text in a record. most_short: how many may be shorter.
+    """
+    full = record_bytes + RECORD_OVERHEAD_BYTES
+    longest = max(lengths, default=0)
+    yield Comparison(longest <= full, f"a record of {longest} bytes", f"at most {full}", name)
+    short = [length for length in lengths if length < full]
+    yield Comparison(len(short) <= most_short,
+                     f"{len(short)} records shorter than {full} bytes ({_listed(short)})",
+                     f"at most {most_short}", name)
+
+
+def most_flushes(sizes: Sequence[int], read_bytes: int = READ_BYTES) -> int:
+    """How often nginx may have nothing more to write of bodies of these sizes, at most."""
+    return sum(max(1, -(-size // read_bytes)) for size in sizes)
+
+
+def _listed(lengths: Sequence[int]) -> str:
+    """Such as "3×16406, 4627"."""
+    runs = [(length, len([*same])) for length, same in groupby(lengths)]
+    shown = [f"{count}×{length}" if count > 1 else f"{length}" for length, count in runs[:_SHOWN]]
+    return ", ".join([*shown, *(["…"] if len(runs) > _SHOWN else [])]) or "no"
