@@ -8,7 +8,7 @@ fetches, pages and traces on ten networks, in clear text and over TLS; traces ha
 is altered in a copy of the project, which measures; this project judges. Prints a table: how many
 altered trials were refused, and by how much one that passed changed a time at most. A time that
 changes by more than 1 ms or 0.1 % in a trial that passes is a hole: docs/METHOD.md names those that
-stay, and PASSES has them. Any other hole is listed with its trial, and the exit status is 1.
+stay (benchmarks.outside.passes). Any other hole is listed with its trial, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, cast
 from benchmarks import command
 from benchmarks.outside import measure_jobs
 from benchmarks.outside.alterations import ALTERATIONS, Alteration, Edit
+from benchmarks.outside.passes import PASSES
 from firstflight.base import PROJECT
 from firstflight.base.argument_types import positive_number
 from firstflight.base.errors import FAILED, OK, CannotError
@@ -53,10 +54,6 @@ from firstflight.workloads.trace.verify import judge_trace
 TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.001
 CLEAR, TLS = "clear", "TLS"
 COPIED = ("firstflight", "vtime", "benchmarks", "experiment.py", "server.py", "client.py")
-
-# What passes although a time changes by more than the tolerance, by alteration and workload, with
-# the milliseconds that docs/METHOD.md names.
-PASSES: Mapping[tuple[str, str], float] = {}
 
 
 # What is requested --------------------------------------------------------------------
@@ -324,7 +321,7 @@ def unnamed(rows: Mapping[str, Mapping[tuple[str, str], Cell]]) -> list[str]:
     """The holes that PASSES does not name, or not as large."""
     return [f"{name}: {hole}" for name, cells in rows.items()
             for (workload, _), cell in cells.items() for hole in cell.holes
-            if cell.most_ms > PASSES.get((name, workload), 0.0)]
+            if name not in PASSES or cell.most_ms > (getattr(PASSES[name], workload) or 0.0)]
 
 
 def main(words: Sequence[str]) -> int:

@@ -119,7 +119,8 @@ LIST = (
     Listed("client's socket", KERNEL, "the client's window, congestion control and MSS",
            "TCP_INFO as its first request leaves", (FETCH,), "a body", seldom=True),
     Listed("segment size", SENT, "the MSS",
-           "the longest segment; of a fetch also that half of them are full, of a trace TCP_INFO",
+           "the longest segment, and shorter ones within a write; of a fetch also that half of them"
+           " are full, of a trace TCP_INFO",
            WORKLOADS, compare=syns.compare_segment_size, of_load=SAMPLED),
     Listed("first flight", SENT, "initcwnd",
            "data segments before the first acknowledgement of data; of a load by TCP_INFO",

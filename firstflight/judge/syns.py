@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from firstflight.base.comparison import Comparison
 from firstflight.judge.seen import Seen
 from firstflight.model.receiver import first_window, window_unit
-from firstflight.net.headers import TIMESTAMP_BYTES
+from firstflight.net.headers import PUSH, TIMESTAMP_BYTES
 from firstflight.setting.setting import LinkSetting
 from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
@@ -24,13 +24,28 @@ def compare_all_syns(seen: Seen) -> Iterator[Comparison]:
                                 connection.exchange, has_scale=seen.is_exact,
                                 judges_server=seen.knows_server)
 
+MOST_HALVED_SEGMENTS = 4
+_LEAST_JUDGED_SEGMENTS, _MOST_CUT_SHARE = 12, 0.25
+
 
 def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
-    """No segment of a server is longer than the MSS lets it."""
+    """No segment of a server is longer than the MSS lets it, and few are shorter.
+
+    The last segment of a write is, and has the flag PUSH. Others fill a window or a buffer up: of
+    random pages and traces 3 % at most. Path MTU probing (RFC 4821) makes a third of all shorter.
+    """
     mss = mss_of(seen.setting, seen.client_sysctls, seen.server_sysctls)
-    longest = max((segment.payload_bytes for connection in seen.connections
-                   for segment in connection.exchange.at_server if segment.to_client), default=0)
+    sent = [segment for connection in seen.connections
+            for segment in connection.exchange.at_server
+            if segment.to_client and segment.payload_bytes]
+    longest = max((segment.payload_bytes for segment in sent), default=0)
     yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
+    # A window of two segments halves them (tcp_bound_to_half_wnd).
+    if seen.setting.client_window > MOST_HALVED_SEGMENTS and len(sent) >= _LEAST_JUDGED_SEGMENTS:
+        cut = sum(segment.payload_bytes < mss and not segment.flags & PUSH for segment in sent)
+        yield Comparison(cut <= _MOST_CUT_SHARE * len(sent), f"{cut} of {len(sent)} segments with"
+                         f" less than {mss} bytes in the midst of a write",
+                         f"at most {_MOST_CUT_SHARE:.0%}")
 
 
 def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mapping[str, str],

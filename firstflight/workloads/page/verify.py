@@ -10,7 +10,7 @@ from types import MappingProxyType
 from firstflight.base.comparison import Comparison
 from firstflight.judge.checklist import PAGE, Judging, checks_of
 from firstflight.judge.path import delivered
-from firstflight.judge.sending import uncaused
+from firstflight.judge.sending import late_answers, uncaused
 from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError, frames_of
 from firstflight.runs.results import checks
@@ -144,7 +144,10 @@ def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
 def _compare_causes(evidence: PageEvidence) -> Iterator[Comparison]:
     if evidence.path is None or not evidence.tick_ns or not evidence.known_kernel:
         return
-    found = [*order.uncaused_data(evidence), *habits.late_answers(evidence)]
+    thinks_ns = {round(each.think_ms * MS) for each in evidence.trial.requested if each.think_ms}
+    found = [*order.uncaused_data(evidence),
+             *(segment for exchange in evidence.exchanges.values()
+               for segment in late_answers(evidence.trial, exchange, thinks_ns))]
     yield uncaused([f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found])
 
 

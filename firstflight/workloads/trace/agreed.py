@@ -35,16 +35,17 @@ def compare_requests(evidence: TraceEvidence) -> Iterator[Comparison]:
 def compare_causes(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Data leaves when a packet came, a timer fired, a write was due or a pause ended.
 
-    A sender that paces is not judged, nor a kernel of changed source, which may have other timers.
+    Of a sender that paces its answers are judged alone. A kernel of changed source may have other
+    timers.
     """
-    shows_causes = (evidence.path is not None and evidence.tick_ns > 0 and evidence.known_kernel
-                    and not evidence.trial.paces)
-    if not shows_causes:
+    if evidence.path is None or not evidence.tick_ns or not evidence.known_kernel:
         return
     pauses = Pauses(client_ns={round(think_s * 1e9) for think_s in evidence.trial.thinks_s})
-    at_client = evidence.view.exchange.at_client
-    found = [*uncaused(_with_writes(evidence), True, evidence.tick_ns, pauses),
-             *uncaused(at_client, False, evidence.tick_ns, pauses)]
+    exchange, trial = evidence.view.exchange, evidence.trial
+    found = [*sending.late_answers(trial, exchange),
+             *uncaused(exchange.at_client, False, evidence.tick_ns, pauses)]
+    if not trial.paces:
+        found += uncaused(_with_writes(evidence), True, evidence.tick_ns, pauses)
     yield sending.uncaused([f"at {(each.time_ns - evidence.view.start_ns) / MS:.3f} ms"
                             for each in found])
 

@@ -178,8 +178,7 @@ CHECKS = checks_of(TRACE, {
     "RTT": Judging(lambda record: _is_estimated(record) and record.seen_rtt_ms is not None,
                    _compare_rtt),
     "requests": Judging(is_whole, compare_requests),
-    "causes": Judging(lambda record: (PATH in record.judged_by.split()
-                                      and not record.trial.paces), compare_causes),
+    "causes": Judging(lambda record: PATH in record.judged_by.split(), compare_causes),
     "schedule": Judging(lambda record: (is_whole(record) and bool(record.trial.writes)
                                         and not record.trial.paces), _compare_schedule),
     "TCP options": Judging(is_whole),

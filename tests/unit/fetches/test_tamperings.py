@@ -78,7 +78,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (LOSSY, "client has no SACK, losses", syn(option("0402", "0101")), "TCP options"),
     (PLAIN, "another MSS requested", requested(mss=1300), "TCP options"),
     (TLS, "longer segments than the MSS", requested(mss=1447), "segment size"),
-    (BBR, "no full segment", requested(mss=1449), "segment size"),
+    *((name, "no full segment", requested(mss=1449), "segment size")
+      for name in (BBR, "https_records", "mldsa", LOSSY)),
     (PLAIN, "another receive window requested", requested(initrwnd=40), "TCP options"),
     # What the kernel of the server says of its socket.
     (PLAIN, "Reno in the place of CUBIC", said("server", congestion_control="reno"),
@@ -153,6 +154,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (PLAIN, "a packet that nobody sent", without("server", 5), "path"),
     (PLAIN, "an acknowledgement that did not arrive", lambda trial: trial.captured(server=[
         packet for number, packet in enumerate(stored.read(trial.server)) if number != 2]), "path"),
+    (BBR, "the server, which paces, is 3 ms late with its answer", from_data(0, 3_000_000),
+     "causes"),
     (PLAIN, "the server is 300 µs late", from_data(14, 300_000), "causes"),
     (LOSSY, "the server is 40 µs late after an arrival", from_data(14, 40_000), "causes"),
     (SLOW, "the server is 30 µs late after an arrival", from_data(3, 30_000), "causes"),

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from firstflight.judge.sending import late_answers
 from firstflight.net.segments import frames_of
 from firstflight.runs.results.checks import failed_checks
 from firstflight.wire.exchange import Exchange
-from firstflight.workloads.page import habits
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.requests import compare_requests
 from tests.golden import stored_page
@@ -72,6 +72,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
         replace(each, think_ms=0.0) for each in page.trial.objects)), "requests"),
     # The second connection was opened while the document was under way on the first one.
     ("two", "a connection that is free is not used", of_object(0, end_ms=80.0), "connections"),
+    *((name, "shorter segments than the MSS, as path MTU probing sends", requested(mss=1449),
+       "segment size") for name in ("one", "six", "tls", "http2", "lossy")),
     ("tls", "a ticket less", requested(tickets=1), "TLS"),
     ("http2", "a ticket less", requested(tickets=1), "TLS"),
     ("http2", "no ticket", requested(tickets=0), "TLS"),
@@ -137,4 +139,15 @@ def test_a_server_that_paces_answers_at_once_where_nothing_was_sent(
     evidence = evidence_of("one", **columns)
     ((port, exchange),) = evidence.exchanges.items()
     changed = replace(evidence, exchanges={port: first_answer_later(exchange, by_ns)})
-    assert bool(habits.late_answers(changed)) == late
+    (moved,) = changed.exchanges.values()
+    assert bool(late_answers(changed.trial, moved)) == late
+
+
+@pytest.mark.parametrize(("pause_ms", "late"), [(0.0, True), (2.0, True), (3.0, False),
+                                                (3.1, True)])
+def test_a_server_that_paces_may_pause_as_long_as_is_requested(pause_ms: float, late: bool
+                                                               ) -> None:
+    evidence = evidence_of("one", congestion_control="bbr")
+    (exchange,) = evidence.exchanges.values()
+    moved = first_answer_later(exchange, 3_000_000)
+    assert bool(late_answers(evidence.trial, moved, {round(pause_ms * 1e6)})) == late

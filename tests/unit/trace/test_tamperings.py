@@ -138,7 +138,7 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     *((name, "a longer request", said("responses", request_bytes=1329), "requests")
       for name in TRIALS),
     *((name, "a server that pauses 3 ms", late(0, 3_000_000), "causes")
-      for name in (BURSTS, JITTER, CAKE)),
+      for name in (BURSTS, JITTER, CAKE, FQ)),
     (CAKE, "a server that pauses 20 µs within its answer", late(9, 20_000), "causes"),
     *((name, "its digest", said("fetches", sha256="0" * 64), "digest") for name in TRIALS),
     *((name, "a byte less", said("fetches", size=9), "size") for name in TRIALS),

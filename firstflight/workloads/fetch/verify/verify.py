@@ -15,12 +15,12 @@ from dataclasses import replace
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
 from firstflight.judge.checklist import FETCH, Judging, checks_of
-from firstflight.judge.sending import compare_retransmissions, uncaused
+from firstflight.judge.sending import compare_retransmissions, late_answers, uncaused
 from firstflight.judge.verdict import skipped_record
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.parameters import default
 from firstflight.runs.results import checks
-from firstflight.setting.server import BUILTIN
+from firstflight.setting.server import BUILTIN, OWN
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.messages import Fetch, Observation, Response, started_at
 from firstflight.wire.delivery.packet_path import PATH
@@ -184,10 +184,12 @@ def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
-    if evidence.shows_causes:
+    found = evidence.uncaused
+    if evidence.path is not None and evidence.known_kernel and evidence.trial.server != OWN:
+        found += tuple(late_answers(evidence.trial, evidence.wire))
         named = [f"{'server' if segment.to_client else 'client'} {segment.seq}–{segment.end} at"
                  f" {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
-                 for segment in evidence.uncaused]
+                 for segment in found]
         yield uncaused(named)
 
 

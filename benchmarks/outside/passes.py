@@ -1,0 +1,51 @@
+"""What passes the judges although a time changes by more than they allow: docs/METHOD.md's table.
+
+By alteration (benchmarks.outside.alterations): what METHOD calls it, and by how many ms it changed
+a fetch, a page and a trace at most; None where it did not pass, or did not change a time so much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Passes(NamedTuple):
+    """A row of the table."""
+
+    words: str
+    fetch: float | None = None
+    page: float | None = None
+    trace: float | None = None
+
+
+PASSES: Mapping[str, Passes] = {
+    "a queue of half the packets": Passes(
+        "fq_codel with half the packets", 483, 287, 526),
+    "cake": Passes("cake instead of fq_codel", 370),
+    "a least timeout of 400 ms": Passes("a least timeout of 400 ms instead of 200", None, 465, 110),
+    "a client that acknowledges each segment": Passes(
+        "a client that acknowledges each segment", 77, 224, 107),
+    "records of 4 kB": Passes("records of 4 kB instead of 16, over TLS", 185),
+    "no tail loss probes": Passes("a server without tail loss probes", None, 163),
+    "Nagle's algorithm": Passes("Nagle's algorithm in TLS's handshake", 61, 121),
+    "objects named 3 kB early": Passes("objects named 3 kB early, over HTTP/2", None, 107),
+    "objects named 3 kB late": Passes("objects named 3 kB late, over HTTP/2", None, 23),
+    "no slow start after a pause": Passes("no slow start after a pause", 97, 41),
+    "a ticket less": Passes("a TLS ticket less", 20, 58),
+    "no compressed acknowledgements": Passes("no compressed acknowledgements", 1.1, 5.1, 1.1),
+    "fq": Passes("fq where BBR paces already", None, 5),
+    "the client's window a segment smaller": Passes(
+        "a receive window of 99 segments instead of 100", 3.1, None, 1.1),
+    "a server that pauses 3 ms within its answer": Passes(
+        "a server that pauses 3 ms within what BBR paces", 2.5, 2.4),
+}
+
+
+def table() -> str:
+    """The rows of the table in docs/METHOD.md."""
+    def cell(most_ms: float | None) -> str:
+        return "" if most_ms is None else f"{most_ms:g}"
+
+    return "".join(f"| {row.words} | {cell(row.fetch)} | {cell(row.page)} | {cell(row.trace)} |\n"
+                   for row in PASSES.values())
