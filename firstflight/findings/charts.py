@@ -401,7 +401,7 @@ class PageChart(Chart):
 class ObjectBar:
     """One object over time, in ms: named, parsed, requested, first byte and last byte.
 
-    opens: whether its request opened a connection.
+    opens: whether its request opened a connection. host: that it comes from, "" for unsaid.
     """
 
     named_ms: float
@@ -410,6 +410,7 @@ class ObjectBar:
     first_byte_ms: float
     end_ms: float
     opens: bool = False
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -427,3 +428,27 @@ class ObjectChart(Chart):
 
     panels: tuple[ObjectPanel, ...] = ()
     to_ms: float = 1.0
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A picture of a page as a PNG, b"" for none. moment: what happened at that time."""
+
+    moment: str
+    at_ms: float
+    png: bytes = b""
+
+
+@dataclass(frozen=True)
+class FilmStrip:
+    """The pictures of a page under one window, in the order of their times."""
+
+    title: str
+    shots: tuple[Shot, ...]
+
+
+@dataclass(frozen=True)
+class FilmChart(Chart):
+    """Film strips side by side."""
+
+    strips: tuple[FilmStrip, ...] = ()

@@ -88,8 +88,8 @@ class Job(NeededOfJob, total=False):
     fetches, what it fetches in order, and its pauses. request_bytes: of the body of each of its
     requests. connections, objects: of a page (testbed/hosts/page_client.py). site: of a page in a
     browser, its digest (testbed/site_store.py). phase_ms: after a frame of its browser, when the
-    load begins. kernel: of its guest, by its name; module_parameters: of that kernel, NAME=VALUE
-    each.
+    load begins. filmed: whether pictures of it are kept. kernel: of its guest, by its name;
+    module_parameters: of that kernel, NAME=VALUE each.
     """
 
     alone: bool
@@ -121,6 +121,7 @@ class Job(NeededOfJob, total=False):
     objects: Sequence[Sequence[float]]
     site: str
     phase_ms: float
+    filmed: bool
 
 
 # By direction, "to_client" and "to_server", then by cause, "queue" and "random": dropped packets.

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 
 from firstflight.base import files, forked, places
 from firstflight.findings.charts import Chart
-from firstflight.findings.drawing import bars, connections, groups, lines, pages, squares, style
+from firstflight.findings.drawing import (bars, connections, film, groups, lines, pages,
+                                         squares, style)
 from firstflight.findings.findings import Report
 from firstflight.findings.names import ON_THE_WIRE
 
@@ -50,6 +51,7 @@ figure_of.register(bars.draw_page)
 figure_of.register(bars.draw_times)
 figure_of.register(connections.draw_packets)
 figure_of.register(connections.draw_traces)
+figure_of.register(film.draw_film)
 figure_of.register(groups.draw_groups)
 figure_of.register(groups.draw_steps)
 figure_of.register(lines.draw)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,7 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from firstflight.base.words import format_brief
-from firstflight.findings.charts import ObjectChart, ObjectPanel, PageBar, PageChart, is_wide
+from firstflight.findings.charts import (ObjectBar, ObjectChart, ObjectPanel, PageBar,
+                                         PageChart, is_wide)
 from firstflight.findings.drawing import bars, style
 
 GROUP_WIDTH = 0.8  # of the distance between groups
@@ -87,9 +91,18 @@ BAR_HEIGHT = 0.82  # of a row
 # Parts of an object's time: their colours differ in grey, too.
 PARSED, QUEUED, WAITS, RECEIVES = (
     "is parsed", "no connection is free", "waits for its first byte", "is received")
+LEAVES = "until it leaves"  # of a browser's requests, in place of QUEUED: it may connect first
 PARTS = {PARSED: style.ORANGE, QUEUED: style.GROUND, WAITS: style.SKY, RECEIVES: style.BLUE}
 SPANS = {PARSED: ("named_ms", "due_ms"), QUEUED: ("due_ms", "start_ms"),
          WAITS: ("start_ms", "first_byte_ms"), RECEIVES: ("first_byte_ms", "end_ms")}
+MOST_NAMED, MOST_LETTERS = 24, 22  # rows with a host's name, and letters of it
+HOSTS_LEFT_INCHES = 1.35
+MARK: dict[str, Any] = {"color": style.INK, "linewidth": 1.0, "linestyle": "--"}
+# Moments of a load in a browser.
+LINES: dict[str, dict[str, Any]] = {
+    "first contentful paint": {**MARK, "color": style.GREEN, "linestyle": "-"},
+    "largest contentful paint": {**MARK, "color": style.GREEN, "linestyle": "--"},
+    "DOMContentLoaded": {**MARK, "linestyle": ":"}, "load": {**MARK, "linestyle": "-"}}
 VISIBLE_SHARE = 0.001  # of the time axis, about a pixel
 
 
@@ -101,12 +114,14 @@ def draw_objects(chart: ObjectChart) -> Figure:
     whole = sum(heights) + TITLE_INCHES * len(heights) + FALL_BELOW_INCHES
     frame = style.frame(chart, whole, _object_legend(chart))
     top = whole
+    has_hosts = any(map(_has_hosts, chart.panels))
+    left = HOSTS_LEFT_INCHES if has_hosts else FALL_LEFT_INCHES
     for panel, height in zip(chart.panels, heights):
         top -= TITLE_INCHES + height
-        axes = frame.axes(FALL_LEFT_INCHES, top,
-                          style.WIDTH_INCHES - FALL_LEFT_INCHES - style.SIDE_INCHES, height)
+        axes = frame.axes(left, top, style.WIDTH_INCHES - left - style.SIDE_INCHES, height)
         _draw_panel(axes, panel, chart.to_ms)
-        style.name_y(axes, "object", NAME_INCHES)
+        if not has_hosts:
+            style.name_y(axes, "object", NAME_INCHES)
         if panel is not chart.panels[-1]:
             axes.set_xticklabels([])
     style.write(axes, chart.to_ms / 2, 0.05 - FALL_BELOW_INCHES, "time (ms)", size=style.MEDIUM)
@@ -129,11 +144,14 @@ def _draw_panel(axes: Axes, panel: ObjectPanel, to_ms: float) -> None:
     style.fix_ticks(axes.xaxis, style.even_ticks(0, to_ms), (0, to_ms))
     step = max(1, round(style.tick_step(len(panel.objects))))
     shown = [row for row in rows if row == 0 or (row + 1) % step == 0]
-    axes.set_yticks(shown, [str(row + 1) for row in shown], fontsize=style.SMALL)
+    if _has_hosts(panel):
+        shown = [row for row in rows if row % math.ceil(len(panel.objects) / MOST_NAMED) == 0]
+    axes.set_yticks(shown, [_row_name(panel.objects[row], row) for row in shown],
+                    fontsize=style.SMALL)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
-    for at_ms, _ in panel.marks:
-        axes.axvline(at_ms, color=style.INK, linewidth=1.0, linestyle="--", zorder=0.5)
+    for at_ms, name in panel.marks:
+        axes.axvline(at_ms, **LINES.get(name, MARK), zorder=0.5)
     style.write(axes, 0, 0.12, panel.title, align="left", size=style.MEDIUM)
 
 
@@ -141,15 +159,29 @@ def _object_legend(chart: ObjectChart) -> list[Artist]:
     longest = {part: max(getattr(each, ends) - getattr(each, begins)
                          for panel in chart.panels for each in panel.objects)
                for part, (begins, ends) in SPANS.items()}
-    handles: list[Artist] = [Patch(facecolor=colour, linewidth=0, label=part)
+    names_of_parts = {QUEUED: LEAVES} if any(map(_has_hosts, chart.panels)) else {}
+    handles: list[Artist] = [Patch(facecolor=colour, linewidth=0,
+                                   label=names_of_parts.get(part, part))
                              for part, colour in PARTS.items()
                              if longest[part] > VISIBLE_SHARE * chart.to_ms]
     if any(each.opens for panel in chart.panels for each in panel.objects):
         handles.append(Line2D([], [], linestyle="none", marker="|", markersize=7,
                               markeredgewidth=1.2, color=style.VERMILION,
                               label="opens a connection"))
-    names = {name for panel in chart.panels for _, name in panel.marks}
-    if names:
-        handles.append(Line2D([], [], color=style.INK, linewidth=1.0, linestyle="--",
-                              label=", ".join(sorted(names))))
+    names = dict.fromkeys(name for panel in chart.panels for _, name in panel.marks)
+    handles += [Line2D([], [], **LINES[name], label=name) for name in names if name in LINES]
+    if others := sorted({*names} - {*LINES}):
+        handles.append(Line2D([], [], **MARK, label=", ".join(others)))
     return handles
+
+
+def _has_hosts(panel: ObjectPanel) -> bool:
+    return any(each.host for each in panel.objects)
+
+
+def _row_name(each: ObjectBar, row: int) -> str:
+    """The number of an object, and its host where that is said."""
+    if not each.host:
+        return str(row + 1)
+    shown = each.host if len(each.host) <= MOST_LETTERS else f"…{each.host[1 - MOST_LETTERS:]}"
+    return style.literal(f"{shown} {row + 1}")

@@ -87,11 +87,14 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     head = Head(title, "a page of your own", name,
                 f"What {verb} {_windows(windows)} change of a page of {what}?", "",
                 shared, note, about, kind="page")
-    paints = (PageFigure(name="paints", kind="times", sweep=sweep.name, metric="largest_paint_ms",
-                         title=f"The largest contentful paint, {_windows(windows)}"),)
+    in_browser = (PageFigure(name="paints", kind="times", sweep=sweep.name,
+                             metric="largest_paint_ms",
+                             title=f"The largest contentful paint, {_windows(windows)}"),
+                  PageFigure(name="filmstrip", kind="filmstrip", sweep=sweep.name,
+                             title=f"The page as it loads, {_windows(windows)}"))
     made = PageScenario(head, (sweep.linked({content.name: content}, _WHERE),), (
         PageFigure(name="times", kind="times", title=title, sweep=sweep.name),
-        *(paints if page.client == CHROMIUM else ()),
+        *(in_browser if page.client == CHROMIUM else ()),
         PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
                    title=f"Each object of the page, {_windows(windows)}")))
     return replace(made, head=replace(head, text=text(made, content)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
@@ -34,7 +35,7 @@ class BrowserBench(FetchBench):
         self.version = ""
         self.sockets = Sockets(self.star.server.pid)
         self.watches: list[Watch] = []
-        self.logs = 0
+        self.logs = 0  # and pictures, ever kept
 
     def prepare(self, trial: Job) -> None:
         if not PROGRAM.exists():
@@ -65,7 +66,8 @@ class BrowserBench(FetchBench):
         before = dict(self.star.dropped)
         observation["browser"] = self.version
         self.browser.order({"url": self.url, "deadline_s": trial["deadline_s"],
-                            "phase_ms": trial.get("phase_ms")})
+                            "phase_ms": trial.get("phase_ms"),
+                            "filmed": trial.get("filmed", False)})
         answer = self.browser.answer(trial["deadline_s"] + TOOL_DEADLINE_S, "end of the page",
                                      self._look)
         observation["served"] = self.site.served()
@@ -73,6 +75,7 @@ class BrowserBench(FetchBench):
             self._forget(answer)
             raise WorkerError(str(answer["error"]))
         observation["load"] = answer["load"]
+        self._keep(answer["pictures"])
         self._settle()
         observation["responses"] = [
             report_on(nginx.NAME, port, [sample]) for port, sample in self._first_samples()]
@@ -102,6 +105,14 @@ class BrowserBench(FetchBench):
             self._forget(answer)
             raise WorkerError(str(answer["error"]))
         return answer
+
+    def _keep(self, pictures: Mapping[str, str]) -> None:
+        """Keep pictures of the page with the trial. pictures: PNGs in base64, by name."""
+        for name, content in pictures.items():
+            self.logs += 1
+            place = f"{name}{self.logs}.png"
+            (self.folder / place).write_bytes(base64.b64decode(content))
+            self.log = {**self.log, f"{name}.png": place}
 
     def _forget(self, answer: dict[str, object]) -> None:
         """Start the browser anew for the next trial, whatever this one did to it."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from firstflight.base.words import format_brief, join_words
+from firstflight.findings.charts import ObjectBar, ObjectPanel
 from firstflight.findings.findings import Cell, Column, Table
 from firstflight.testbed.hosts.browser.frames import FRAME_MS
+from firstflight.workloads.page import loads
 from firstflight.workloads.page.analysis import SAME_LOADS_MS, Setting, WindowTimes
+from firstflight.workloads.page.record import PageRecord
 
 FIRST_PAINT, LARGEST_PAINT = "paint_ms", "largest_paint_ms"
 _PAINTS = {FIRST_PAINT: "first contentful paint", LARGEST_PAINT: "largest contentful paint"}
@@ -44,6 +48,30 @@ def _paint_cells(setting: Setting, times: WindowTimes, column: str) -> tuple[Cel
     is_base = times is next(iter(setting.windows.values()))
     earlier: Cell = "" if is_base else saved.absolute if saved else None
     return (times.estimate(column), *ends, earlier)
+
+
+def panel(folder: Path, record: PageRecord) -> ObjectPanel:
+    """The waterfall of a load: a row for each request, and its moments.
+
+    Raises FirstFlightError where the file of its requests is missing.
+    """
+    seen: set[int] = set()
+    bars = []
+    for each in loads.requests_of(folder, record):
+        start_ms = each.start_ms or 0.0
+        end_ms = start_ms if each.end_ms is None else each.end_ms
+        sent_ms = end_ms if each.sent_ms is None else each.sent_ms
+        first_byte_ms = end_ms if each.first_byte_ms is None else each.first_byte_ms
+        opens = each.connection > 0 and each.connection not in seen
+        seen.add(each.connection)
+        bars.append(ObjectBar(start_ms, start_ms, sent_ms, first_byte_ms, end_ms, opens=opens,
+                              host=each.host))
+    moments = ((record.paint_ms, _PAINTS[FIRST_PAINT]),
+               (record.largest_paint_ms, _PAINTS[LARGEST_PAINT]),
+               (record.content_loaded_ms, "DOMContentLoaded"), (record.page_ms, "load"))
+    return ObjectPanel(
+        f"Initial window {record.trial.initcwnd}: load {format_brief(record.page_ms)} ms",
+        tuple(bars), tuple((at_ms, name) for at_ms, name in moments if at_ms is not None))
 
 
 def browser_notes(setting: Setting, place: str) -> list[str]:

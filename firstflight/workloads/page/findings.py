@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import join_words, plain, format_brief
@@ -11,14 +12,15 @@ from firstflight.figures import kernel_changes
 from firstflight.figures.kernel_changes import kernel_answer, note_on_windows
 from firstflight.figures.making import Maker, NothingToShow, all_findings, make_figures
 from firstflight.figures.shared import named, shared_values, verdict_lines
-from firstflight.findings.charts import ObjectBar, ObjectChart, ObjectPanel, PageBar, PageChart
+from firstflight.findings.charts import (FilmChart, ObjectBar, ObjectChart, ObjectPanel, PageBar,
+                                         PageChart)
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
 from firstflight.parameters import PARAMETERS, default
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import PASS
 from firstflight.setting.draws import note_on_draws
 from firstflight.setting.server import HERE, HTTP_2
-from firstflight.workloads.page import analysis, loads
+from firstflight.workloads.page import analysis, browser_findings, film, loads
 from firstflight.workloads.page import reasons as page_reasons
 from firstflight.workloads.page.analysis import PAGE, SAME_MS, Setting, WindowTimes, setting_of
 from firstflight.workloads.page.browser_findings import browser_notes, paint_tables
@@ -403,8 +405,10 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
         tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
     chart = ObjectChart(
         figure.title, (*context_of(scenario, [setting.trial]), words), "",
-        panels=tuple(_panel(times, objects) for times, objects in pages),
-        to_ms=max(each.end_ms for _, objects in pages for each in objects))
+        panels=tuple(_panel(run.folder, times, objects) for times, objects in pages),
+        to_ms=max(at_ms for times, objects in pages
+                  for at_ms in (times.records[0].page_ms or 0.0,
+                                *(each.end_ms for each in objects))))
     return [Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)]
 
 
@@ -422,8 +426,10 @@ def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]],
     return f"{which} {'; '.join(named)}."
 
 
-def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
+def _panel(folder: Path, times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
     record = times.records[0]
+    if record.trial.site:
+        return browser_findings.panel(folder, record)
     document = format_brief(record.document_ms)
     marks = [(record.document_ms or 0.0, "document, first screen and page are there"
               if record.first_screen_ms else "document and page are there")]
@@ -437,4 +443,28 @@ def _panel(times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
         tuple(marks))
 
 
-MAKERS: dict[str, Maker[PageRun, PageFigure]] = {"times": _times, "waterfall": _waterfall}
+# The film strip -------------------------------------------------------------------------
+
+def _filmstrip(measured: PageRun, figure: PageFigure) -> list[Finding]:
+    scenario, run = measured.scenario, measured.run
+    setting = next(setting for setting in measured.settings(figure) if setting.counting)
+    counting = {times.window: times.records[0] for times in setting.counting}
+    requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
+    records = [counting[window] for window in requested if window in counting]
+    strips = [strip for record in records if (strip := film.strip_of(run.folder, record))]
+    if not strips:
+        raise NothingToShow(f"{figure.name}: no load has pictures")
+    table = Table("Times of the load that was filmed", (
+        Column("IW", digits=0), Column("first contentful paint", "ms"),
+        Column("largest contentful paint", "ms"), Column("load", "ms")),
+        tuple((record.trial.initcwnd, record.paint_ms, record.largest_paint_ms, record.page_ms)
+              for record in records))
+    chart = FilmChart(
+        figure.title, context_of(scenario, [setting.trial])[1:],
+        "Each picture: the first frame from that moment on, of the first of"
+        f" {len(setting.counting[0].records)} loads.", strips=tuple(strips))
+    return [Finding(figure.name, figure.title, (table,), chart=chart)]
+
+
+MAKERS: dict[str, Maker[PageRun, PageFigure]] = {
+    "times": _times, "waterfall": _waterfall, "filmstrip": _filmstrip}

@@ -366,7 +366,7 @@ def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -
 
 
 def _check_waterfall(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
-    """As _check_figure; a waterfall shows all times. Raises UsageError."""
+    """As _check_figure; a waterfall and a film strip show all times. Raises UsageError."""
     _check_figure(sweeps, figure, where)
     if figure.metric != "page_ms":
         raise UsageError(f'{where}: metric goes with kind = "times" only')
@@ -376,7 +376,9 @@ FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
     # The time of the page, a bar for each window.
     "times": FigureKind(_check_figure, windows=(0, 0)),
     # Each object over time, under one or two windows.
-    "waterfall": FigureKind(_check_waterfall, windows=(0, 2))}
+    "waterfall": FigureKind(_check_waterfall, windows=(0, 2)),
+    # In a browser, pictures of the page at its paints and its load, under one or two windows.
+    "filmstrip": FigureKind(_check_waterfall, windows=(0, 2))}
 
 def _link(file: ScenarioFile) -> Callable[[PageSweep, str], PageSweep]:
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}

@@ -88,6 +88,11 @@ class PageTrial(Setting):
         return CHROMIUM if self.site else LIBCURL
 
     @property
+    def is_filmed(self) -> bool:
+        """Whether pictures of its load are kept; its times have to be those of other loads."""
+        return bool(self.site) and self.repeat == 1
+
+    @property
     def requested(self) -> tuple[PageObject, ...]:
         """The objects to fetch, () in a browser."""
         return () if self.site else self.objects
@@ -144,6 +149,8 @@ class PageTrial(Setting):
         job["tls"] = self.tls_settings(0)
         if self.phase_ms is not None:
             job["phase_ms"] = self.phase_ms
+        if self.is_filmed:
+            job["filmed"] = True
         return job
 
     @property

@@ -10,11 +10,11 @@ import numpy
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.bar import Bar
-from firstflight.findings.charts import (BarChart, BarPage, Chart, GridChart, GroupChart, Line,
-                                         LineChart, Mark, ObjectBar, ObjectChart, ObjectPanel,
-                                         PacketsChart, PageBar, PageChart, Plot, Square,
-                                         SquareChart, SquareMap, StepChart, TimeChart, Timeline,
-                                         TraceChart, TraceRow, WaterfallStep)
+from firstflight.findings.charts import (BarChart, BarPage, Chart, FilmChart, FilmStrip, GridChart,
+                                         GroupChart, Line, LineChart, Mark, ObjectBar, ObjectChart,
+                                         ObjectPanel, PacketsChart, PageBar, PageChart, Plot, Shot,
+                                         Square, SquareChart, SquareMap, StepChart, TimeChart,
+                                         Timeline, TraceChart, TraceRow, WaterfallStep)
 from firstflight.findings.claims import Published
 from firstflight.findings.difference import Difference, Excluded
 
@@ -208,10 +208,35 @@ def object_chart(mark: str = "", **more: Any) -> ObjectChart:
     return replace(ObjectChart(**words(mark), panels=panels, to_ms=600), **more)
 
 
+def browser_chart(mark: str = "", **more: Any) -> ObjectChart:
+    """Two windows; requests to hosts, and the moments of a load."""
+    marks = ((200, "first contentful paint"), (300, "largest contentful paint"),
+             (250, "DOMContentLoaded"), (420, f"load{mark}"))
+    panels = tuple(ObjectPanel(f"Initial window {window}{mark}", tuple(
+        ObjectBar(10 * place, 10 * place, 10 * place + 40, 10 * place + 100, 10 * place + 130,
+                  place % 7 == 0, f"host{place % 3}.example.org{mark}") for place in range(30)),
+        marks) for window in (3, 10))
+    return replace(ObjectChart(**words(mark), panels=panels, to_ms=450), **more)
+
+
+# A grey pixel.
+PIXEL = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010800000000"
+                      "3a7e9b550000000a49444154789c636800000082008177cd72b60000000049454e44"
+                      "ae426082")
+
+
+def film_chart(mark: str = "", **more: Any) -> FilmChart:
+    """Two windows, a picture that is none, and one that is there once only."""
+    shots = (Shot(f"first contentful paint{mark}", 200.0, PIXEL), Shot("load", 420.0, b"\x89PNG"))
+    strips = (FilmStrip(f"Initial window 3{mark}", shots),
+              FilmStrip("Initial window 10", shots[:1]))
+    return replace(FilmChart(**words(mark), strips=strips), **more)
+
+
 CHARTS: tuple[Callable[[str], Chart], ...] = (
     bar_chart, time_chart, bar_page, line_chart, trace_chart, grid_chart, step_chart,
     group_chart, square_chart, level_chart, window_chart, published_chart, packets_chart,
-    page_chart, object_chart)
+    page_chart, object_chart, browser_chart, film_chart)
 
 
 def all_charts(mark: str = "") -> list[Chart]:

@@ -26,6 +26,7 @@ from typing import Any
 
 from firstflight.testbed.hosts.browser.devtools import (CALL_S, BrowserEnded, BrowserError,
                                                         DevTools, Event)
+from firstflight.testbed.hosts.browser.film import CASTING, Film
 from firstflight.testbed.hosts.browser.frames import next_start_ns, phase_of
 from firstflight.testbed.hosts.browser.load import Load, Request
 from firstflight.testbed.hosts.control import report, requests
@@ -74,6 +75,7 @@ class Browser:
         self.tools: DevTools | None = None
         self.context = self.session = ""
         self.version = ""
+        self.film = Film(0.0)
 
     def start(self, rules: str, keys: str, library: str = "") -> str:
         """Start the browser, in place of the one that runs; its version.
@@ -118,17 +120,20 @@ class Browser:
         while tools.receive(0):
             pass
 
-    def load(self, url: str, deadline_s: float, phase_ms: float | None = None
-             ) -> dict[str, object]:
-        """Load a page; what the browser did. Raises BrowserError where it did not end.
+    def load(self, url: str, deadline_s: float, phase_ms: float | None = None,
+             with_pictures: bool = False) -> tuple[dict[str, object], dict[str, str]]:
+        """Load a page; what the browser did, and pictures of the page, by name.
 
-        The browser is then ended, too. phase_ms: after a frame, when the load is to begin; None for
-        at once.
+        Raises BrowserError where it did not end; the browser is then ended, too. phase_ms: after a
+        frame, when the load is to begin; None for at once.
         """
         tools, load = self._tools, Load(self.session)
         shift_ns = time.time_ns() - time.monotonic_ns()
+        self.film = Film(shift_ns / 1e9)
         try:
             self._renew_network()
+            if with_pictures:
+                tools.call("Page.startScreencast", self.session, **CASTING)
             tools.call("Tracing.start", transferMode="ReportEvents", traceConfig=TRACED)
             self._wait_for_phase(phase_ms)
             tools.heed = lambda event: self._heed(load, event)
@@ -148,7 +153,7 @@ class Browser:
             self._end_trace(load)
             tools.heed = lambda event: None
             self._forget()
-            return summary(load, shift_ns)
+            return summary(load, shift_ns), self.film.pictures(load)
         except BrowserError:
             self.stop()  # it may be busy with the page for long
             raise
@@ -198,6 +203,10 @@ class Browser:
         other sites and workers, which wait for that.
         """
         load.take(event)
+        if event["method"] == "Page.screencastFrame":
+            self.film.take(event["params"])
+            self._tools.send("Page.screencastFrameAck", self.session,
+                             sessionId=event["params"]["sessionId"])
         if event["method"] == "Page.javascriptDialogOpening":
             load.dialogs += 1
             self._tools.send("Page.handleJavaScriptDialog", event.get("sessionId", ""),
@@ -287,8 +296,9 @@ def answer_to(browser: Browser, request: dict[str, Any]) -> dict[str, object]:
         if "prepare" in request:
             browser.prepare()
             return {"error": ""}
-        return {"error": "", "load": browser.load(
-            request["url"], request["deadline_s"], request.get("phase_ms"))}
+        load, pictures = browser.load(request["url"], request["deadline_s"],
+                                      request.get("phase_ms"), request.get("filmed", False))
+        return {"error": "", "load": load, "pictures": pictures}
     except BrowserEnded as error:
         browser.stop()
         return {"error": str(error), "ended": True}
