@@ -118,7 +118,7 @@ def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
         raise UsageError(f"{where}: has no {target}: name the page by url_path (--url-path)"
                          + (f", such as {few}" if pages else ""))
     served = sum(answer.status == 200 and not answer.target.endswith("/") for answer in answers)
-    why = [f"{count} {reason}" for reason, count in left_out.items()]
+    why = [f"{count} {reason}{'s' if count > 1 else ''}" for reason, count in left_out.items()]
     source = (f"a folder of {served} file{'s' if served > 1 else ''}, {plain(round(total / 1000))}"
               f" kB{f'; left out: {join_words(why)}' if why else ''}")
     return Site(Recording(f"{OWN_ORIGIN}{target}", (Origin(OWN_ORIGIN, 0),), tuple(answers)),
@@ -135,7 +135,7 @@ def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[P
                 link = os.path.islink(os.path.join(above, name))
                 if name.startswith(".") or link or depth >= MOST_DEPTH:
                     folders.remove(name)
-                    left_out["links" if link else "hidden folders"] += 1
+                    left_out["link" if link else "hidden folder"] += 1
             folders.sort()
             for name in sorted(names):
                 count += 1
@@ -148,9 +148,9 @@ def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[P
                     place = _followed(place, folder)
                 mode = place.lstat().st_mode
                 if name.startswith("."):
-                    left_out["hidden files"] += 1
+                    left_out["hidden file"] += 1
                 elif not stat.S_ISREG(mode):
-                    left_out["links" if stat.S_ISLNK(mode) else "devices and pipes"] += 1
+                    left_out["link" if stat.S_ISLNK(mode) else "special file"] += 1
                 else:
                     yield place, inside
     except OSError as error:
@@ -439,7 +439,8 @@ def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], origins: Mapp
     total = sum(len(answer.body) for answer in answers)
     left_out = [*([f"{lacking} without contents"] if lacking else ()),
                 *(f"{count} {why}" for why, count in dropped.items())]
-    return (f"a HAR by {f'{exporter.name} {version}'.strip()}: {len(answers)} answers of"
+    return (f"a HAR by {f'{exporter.name} {version}'.strip()}: {len(answers)} answer"
+            f"{'s' if len(answers) > 1 else ''} of"
             f" {len(origins)} host{'s' if len(origins) > 1 else ''},"
             f" {plain(round(total / 1000))} kB"
             + (f"; left out: {join_words(left_out)}" if left_out else ""))

@@ -82,7 +82,7 @@ def test_a_folder_is_served_as_static_files_are(tmp_path: Path) -> None:
     assert picture.headers == (("content-type", "image/png"),) and len(picture.body) == 5004
     moved = answers["https://page.test/docs"]
     assert (moved.status, moved.headers) == (301, (("location", "/docs/"),))
-    assert "1 hidden folders and 1 hidden files" in found.source
+    assert "1 hidden folder and 1 hidden file" in found.source
 
 
 def test_nothing_outside_of_a_folder_is_read(tmp_path: Path) -> None:
