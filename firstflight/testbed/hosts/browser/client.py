@@ -62,9 +62,8 @@ QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-
          # http:// would be tried as https:// first.
          "--disable-features=HttpsUpgrades,HttpsFirstBalancedMode,OptimizationHints,MediaRouter,"
          "Translate,AutofillServerCommunication",
-         # V8's threads wait for each other by reading the clock, which may move it: with them the
-         # end of a long script was 0.256 ms late in 3 of 70 loads on a busy machine, without in 0
-         # of 90.
+         # With threads of V8 the end of a long script was 0.256 ms late in 3 of 70 loads on a busy
+         # machine, without in 0 of 90. Why is not known; a guest has one processor for them anyway.
          "--js-flags=--random-seed=1 --single-threaded")
 
 
