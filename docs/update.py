@@ -36,7 +36,7 @@ from firstflight.base.parser import Parser
 from firstflight.base.terminal import say
 from firstflight.commands.stored import add_results, with_each
 from firstflight.findings import claims
-from firstflight.findings.charts import BarChart, BarPage, TimeChart, bar_page
+from firstflight.findings.charts import BarChart, BarPage, TimeChart, bar_page, joint_title
 from firstflight.findings.findings import Report, Table
 from firstflight.findings.render import data, markdown
 from firstflight.findings.render.values import quoted
@@ -65,6 +65,8 @@ FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6", "causes"), "ietf78_south_americ
            "page2026": ("mobile", "waterfall")}
 # Larger samples whose findings are kept, too: by the name of their page, scenario and sample.
 SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
+# Figures of bars that a picture shows together where the first ones do not show the claim.
+TOGETHER = {"today2026_grid": ("rtt_3_10", "rtt_10_20", "http2_rtt_10_20")}
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
 # README's chapter on results.
 HEADING, NEXT = "## What comes out\n", "\n## "
@@ -302,12 +304,15 @@ def in_gallery(report: Report) -> Report:
     bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
     first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)),
                  bars[0] if bars and isinstance(drawn[0].chart, TimeChart) else drawn[0])
-    if len(bars) > MOST_ON_A_PAGE:
-        bars = [finding for finding in bars
-                if finding.name.partition("_")[0] == first.name.partition("_")[0]]
+    together = TOGETHER.get(report.name, ())
+    if together or len(bars) > MOST_ON_A_PAGE:
+        bars = [finding for finding in bars if finding.name in together or not together
+                and finding.name.partition("_")[0] == first.name.partition("_")[0]]
     charts = [finding.chart for finding in bars if isinstance(finding.chart, BarChart)]
     if isinstance(first.chart, BarChart) and 1 < len(charts) <= MOST_ON_A_PAGE:
-        first = replace(first, chart=bar_page(report.title, charts))
+        # The scenario's title may name what only its other figures show.
+        title = report.title if len(charts) == len(drawn) else joint_title(charts)
+        first = replace(first, chart=bar_page(title, charts))
     return replace(report, findings=(first, *(finding for finding in drawn if finding.name in
                                               FURTHER.get(report.name, ()))))
 

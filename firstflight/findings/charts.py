@@ -5,17 +5,21 @@ A kind of study fills them in; nothing here depends on how they are drawn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 from firstflight.base.stats import Estimate
+from firstflight.base.words import join_words
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 
 Points = Sequence[tuple[float, float]]
 
+JOINING = ("of", "over", "at", "IW")  # words behind which a title needs another one
 NARROW = 0.05  # narrower intervals print as a single value
 
 
@@ -91,13 +95,39 @@ class BarPage(Chart):
 
 
 def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
-    """Several charts on one page; the lines that all of them share stand below its title."""
+    """Several charts on one page; the lines and notes that all of them share stand there once."""
     first, *others = charts
+    notes = [note for note in _sentences(first.foot)
+             if all(note in _sentences(other.foot) for other in others)]
     return BarPage(
         title, tuple(line for line in first.context if all(line in other.context
                                                            for other in others)),
-        charts=tuple(charts), compared=first.compared if all(
+        " ".join(notes), charts=tuple(charts), compared=first.compared if all(
             other.compared == first.compared for other in others) else "")
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=\.) ", text)
+
+
+def joint_title(charts: Sequence[BarChart]) -> str:
+    """A title for charts of bars together: the words that their own titles have in common, and the
+    axes.
+
+    "Improvement of 37 kB by RTT at 3 Mbit/s: 3 → 26 segments" and another one by bandwidth become
+    "Improvement of 37 kB by RTT and bandwidth: 3 → 26 segments".
+    """
+    words = [chart.title.partition(":")[0].split() for chart in charts]
+    same = [first for first, *_ in takewhile(lambda of_all: len({*of_all}) == 1, zip(*words))]
+    same = list(takewhile(lambda word: word != "by", same))
+    while same and same[-1] in JOINING:
+        same.pop()
+    axes = dict.fromkeys(chart.axis.partition(" (")[0] for chart in charts)
+    named = join_words([name if name.isupper() else f"{name[:1].lower()}{name[1:]}"
+                        for name in axes])
+    ends = {chart.title.partition(":")[2] for chart in charts}
+    return f"{' '.join(same) or 'Improvement'} by {named}" + (
+        f":{ends.pop()}" if len(ends) == 1 and any(ends) else "")
 
 
 # Lines -------------------------------------------------------------------------------

@@ -122,7 +122,8 @@ def _figure(figure: Any) -> Iterator[str]:
     for axes in figure.axes:
         place = axes.get_position()
         yield (f"axes at {_numbers((place.x0, place.y0, place.x1, place.y1), 3)}"
-               f" {_colour(axes._left_title.get_color())}: {axes.get_title(loc='left')}")
+               f" {_colour(axes._left_title.get_color())}: {axes.get_title(loc='left')}"
+               f" {axes.get_title(loc='right')}".rstrip())
         for name, axis, ends in (("x", axes.xaxis, axes.get_xlim()),
                                  ("y", axes.yaxis, axes.get_ylim())):
             yield (f"  {name} {axis.get_scale()} {_numbers(ends)} {axis.get_label_text()!r}:"

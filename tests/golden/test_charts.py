@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from firstflight.base.words import MINUS, plain
 from firstflight.findings.charts import (BarChart, Chart, GroupChart, LineChart, Plot,
                                          SquareChart, StepChart, TimeChart)
+from firstflight.findings.drawing import style
 from firstflight.findings.findings import Table
 from firstflight.findings.render.values import bare, written
 from tests.golden.rendering import BY_HAND, REPORTS
@@ -130,3 +131,12 @@ def test_what_a_chart_draws_stands_in_its_table() -> None:
                 lacking.append(f"{name}: {value}")
     assert not lacking
     assert looked_at > LEAST_VALUES
+
+
+def test_no_subtitle_of_a_stored_run_is_cut() -> None:
+    """Two lines have room for what a figure shows; what is more stands on its page."""
+    subtitles = {f"{name}: {finding.name}": style.subtitle(finding.chart.context)
+                 for name, make in REPORTS.items() for finding in make().findings if finding.chart}
+    assert len(subtitles) > 30
+    assert not [name for name, lines in subtitles.items()
+                if len(lines) > style.SUBTITLE_LINES or any(line.endswith("…") for line in lines)]

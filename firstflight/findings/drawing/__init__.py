@@ -31,7 +31,10 @@ __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save",
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
-ALIKE = 20  # of 255 in red, green and blue together: two colours that one stands for
+# Of 255 in red, green and blue together: two colours that one stands for; and two greys, of which
+# the edges of letters have many, so that they do not take the places of colours.
+ALIKE, ALIKE_GREYS = 20, 60
+GREY = 12  # of 255: red, green and blue of a grey differ by no more
 MOST_COMPARED = 2000  # colours of a picture, the most frequent ones
 NOT_MEASURED = "computed; no transfer of this run is in it"
 PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
@@ -159,8 +162,11 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
 def _unlike(colours: NDArray[numpy.int64], most: int) -> NDArray[numpy.int64]:
     """The first colours that differ from each other, `most` of them at most."""
     parts, kept = _parts(colours), [0]
+    is_grey = numpy.ptp(parts, axis=1) <= GREY
     for place in range(1, len(colours)):
-        if len(kept) < most and ((parts[kept] - parts[place]) ** 2).sum(axis=1).min() > ALIKE ** 2:
+        apart = numpy.where(is_grey[kept] & is_grey[place], ALIKE_GREYS, ALIKE)
+        if len(kept) < most and (
+                ((parts[kept] - parts[place]) ** 2).sum(axis=1) > apart ** 2).all():
             kept.append(place)
     return colours[kept]
 

@@ -188,16 +188,13 @@ def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
         words.append("Arrow: goes on below.")
     if len(charts) > 1 and not _share_scales(charts):
         words.append("Each panel has its own scales: on a shared one some bars could not be read.")
-    triangles = any(bar.difference.same for one in charts for bar in one.bars)
-    return replace(chart, context=(*chart.context, *_compared(chart, triangles)),
+    return replace(chart, context=(*chart.context, *_compared(chart)),
                    foot=" ".join(filter(None, (*words, chart.foot))))
 
 
-def _compared(chart: Chart, triangles: bool = False) -> list[str]:
-    """What its bars and triangles compare; [] if there is nothing to say."""
-    alone = ("; triangles: the same responses under both windows. Between them: the weeks"
-             if triangles else "")
-    return [f"Bars: {chart.compared}{alone}"] if chart.compared else []
+def _compared(chart: Chart) -> list[str]:
+    """What its bars compare; [] if there is nothing to say. The legend has the triangles."""
+    return [f"Bars: {chart.compared}"] if chart.compared else []
 
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:

@@ -53,6 +53,8 @@ def draw_traces(chart: TraceChart) -> Figure:
         else:
             _sequence(left, row, ends)
             _window(right, row, top)
+            right.set_title(style.literal(", ".join(_cut(row, chart, top))), loc="right",
+                            fontsize=style.SMALL, color=style.FAINT)
             if chart.rtt:
                 _rtt(right.twinx(), row, chart)
         flag = " (its verdict failed)" if row.flagged else ""
@@ -95,12 +97,19 @@ def _window(axes: Axes, row: TraceRow, top: float) -> None:
         axes.step(*_columns(row.ssthresh), where="post", color=SSTHRESH, linewidth=1.1,
                   linestyle=DASHES, zorder=2)
     axes.set_ylim(0, top)
+    _whole_axis(axes, "segments")
+
+
+def _cut(row: TraceRow, chart: TraceChart, top: float) -> list[str]:
+    """What of a row lies outside of its axes, in words: a larger window, a later end."""
+    words = []
     largest = max((value for _, value in row.window), default=1.0)
     if largest > top:
-        axes.text(0.985, 0.9, f"up to {style.tick_label(largest)}", transform=axes.transAxes,
-                  ha="right", va="top", fontsize=style.SMALL, color=WINDOW,
-                  bbox={"facecolor": "white", "linewidth": 0, "pad": 1}, zorder=5)
-    _whole_axis(axes, "segments")
+        words.append(f"window up to {style.tick_label(largest)}")
+    last_s = max((time_s for time_s, _ in row.acked), default=0.0)
+    if last_s > chart.to_s:
+        words.append(f"to {last_s:.1f} s")
+    return words
 
 
 def _rtt(axes: Axes, row: TraceRow, chart: TraceChart) -> None:
@@ -174,7 +183,7 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
 
 # Of packets, in inches.
 P_LEFT, P_GAP, P_RIGHT = 0.7, 0.25, 0.15
-P_ABOVE, P_HIGH, P_BELOW = 0.8, 3.0, 0.5
+P_ABOVE, P_HIGH, P_BELOW, P_LINE = 0.8, 3.0, 0.5, 0.15
 KILO = 1000.0
 LEAST_SHARE = 0.02  # of a timeline's height, below which all strokes of a kind need pointers
 LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
@@ -185,14 +194,16 @@ LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
 
 def draw_packets(chart: PacketsChart) -> Figure:
     """Draw timelines next to each other if their axes have the same ends, else under each other."""
-    count, inches = len(chart.timelines), P_ABOVE + P_HIGH + P_BELOW
+    count = len(chart.timelines)
     columns = count if len({line.to_bytes for line in chart.timelines}) == 1 else 1
-    frame = style.frame(chart, inches * (count // columns), _legend_of_packets(chart))
     wide = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (columns - 1)) / columns
+    words = [_words_above(timeline, wide) for timeline in chart.timelines]
+    inches = max(P_ABOVE, 0.2 + P_LINE * max(map(len, words))) + P_HIGH + P_BELOW
+    frame = style.frame(chart, inches * (count // columns), _legend_of_packets(chart))
     for place, timeline in enumerate(chart.timelines):
         floor, column = (count - 1 - place) // columns, place % columns
         axes = frame.axes(P_LEFT + column * (wide + P_GAP), P_BELOW + floor * inches, wide, P_HIGH)
-        _draw_timeline(axes, timeline)
+        _draw_timeline(axes, timeline, words[place])
         if column:
             axes.tick_params(axis="y", labelleft=False)
         else:
@@ -214,7 +225,8 @@ def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
               if any(timeline.end_ms is not None for timeline in chart.timelines) else [])]
 
 
-def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
+def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bool, float]]
+                   ) -> None:
     """Draw segments as strokes from the first byte to the last, and acknowledgements as steps.
 
     Where the strokes of a kind are too low to be seen, as of tickets, a triangle points at each.
@@ -245,15 +257,20 @@ def _draw_timeline(axes: Axes, timeline: Timeline) -> None:
     style.plain_ticks(axes.yaxis, 6)
     axes.grid()
     axes.set_xlabel("ms after the client's first packet")
-    window, _, network = timeline.title.partition(":")
+    for place, (line, is_bold, size) in enumerate(reversed(words)):
+        axes.text(0, 1 + (0.1 + P_LINE * place) / P_HIGH, style.literal(line), va="center",
+                  fontsize=size, transform=axes.transAxes,
+                  weight="bold" if is_bold else "normal")
+
+
+def _words_above(timeline: Timeline, width: float) -> list[tuple[str, bool, float]]:
+    """The lines above a timeline's axes of this width: (text, whether it is bold, its size)."""
+    compared, _, network = timeline.title.partition(":")
     done = f": all acknowledged at {format_brief(timeline.end_ms)} ms" if timeline.end_ms else ""
-    width = axes.get_position().width * style.WIDTH_INCHES
-    small = [line for text in (timeline.text.partition(";")[0], network.strip())
-             for line in style.fitted(text, style.SMALL, width)]
-    title = f"{window}{done}"
+    title = f"{compared}{done}"
     fits = len(style.fitted(title, style.MEDIUM, width, bold=True)) == 1
-    for place, line in enumerate((*reversed(small), title)):
-        bold = place == len(small)
-        axes.text(0, 1 + (0.1 + 0.15 * place) / P_HIGH, style.literal(line), va="center",
-                  fontsize=style.MEDIUM if bold and fits else style.SMALL,
-                  transform=axes.transAxes, weight="bold" if bold else "normal")
+    lines = [(line, True, style.MEDIUM if fits else style.SMALL)
+             for line in ([title] if fits else style.fitted(title, style.SMALL, width, bold=True))]
+    return lines + [(line, False, style.SMALL)
+                    for text in (timeline.text.partition(";")[0], network.strip())
+                    for line in style.fitted(text, style.SMALL, width)]

@@ -107,7 +107,8 @@ def draw_steps(chart: StepChart) -> Figure:
         axes.barh(row, step.value - value, STEP_HEIGHT, left=value, facecolor=colour, hatch=hatch,
                   edgecolor=style.INK, linewidth=0.8)
         added = f" ({format_number(step.value - value, 0, signed=True)})" if row else ""
-        axes.text(max(step.value, value) + 0.01 * high, row, f"{format_count(step.value)}{added}",
+        text = f"{format_count(step.value)}{added}"
+        axes.text(_behind(max(step.value, value), text, chart.most, high), row, text,
                   va="center", fontsize=style.SMALL,
                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         if row + 1 < len(chart.steps):
@@ -128,3 +129,14 @@ def draw_steps(chart: StepChart) -> Figure:
     frame.figure.text(0.5, (frame.bottom + 0.12) / frame.figure.get_size_inches()[1],
                       style.literal(chart.axis), fontsize=style.SMALL, ha="center", va="center")
     return frame.figure
+
+
+def _behind(end: float, text: str, most: float | None, high: float) -> float:
+    """Where a text begins behind a bar's end: behind the line at `most`, where it would cross it.
+
+    high: the end of the axis.
+    """
+    place, room = end + 0.01 * high, 0.01 * high
+    inches = style.WIDTH_INCHES - STEP_LEFT_INCHES - STEP_RIGHT_INCHES
+    wide = style.letters_inches(text) / inches * high
+    return most + room if most is not None and place <= most < place + wide + room else place

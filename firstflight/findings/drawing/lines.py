@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -11,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from firstflight.base.words import format_brief
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.drawing import style
 
@@ -33,6 +36,8 @@ DECADES, FEWEST_TICKS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8
 LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
 ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
 TICKS_INCHES, NAME_INCHES = 0.3, 0.22  # under them: labels of ticks, and the name of the axis
+UNMARKED = ("curve", "dashed", "bars")  # styles of lines whose points have no markers
+CUT_POINTS = 10  # of a line of text next to the arrows at an edge
 TALL_INCHES = 1.6  # from which on axes have room for words of medium size
 
 
@@ -99,7 +104,7 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
     bars = [line for line in plot.lines if line.style == "bars"]
     joined = not is_categorical(plot)
     drawn = [_draw_bars(axes, line, bars.index(line), len(bars), chart) if line.style == "bars"
-             else _draw_line(axes, line, chart, joined) for line in plot.lines]
+             else _draw_line(axes, _without_cut(line, plot), chart, joined) for line in plot.lines]
     if plot.zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
@@ -115,6 +120,7 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
         axes.spines[side].set_visible(False)
     _set_x(axes, plot)
     _set_y(axes, plot, bool(bars))
+    _name_cut(axes, plot, chart)
     size = style.MEDIUM if is_tall else style.SMALL
     named = [part for line in plot.y_label.split("\n")
              for part in style.fitted(line, size, height)]
@@ -131,7 +137,8 @@ def _set_x(axes: Axes, plot: Plot) -> None:
     if plot.x_ends:
         axes.set_xlim(*plot.x_ends)
     if plot.ticks:
-        style.name_ticks(axes, plot.ticks)
+        style.name_ticks(axes, plot.ticks if is_categorical(plot) else
+                         style.without_crowding(axes, plot.ticks))
     elif plot.x_scale == "log":
         low, high = axes.get_xlim()
         style.fix_ticks(axes.xaxis, next((ticks for ticks in map(_decades, DECADES) if sum(
@@ -158,6 +165,46 @@ def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
         axes.set_ylim(top=high + 0.3 * (high - low))  # room for the legend
     if plot.y_scale == "linear" and not plot.zero and least(plot) >= 0:
         axes.set_ylim(bottom=0)  # heights are then in proportion to the values
+
+
+# What lies outside of a plot's own ends: an arrow at the edge, with the value -----------
+
+def is_cut(plot: Plot, value: float) -> bool:
+    """Whether a value lies outside of the plot's own ends along y."""
+    return plot.y_ends is not None and not plot.y_ends[0] <= value <= plot.y_ends[1]
+
+
+def _without_cut(line: Line, plot: Plot) -> Line:
+    """A line of marked points without those that are cut; curves leave the axes as they do."""
+    if line.style in UNMARKED or not any(is_cut(plot, value) for value in line.y):
+        return line
+    shown = [not is_cut(plot, value) for value in line.y]
+    return replace(line, x=tuple(compress(line.x, shown)), y=tuple(compress(line.y, shown)),
+                   ends=tuple(compress(line.ends, shown)))
+
+
+def _name_cut(axes: Axes, plot: Plot, chart: LineChart) -> None:
+    """Draw an arrow for each marked point that is cut, and write its value next to it.
+
+    Those at one tick stand over each other, so that none covers another.
+    """
+    count: Counter[tuple[bool, float]] = Counter()
+    for line in plot.lines:
+        for x, y in zip(line.x, line.y):
+            if line.style in UNMARKED or not is_cut(plot, y):
+                continue
+            low, high = axes.get_ylim()
+            is_above = bool(y > high)
+            edge = high if is_above else low
+            look = {"color": _colour(line, chart), "marker": "^" if is_above else "v",
+                    "markersize": 5, "linestyle": "none", "clip_on": False, "zorder": 4}
+            axes.plot([x], [edge], **look)
+            row = count[is_above, round(x)]
+            count[is_above, round(x)] += 1
+            up = CUT_POINTS * (row + 0.6) * (-1 if is_above else 1)
+            axes.annotate(style.literal(format_brief(y)), (round(x), edge), (-8, up), ha="right",
+                          textcoords="offset points", va="center", color=_colour(line, chart),
+                          fontsize=style.SMALL)
 
 
 def least(plot: Plot) -> float:
@@ -194,7 +241,7 @@ def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
     elif line.style == "faint":
         look |= {"linestyle": ":", "linewidth": 1.2, "markerfacecolor": "white"}
     elif line.style == "bars":
-        look |= {"linewidth": 7, "linestyle": "-"}
+        look |= {"linewidth": 7, "linestyle": "-", "solid_capstyle": "butt"}
     elif line.style == "points":
         look |= {"linestyle": "none"}
     if line.style == "steps":
@@ -223,10 +270,17 @@ def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist
 
 
 def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Artist:
-    """Draw one of several series of bars with intervals; return the artist for a legend."""
+    """Draw one of several series of bars with intervals; return the artist for a legend.
+
+    A bar of nothing has its number: where nothing was measured there is none.
+    """
     width = BARS_WIDTH / count
     places = [x + (place - (count - 1) / 2) * width for x in line.x]
     drawn = axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart), label=line.name)
     for x, ends in zip(places, line.ends):
         style.whisker(axes, x, ends)
+    for x, y in zip(places, line.y):
+        if y == 0:
+            axes.annotate("0", (x, 0), (0, 2), textcoords="offset points", ha="center",
+                          fontsize=style.SMALL)
     return drawn

@@ -2,16 +2,18 @@
 
 Blue is an improvement, orange the opposite, and white no difference. Every kind of colour vision
 distinguishes these, and the number has the sign. Windows and levels go from light to dark, so
-that their order can be seen without colour.
+that their order can be seen without colour. A map has as many colours as windows, equally far
+apart; in other figures a window has a colour of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
@@ -181,7 +183,12 @@ def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> l
 
 
 def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    return style.window_shade(int(square.value))
+    """The place of a window among those of the chart: the smallest is the lightest."""
+    return window_shade(chart, int(square.value))
+
+
+def window_shade(chart: SquareChart, window: int) -> float:
+    return chart.windows.index(window) / max(1, len(chart.windows) - 1)
 
 
 def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
@@ -225,13 +232,13 @@ def _colours(*colours: str) -> Colormap:
     return LinearSegmentedColormap.from_list("", colours)
 
 
+WINDOWS = colormaps["viridis_r"]  # light to dark, and even steps between neighbours
 # Of what is improved, or is published; of windows, many small squares with one number each; of
 # levels. A window's and a level's squares are the darker the more.
 LOOKS = {
     "improved": Look(_colours(style.ORANGE, "#FFFFFF", style.SKY), _improved_shade,
                      _improved_texts, 0.52, NARROWEST_INCHES),
-    "window": Look(style.WINDOW_COLOURS, _window_shade, _window_texts, 0.235,
-                   0.24, dark=0.35),
+    "window": Look(WINDOWS, _window_shade, _window_texts, 0.235, 0.24, dark=0.45),
     "level": Look(_colours("#FFFFFF", style.SKY, style.BLUE), _level_shade, _level_texts, 0.32,
                   above=0.15, lean=1.0, dark=0.72),
     "published": Look(_colours(style.SKY, "#FFFFFF", style.ORANGE), _published_shade,
@@ -243,13 +250,11 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
     """The meaning of the colours; squares have their numbers themselves."""
     if chart.scale == "improved":
         most = format_number(_full_percent(chart), 0)
-        return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5,
-                      label=label) for shade, label in (
-            (0.0, f"{most} % worse, or more"), (0.5, "no difference"),
-            (1.0, f"{most} % better, or more"))]
-    if chart.scale == "window" and len(chart.maps) > 1:
-        return [Patch(facecolor=style.window_colour(window), edgecolor=style.FAINT, linewidth=0.5,
-                      label=str(window)) for window in chart.windows]
+        return [*_patches(look, [(0.0, f"{most} % worse, or more"), (0.5, "no difference"),
+                                 (1.0, f"{most} % better, or more")]), *_nothing(chart)]
+    if chart.scale == "window":
+        shades = [(window_shade(chart, window), str(window)) for window in chart.windows]
+        return [*(_patches(look, shades) if len(chart.maps) > 1 else []), *_nothing(chart)]
     if chart.scale != "published":
         return []
     part = {2: "half", 3: "third", 4: "quarter"}.get(int(FULL_RATIO), f"1/{FULL_RATIO:g}")
@@ -258,6 +263,19 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
             Patch(color=look.colours(0.0), label=f"a {part} of it, or less"),
             Patch(facecolor="white", edgecolor=style.INK, linewidth=1.3,
                   label="near it: within 30 % and 3 points")]
+
+
+def _patches(look: Look, shades: Sequence[tuple[float, str]]) -> list[Artist]:
+    return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5, label=label)
+            for shade, label in shades]
+
+
+def _nothing(chart: SquareChart) -> list[Artist]:
+    """The meaning of squares without a value; [] where each has one."""
+    is_known = all(square is not None for field in chart.maps for row in field.rows
+                   for square in row)
+    return [] if is_known else [Patch(facecolor=NOTHING, edgecolor=style.FAINT, linewidth=0.5,
+                                      label="nothing counts")]
 
 
 # Shares over two quantities, on logarithmic axes; lines of equal product over them -------

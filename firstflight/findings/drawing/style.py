@@ -39,6 +39,8 @@ WIDTH_INCHES = 5.7
 SIDE_INCHES = 0.12  # left and right of what is written across
 X_NAME_INCHES = 0.29  # from the axes down to the name of the axis along x
 SMALL, MEDIUM, LARGE = 8.0, 9.0, 11.0  # points
+SUBTITLE_LINES = 2
+TICK_GAP_INCHES = 0.05  # at least, between the labels of two ticks
 TABLE_INCHES, ROW_INCHES = 0.31, 0.16  # from axes to a table below them, and from row to row
 NO_BREAK = "\N{NO-BREAK SPACE}"
 NARROW, BROAD = " ijltfr.,:;'|()·", "mwMWGOQ%→"  # letters
@@ -119,7 +121,7 @@ class FigureFrame:
 def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> FigureFrame:
     """Title, context and alarm above a body of this height, legend and foot below it."""
     above = [(line, LARGE, INK) for line in fitted(chart.title, LARGE, bold=True)]
-    above += [(line, MEDIUM, INK) for text in chart.context for line in fitted(text, MEDIUM)]
+    above += [(line, MEDIUM, INK) for line in subtitle(chart.context)]
     above += [(line, MEDIUM, ALARM) for line in fitted(chart.alarm, MEDIUM)]
     below = [*fitted(chart.foot, SMALL), *fitted(chart.caption, SMALL)]
     columns = legend_columns([len(literal(handle.get_label())) for handle in handles])
@@ -144,6 +146,20 @@ def frame(chart: Chart, body_inches: float, handles: Sequence[Artist] = ()) -> F
     return FigureFrame(drawn, bottom)
 
 
+def subtitle(context: Sequence[str]) -> list[str]:
+    """A chart's context in SUBTITLE_LINES at most: a line each, or one after the other.
+
+    What is still too long ends with an ellipsis; the page beside the figure has all of it.
+    """
+    lines = [line for text in context for line in fitted(text, MEDIUM)]
+    if len(lines) > SUBTITLE_LINES:
+        lines = fitted("; ".join(context), MEDIUM)
+    if len(lines) > SUBTITLE_LINES:
+        *shown, last = lines[:SUBTITLE_LINES]
+        lines = [*shown, f"{last.rstrip(' ,;')} …"]
+    return lines
+
+
 def legend(owner: Axes | Figure, handles: Sequence[Artist], **look: object) -> None:
     """The handles with their labels, which stay as they are.
 
@@ -165,8 +181,7 @@ def fitted(text: str, size: float, inches: float = WIDTH_INCHES - 2 * SIDE_INCHE
     The lines have similar lengths, so that the last one is no single word. A number stays with its
     unit, unless both are too long for a line.
     """
-    widths = [0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64 for letter in text]
-    mean = (1.13 if bold else 1.0) * sum(widths) / len(text) if text else 1.0
+    mean = (1.13 if bold else 1.0) * sum(map(_width, text)) / len(text) if text else 1.0
     most = max(8, int(72 * inches / (size * mean)))
     together = re.sub(r"(?<=\d) (?=[a-zA-Z%])", NO_BREAK, text)
     longest = max(map(len, together.split(" ")))
@@ -230,6 +245,36 @@ def name_ticks(axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
     """Ticks along x at these places, with these labels."""
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([place for place, _ in ticks], [literal(label) for _, label in ticks])
+
+
+def without_crowding(axes: Axes, ticks: Sequence[tuple[float, str]]
+                     ) -> list[tuple[float, str]]:
+    """The ticks along x, without those labels that would touch the one before.
+
+    The last label stays, since it ends the axis. Where a tick has no label, its mark stays.
+    """
+    span = axes.get_position().width * WIDTH_INCHES
+    low, high = axes.transData.transform([(end, 0.0) for end in axes.get_xlim()])[:, 0]
+    placed: list[tuple[float, float]] = []  # the ends of each label that stays, from the right
+    shown = []
+    for place, label in sorted(ticks, reverse=True):
+        middle = (axes.transData.transform((place, 0.0))[0] - low) / (high - low) * span
+        half = max(map(letters_inches, label.split("\n"))) / 2
+        is_free = not placed or middle + half + TICK_GAP_INCHES <= placed[-1][0]
+        if is_free:
+            placed.append((middle - half, middle + half))
+        shown.append((place, label if is_free else ""))
+    return shown[::-1]
+
+
+def letters_inches(text: str, size: float = SMALL) -> float:
+    """How wide a text is, as estimated from the width of an average letter."""
+    return size / 72 * sum(_width(letter) for letter in text)
+
+
+def _width(letter: str) -> float:
+    """The width of a letter, as a part of the size of the font."""
+    return 0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64
 
 
 def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:

@@ -208,5 +208,5 @@ def _about(file: Path, saved: SavedPage, given: dict[str, tuple[Any, ...]]) -> s
 
 def _windows(windows: tuple[int, ...]) -> str:
     first, *others = map(str, windows)
-    return (f"{', '.join(others)} instead of {first} segments" if others else
+    return (f"{' or '.join(others)} instead of {first} segments" if others else
             f"an initial window of {first} segments")

@@ -80,7 +80,8 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     what, others = _compared(values, requested.own_window), varied
     if any(values["request_bytes"]) and len(windows) == 1:
         others = [known for known in varied if known != "client_initcwnd"]
-    title = what + (f", by {' and '.join(map(_named, others))}" if others else "")
+    title = f"{what[0].upper()}{what[1:]}" + (
+        f", by {' and '.join(map(_named, others))}" if others else "")
     head = Head(title, "a question by flags", name, _claim(what, values, varied), "", shared)
     made = Scenario(head, (sweep,), tuple(_figures(windows, varied, title)), cells=True)
     figures.check(made, _WHERE)
@@ -126,7 +127,7 @@ def _compared(values: Lists, own_window: bool) -> str:
     if not others:
         whose = "a client's" if of_client else "an"
         return f"{whose} initial window of {first} segments"
-    return f"{', '.join(others)} instead of {first} segments{' of the client' * of_client}"
+    return f"{' or '.join(others)} instead of {first} segments{' of the client' * of_client}"
 
 
 def _claim(what: str, values: Lists, varied: list[str]) -> str:

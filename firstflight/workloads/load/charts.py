@@ -24,9 +24,12 @@ from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_ro
 from firstflight.workloads.load.trial import FIXED as FIXED_SIZE, LoadTrial
 
 ASIDE = 0.05  # of the distance between ticks: intervals stand next to each other
+BROAD_ASIDE, MOST_ASIDE = 0.1, 0.7  # along an axis of few ticks: of two lines, and of all together
+OUTLIER = 2.0  # so many times as long an axis would be with a value that is cut
 LEAST_PERCENT = 0.05  # of connections: the end of a distribution's axes
 CURVE_POINTS = 400  # of one curve, denser in its tail
-NO_QUEUE = 0.02  # of its limit: a queue that never exceeds this is not drawn
+NO_QUEUE = 0.1  # of its limit: a queue that never exceeds this is not drawn
+RETRANSMITTED = "Retransmitted bytes, as a share of the bytes that were sent once"
 # Named in a figure's context where all runs share one value.
 FIXED = ("bandwidth_kbps", "queue_bdp", "load", "response_bytes", "connections")
 
@@ -72,12 +75,34 @@ def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int,
 # Distributions --------------------------------------------------------------------
 
 def distribution(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
-    """Completion times, what each percentile saves, and the queue of the first seed."""
+    """Completion times, what each percentile saves, and the queue of the first seed.
+
+    Where the bottleneck has no queue, as behind slower links of the clients, the retransmissions of
+    each window are drawn in its place.
+    """
     queue = _queue(runs)
     assert queue.limit is not None  # it has one
     is_used = max(max(line.y) for line in queue.lines) > NO_QUEUE * queue.limit[0]
     return _chart(runs, _curves(distributions), _gains(runs, distributions),
-                  *([queue] if is_used else []))
+                  queue if is_used else _retransmitted(distributions))
+
+
+def _retransmitted(distributions: Sequence[Distribution]) -> Plot:
+    """A bar for each window: how much of what it sent was sent once more."""
+    lines = []
+    for place, distribution in enumerate(distributions):
+        share = _no_less_than_none(distribution.retransmission)
+        lines.append(Line("", (float(place),), (share.value,), (share.interval,), place, "points",
+                          distribution.window.initcwnd))
+    return Plot("", "retransmitted (%)", tuple(lines), RETRANSMITTED, ticks=tuple(
+        (float(place), distribution.name) for place, distribution in enumerate(distributions)),
+        x_ends=(-0.5, len(distributions) - 0.5), y_ends=_from_zero(lines))
+
+
+def _from_zero(lines: Sequence[Line]) -> Ends:
+    """An axis from zero to the highest end of an interval."""
+    highest = max(value for line in lines for value in _values(line))
+    return 0.0, 1.1 * highest or 1.0
 
 
 def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
@@ -111,12 +136,37 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
         "What each group saves, against runs in which everybody has its window", saved, ends))
 
 
+def _values(line: Line) -> list[float]:
+    """The values of a line, and the ends of their intervals."""
+    return [*line.y, *(end for ends in line.ends if ends for end in ends)]
+
+
 def _ends(lines: Sequence[Line]) -> Ends:
-    """The common ends of plots that are compared, with room for a legend above the points."""
-    values = [0.0, *(value for line in lines for value in line.y),
-              *(end for line in lines for ends in line.ends if ends for end in ends)]
-    low, high = min(values), max(values)
+    """The common ends of plots of what is saved, with room for a legend above the points.
+
+    Values far from all others are outside: next to them the others would look alike. Intervals do
+    not move the ends further than the values do twice.
+    """
+    low, high = _without_outliers([value for line in lines for value in line.y])
+    room = high - low or 1.0
+    of_intervals = [end for line in lines for value, ends in zip(line.y, line.ends)
+                    if ends and low <= value <= high for end in ends]
+    low = max(min([low, *of_intervals]), low - room)
+    high = min(max([high, *of_intervals]), high + room)
     return low - 0.05 * (high - low), high + 0.35 * (high - low or 1.0)
+
+
+def _without_outliers(values: Sequence[float]) -> Ends:
+    """The range of the values and of zero, without the ends that make it OUTLIER times as long."""
+    shown = sorted([0.0, *values])
+    while len(shown) > 2:
+        below, above = shown[1:], shown[:-1]
+        inner = min(below, above, key=lambda part: part[-1] - part[0])
+        cut = shown[0] if inner is below else shown[-1]
+        if not cut or shown[-1] - shown[0] <= OUTLIER * (inner[-1] - inner[0]):
+            break
+        shown = inner
+    return shown[0], shown[-1]
 
 
 def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
@@ -155,9 +205,10 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
                  published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
     theirs = [Line("the deck", tuple(float(PLACES.index(place)) - ASIDE for place in known),
                    tuple(known.values()), style="published")] if known else []
-    return _gain_plot(f"What is saved against {distributions[0].name}, by percentile", [
-        *theirs, *(line for look, distribution in enumerate(distributions) if look
-                   for line in _gain_lines(distributions[0], distribution, look))])
+    lines = [*theirs, *(line for look, distribution in enumerate(distributions) if look
+                        for line in _gain_lines(distributions[0], distribution, look))]
+    return _gain_plot(f"What is saved against {distributions[0].name}, by percentile", lines,
+                      _ends(lines))
 
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
@@ -171,7 +222,7 @@ def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Lin
             replace(mean, style="points"))
 
 
-def _gain_plot(title: str, lines: Sequence[Line], ends: Ends | None = None) -> Plot:
+def _gain_plot(title: str, lines: Sequence[Line], ends: Ends) -> Plot:
     return Plot("percentile of the completion time", "saved (%)", tuple(lines), title, ticks=tuple(
         (x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES)),
         y_ends=ends, zero=True, legend=True)
@@ -197,21 +248,24 @@ def _queue(runs: Runs) -> Plot:
 # Gains along an axis -----------------------------------------------------------------
 
 def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
-    """What is saved of the mean, and what retransmissions it costs."""
+    """What is saved of the mean and of the 99th percentile, and what retransmissions it costs."""
     figure, first = runs.figure, runs.window(runs.figure.windows[0])
     base = first.label
     places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
     lines = grouped(points, lambda point: (point.window, point.series))
-    saved, retransmitted, faint = [], [], False
+    aside = min(BROAD_ASIDE, MOST_ASIDE / len(lines))
+    saved, of_p99, retransmitted, faint = [], [], [], False
     is_a_window_each = len({window for window, _ in lines}) == len(lines)
     for number, ((window, series), of_line) in enumerate(lines.items()):
         words = [named(figure.down, series)] if figure.down else []
         words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
         name, look = ", ".join(words) or f"IW {window}", number + 1
         shown = runs.window(window).initcwnd if window and is_a_window_each else 0
-        xs = [places[point.x] + (number - (len(lines) - 1) / 2) * ASIDE for point in of_line]
+        xs = [places[point.x] + (number - (len(lines) - 1) / 2) * aside for point in of_line]
         saved.append(_estimates(name, list(zip(xs, (
             point.mean.percent for point in of_line))), look, shown))
+        of_p99.append(_estimates(name, [(x, point.p99.percent) for x, point in zip(xs, of_line)
+                                        if point.p99 is not None], look, shown))
         retransmitted.append(_estimates(name, list(zip(xs, (
             _no_less_than_none(point.retransmission.experiment) for point in of_line))), look,
             shown))
@@ -225,9 +279,12 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     axis = name_of(figure.by)
     return _chart(
         runs, Plot(axis, "saved (%)", tuple(saved), f"What is saved of the mean against {base}",
-                   ticks=ticks, zero=True),
-        Plot(axis, "retransmitted (%)", tuple(retransmitted),
-             "Retransmitted bytes, as a share of the bytes that were sent once", ticks=ticks),
+                   ticks=ticks, zero=True, y_ends=_ends(saved)),
+        *([Plot(axis, "saved (%)", tuple(of_p99),
+                f"What is saved of the 99th percentile against {base}", ticks=ticks, zero=True,
+                y_ends=_ends(of_p99))] if any(line.y for line in of_p99) else []),
+        Plot(axis, "retransmitted (%)", tuple(retransmitted), RETRANSMITTED, ticks=ticks,
+             y_ends=_from_zero(retransmitted)),
         legend=len(lines) > 1 or any(window for window, _ in lines))
 
 

@@ -18,6 +18,7 @@ from firstflight.workloads.load.analysis import (PLACES, BySeed, Distribution, G
                                                  Mixes, Runs, describe, name_of, named)
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord
 from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
+from firstflight.workloads.load.traffic import segments_of
 
 NAME = Column("", is_text=True)
 DECK_PLACES = (None, 50, 75, 90, 99)
@@ -125,10 +126,18 @@ def where(runs: Runs, point: GainPoint) -> list[str]:
     window = runs.window(point.window or point.x)
     words = [window.label]
     if figure.by == "connections":
-        words[0] += f" × {point.x} = {window.largest * point.x} at once"
+        segments = min(window.largest, _largest_response(runs))
+        sign = ":" if segments < window.largest else " ="
+        words[0] += f" × {point.x}{sign} {segments * point.x} at once"
     return words + [named(axis, value) for axis, value in
                     ((figure.down, point.series), (figure.by, point.x))
                     if axis not in ("", "window", "connections")]
+
+
+def _largest_response(runs: Runs) -> int:
+    """The segments of the largest response: a larger window than that sends no more at once."""
+    return max(segments_of(record.trial.size_curve[-1][1], record.trial.mss)
+               for record in runs.records)
 
 
 def hits(runs: Runs, measured: Sequence[Hit]) -> Table:

@@ -117,10 +117,18 @@ def wire_bytes(response_bytes: float, mss: int = MSS) -> float:
     IPv4 and TCP for every segment: the SYN-ACK, the data, the acknowledgement of the request, and
     that of the client's FIN together with the server's.
     """
+    segments = segments_of(response_bytes, mss)
+    return SYN_BYTES + _with_head(response_bytes) + (segments + 2) * HEADER_BYTES
+
+
+def segments_of(response_bytes: float, mss: int = MSS) -> int:
+    """How many segments a response takes with its head."""
+    return math.ceil(_with_head(response_bytes) / mss)
+
+
+def _with_head(response_bytes: float) -> float:
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {response_bytes:.0f}\r\n\r\n"
-    payload = response_bytes + len(head)
-    segments = math.ceil(payload / mss)
-    return SYN_BYTES + payload + (segments + 2) * HEADER_BYTES
+    return response_bytes + len(head)
 
 
 @cache

@@ -75,7 +75,9 @@ _IN_CONTEXT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss
 
 
 def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
-    """The lines below a figure's title: the source, and the parameters that its pages share."""
+    """The source, which the page has, and below a figure's title the parameters that its pages
+    share.
+    """
     first = trials[0]
     columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = shared_values(trials, (*columns, "connections", "page"))
@@ -154,7 +156,7 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
     windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
     excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
     chart = PageChart(
-        figure.title, context_of(scenario, [setting.trial for setting in settings]),
+        figure.title, context_of(scenario, [setting.trial for setting in settings])[1:],
         "Below each bar: its time, or how much earlier that is than with the first"
         " window; in parentheses where the interval of that holds zero.",
         f"{excluded} excluded" if excluded else "", windows=windows,
@@ -404,7 +406,7 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
         Column("waits for its first byte", "ms"), Column("is received", "ms")),
         tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
     chart = ObjectChart(
-        figure.title, (*context_of(scenario, [setting.trial]), words), "",
+        figure.title, context_of(scenario, [setting.trial])[1:], "",
         panels=tuple(_panel(run.folder, times, objects) for times, objects in pages),
         to_ms=max(at_ms for times, objects in pages
                   for at_ms in (times.records[0].page_ms or 0.0,

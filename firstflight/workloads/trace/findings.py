@@ -203,11 +203,11 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 # Charts ------------------------------------------------------------------------------
 
-def context_of(scenario: TraceScenario, trials: Iterable[TraceTrial]) -> tuple[str, ...]:
-    """The source, and what all curves of a figure have in common, with units."""
+def context_of(trials: Iterable[TraceTrial]) -> tuple[str, ...]:
+    """What all curves of a figure have in common, with units; the page has the source."""
     common = [named(name, value).removesuffix(" segments")
               for name, value in shared_values(trials, FIXED).items()]
-    return f"{scenario.head.source}; here real Linux TCP", ", ".join(common)
+    return (": ".join(filter(None, ("real Linux TCP", ", ".join(common)))),)
 
 
 def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceChart:
@@ -220,7 +220,7 @@ def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceC
     ends = [row.acked[-1][0] for row in rows if row.acked]
     checked, wrong = _judged_samples(records)
     return TraceChart(
-        figure.title, context_of(scenario, (record.trial for record in records)),
+        figure.title, context_of((record.trial for record in records)),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
         f"{wrong} samples of the window differ from the rules" if wrong else "", tuple(rows),
         figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt,
@@ -332,7 +332,7 @@ def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence
               for sweep in [scenario.sweep(curve.trace)]]
     excluded = sum(not record.counts for record in records)
     return LineChart(
-        figure.title, context_of(scenario, (record.trial for record in records)),
+        figure.title, context_of((record.trial for record in records)),
         "At the right: the window when the response begins.",
         f"{excluded} excluded" if excluded else "",
         columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,

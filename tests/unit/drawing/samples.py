@@ -280,7 +280,7 @@ def _words(drawn: Any) -> list[Any]:
     """Every text that is drawn, but of legends."""
     found = list(drawn.texts)
     for axes in drawn.axes:
-        found += [*axes.texts, axes.title, axes._left_title]
+        found += [*axes.texts, axes.title, axes._left_title, axes._right_title]
         for axis in (axes.xaxis, axes.yaxis):
             low, high = axis.get_view_interval()
             if axis.get_visible():

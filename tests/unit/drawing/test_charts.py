@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
 from firstflight.findings.charts import (LOOKS, BarChart, Line, LineChart, Mark, Plot, Square,
-                                         SquareMap, bar_page)
+                                         SquareMap, bar_page, joint_title)
 from firstflight.findings.claims import Published
 from firstflight.findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
@@ -257,6 +257,89 @@ def test_what_is_no_window_has_no_colour_of_one(colour: str) -> None:
                for window in (3, 10, 16)) > 25
 
 
+def test_labels_of_ticks_that_would_touch_are_left_out_but_for_the_last() -> None:
+    thinks = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0)
+    plot = Plot("think time (s)", "ms", (Line("a", thinks, (1.0,) * 8),), x_scale="log",
+                ticks=tuple((think_s, f"{think_s:g}") for think_s in thinks))
+    drawn = lines.draw(LineChart("Warm", (), columns=((plot,), (plot,))))
+    samples.check_fits(drawn)
+    labels = [tick.label1.get_text() for tick in drawn.axes[0].xaxis.get_major_ticks()]
+    assert len(labels) == 8 and labels[-1] == "300" and "" in labels
+    wide = one(*plot.lines, x_scale="log", ticks=plot.ticks)
+    assert [tick.label1.get_text() for tick in wide.xaxis.get_major_ticks()
+            ] == [label for _, label in plot.ticks]
+
+
+def test_what_a_plot_cuts_has_an_arrow_at_its_edge_and_a_number() -> None:
+    ends = (18.0, 22.0), (10.0, 20.0), (-130.0, -110.0)
+    shown = (Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, -120.0), ends, window=10), Line("IW 16", (0.1, 1.1, 2.1), (25.0, 20.0, -143.5), window=16))
+    axes = one(*shown, ticks=((0.0, "mean"), (1.0, "50"), (2.0, "99.9")), y_ends=(-5.0, 40.0),
+               zero=True)
+    arrows = [(line.get_ydata()[0], to_hex(line.get_color())) for line in axes.lines
+              if line.get_marker() == "v"]
+    assert arrows == [(-5.0, style.window_colour(10)), (-5.0, style.window_colour(16))]
+    assert samples.said(axes) == ["−120", "−144"]
+    samples.check_fits(axes.figure)
+    points = [y for line in axes.lines if line.get_marker() in ("o", "s")
+              for y in line.get_ydata()]
+    assert points and all(-5 <= y <= 40 for y in points)
+
+
+def test_a_bar_of_nothing_has_a_number_and_what_is_not_measured_none() -> None:
+    axes = one(Line("measured", (0.0, 1.0), (900.0, 0.0), style="bars"),
+               ticks=((0.0, "default"), (1.0, "rfc9406"), (2.0, "suss, skipped")))
+    assert samples.said(axes) == ["0"] and axes.texts[0].xy[0] == pytest.approx(1.0)
+
+
+def test_what_a_trace_cuts_stands_above_its_axes() -> None:
+    chart = replace(samples.trace_chart(), to_s=1.0, rows=(replace(
+        samples.trace_chart().rows[0], acked=((0.0, 0.0), (0.5, 10.0), (21.5, 40.0)),
+        window=((0.0, 10.0), (0.6, 2178.0)), in_flight=((0.0, 10.0),)),))
+    drawn = drawing.figure_of(chart)
+    right = drawn.axes[1]
+    assert right.get_title(loc="right") == "window up to 2178, to 21.5 s"
+    assert not right.texts
+    samples.check_fits(drawn)
+
+
+def test_the_numbers_of_steps_do_not_cross_the_line_of_all() -> None:
+    chart = samples.step_chart()
+    assert chart.most is not None
+    axes = drawing.figure_of(chart).axes[0]
+    axes.figure.draw_without_rendering()
+    line = axes.transData.transform((chart.most, 0))[0]
+    boxes = [text.get_window_extent() for text in axes.texts if "(" in text.get_text()]
+    assert len(boxes) > 1 and not any(box.x0 <= line <= box.x1 for box in boxes)
+
+
+@pytest.mark.parametrize(("context", "count", "is_cut"), [
+    (("one", "two"), 2, False), (("one",), 1, False), ((), 0, False),
+    (("real Linux TCP, cubic; the latency at the server, averaged over RTT by its shares and",
+      "BW 4 Mbit/s", "a third"), 2, False), (("a long line of words " * 9, "another"), 2, True)])
+def test_a_subtitle_has_two_lines_at_most(context: tuple[str, ...], count: int, is_cut: bool
+                                          ) -> None:
+    lines_of = style.subtitle(context)
+    assert len(lines_of) == count
+    assert any(line.endswith("…") for line in lines_of) == is_cut
+    drawn = drawing.figure_of(replace(samples.line_chart(), context=context))
+    samples.check_fits(drawn)
+
+
+def test_a_page_of_bars_is_named_after_what_it_shows(chart: BarChart) -> None:
+    def titled(*parts: tuple[str, str]) -> str:
+        return joint_title([replace(chart, title=title, axis=axis) for title, axis in parts])
+
+    assert titled(("Improvement of 37 kB by RTT at 3 Mbit/s: 3 → 26 segments", "RTT (ms)"),
+                  ("Improvement of 37 kB by bandwidth at 100 ms: 3 → 26 segments",
+                   "Bandwidth (kbit/s)")
+                  ) == "Improvement of 37 kB by RTT and bandwidth: 3 → 26 segments"
+    assert titled(("A fetch over HTTP/1.1 by RTT: 3 → 10 segments", "RTT (ms)"),
+                  ("A fetch over HTTP/2 by RTT: 10 → 20 segments", "RTT (ms)")
+                  ) == "A fetch by RTT"
+    notes = [replace(chart, foot=f"Fitted. {more}".strip()) for more in ("", "Also this.")]
+    assert bar_page("a page", notes).foot == "Fitted."
+
+
 @pytest.mark.parametrize("ends", [(1, 2), (850, 1950), (1200, 3100), (0.1, 300), (20, 12000)])
 def test_a_logarithmic_axis_has_some_ticks(ends: tuple[float, float]) -> None:
     axes = one(Line("a", ends, (1.0, 2.0)), x_scale="log", x_ends=ends)
@@ -274,6 +357,34 @@ def test_the_windows_of_a_map_are_told_apart_at_a_glance() -> None:
     """map_of_windows has all of these in one picture, without numbers in its squares."""
     shown = [lab(linear(style.window_colour(window))) for window in (3, 6, 10, 16, 24, 32, 48, 64)]
     assert min(numpy.linalg.norm(one - other) for one, other in combinations(shown, 2)) > 18
+
+
+def test_the_windows_of_a_map_have_an_order_of_colours() -> None:
+    """Light to dark, whatever the windows are, and no two neighbours alike."""
+    windows = (3, 6, 10, 16, 24, 32, 48, 64)
+    chart = replace(samples.window_chart(), windows=windows, maps=tuple(SquareMap(
+        f"size {size} kB", tuple(map(str, windows)), (tuple(map(Square, windows)),) * 2)
+        for size in (9, 50)))
+    drawn = drawing.figure_of(chart)
+    shown = [linear(to_hex(patch.get_facecolor())) for patch in drawn.axes[0].patches[:8]]
+    greys = [LUMINANCE @ colour for colour in shown]
+    assert greys == sorted(greys, reverse=True)
+    assert min(numpy.linalg.norm(lab(one) - lab(other))
+               for one, other in combinations(shown, 2)) > 12
+    (legend,) = drawn.legends
+    assert [linear(to_hex(handle.get_facecolor())).tolist() for handle in legend.get_patches()
+            ] == [colour.tolist() for colour in shown]
+    assert samples.said(legend) == list(map(str, windows))
+
+
+@pytest.mark.parametrize("make", [samples.window_chart, samples.square_chart])
+def test_a_map_says_what_a_square_without_a_value_is(make: Any) -> None:
+    whole = replace(make(), maps=tuple(replace(field, rows=((Square(10),) * 2,) * 2)
+                                       for field in make().maps), windows=(3, 10))
+    said = [samples.said(drawing.figure_of(chart)) + [
+        word for legend in drawing.figure_of(chart).legends for word in samples.said(legend)]
+        for chart in (make(), whole)]
+    assert ["nothing counts" in words for words in said] == [True, False]
 
 
 @pytest.mark.parametrize("windows", [(1, 2, 4, 10), (3, 6, 10, 16, 26, 42), (3, 10, 20, 32, 64),

@@ -1,8 +1,7 @@
-"""Maps of windows, figures of steps and levels with their claims, timelines, and reasons."""
+"""Maps of windows, figures of steps and levels with their claims, and reasons."""
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from firstflight.base import files
 from firstflight.base.stats import Estimate
 from firstflight.commands import flags
 from firstflight.findings import drawing
 from firstflight.findings.charts import LineChart
 from firstflight.findings.claims import DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from firstflight.findings.findings import Finding
-from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import RunData, Study
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
@@ -31,7 +28,6 @@ from firstflight.workloads.fetch.figures import kinds, steps
 from firstflight.workloads.fetch.figures.cells import WindowChange, changes, settings
 from firstflight.workloads.fetch.figures.reasons import WhatIfs, why_equal
 from firstflight.workloads.fetch.figures.steps import _steep
-from firstflight.workloads.fetch.figures.timelines import by_effect, timelines
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim
 from firstflight.workloads.fetch.trial import Trial
@@ -226,6 +222,37 @@ def test_a_curve_steps_at_the_byte() -> None:
     assert set(_steep([1, 50, 100], lambda x: 7.0).values()) == {7.0}
 
 
+# Axes of steps -----------------------------------------------------------------------
+
+@pytest.mark.parametrize(("values", "ends"), [
+    ((1960.0, 2287.0), (1960 - 0.08 * 327, 2287 + 0.08 * 327)),  # the whole effect, no empty axis
+    ((305.0, 416.0), (305 - 0.08 * 111, 416 + 0.08 * 111)),
+    ((100.0, 400.0), (0.0, 424.0)), ((-5.0, 10.0), (-5.9, 10.9)), ((7.0, 7.0), (0.0, 7.42))])
+def test_an_axis_of_steps_shows_their_differences(values: tuple[float, ...],
+                                                  ends: tuple[float, float]) -> None:
+    assert steps._ends(values) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(("values", "is_log"), [
+    ((1, 10_240, 51_200, 102_400, 204_800), False),  # a first byte is no reason for a logarithm
+    ((1000, 10_000, 100_000, 1_000_000), True), ((2000, 60_000), False), ((0, 10, 5000), False)])
+def test_an_axis_is_logarithmic_where_most_values_are_small(values: tuple[int, ...], is_log: bool
+                                                            ) -> None:
+    assert steps._is_log(values) == is_log
+
+
+def test_an_axis_of_steps_has_the_scenarios_names() -> None:
+    """A claim about bandwidth-delay products is drawn over these, not over packets."""
+    study = KIND.study(scenario_file.find("beta_after_slow_start"))
+    some = [replace(GOOD, trial=trial, verdict=PASS) for trial in study.trials]
+    (chart,) = (finding.chart for finding in study.report(RunData(
+        Path("run"), {"virtual_time": True}, some)).findings if finding.name == "total")
+    assert isinstance(chart, LineChart)
+    (plot,), = chart.columns
+    assert [label for _, label in plot.ticks] == ["0.5 BDP", "1 BDP", "2 BDP"]
+    assert [line.name for line in plot.lines][:2] == ["beta 0.7", "beta 0.5"]
+
+
 # What is said of steps in words -------------------------------------------------------
 
 CLIFFS = KIND.study(scenario_file.find("chou2026_cliffs"))
@@ -299,61 +326,6 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
     alone = steps.test_claim(CLAIM, "handshake_round_trips", [replace(like, flight_segments=90)])
     assert alone.outcome == NOT_MEASURED and alone.measured.startswith("undetermined: ")
     assert alone.measured.endswith("is larger than an initial window in 1 of 1 trials.")
-
-
-# Kept captures as timelines -----------------------------------------------------------
-
-
-def kept(folder: Path, record: Record, **captures: bytes) -> None:
-    """The captures of one side or of both in the run's folder, with their file headers."""
-    for side, packets in captures.items():
-        files.save(folder, f"captures/{record.trial.id}-{side}.pcap", PCAP_HEADER + packets)
-
-
-def test_kept_captures_are_drawn_with_the_windows_side_by_side(tmp_path: Path) -> None:
-    """What stands on them is a golden: rendered/bars.parts."""
-    lost = stored.load("random_loss")
-    other = lost.requested(rtt_ms=99.0)  # has no counterpart
-    records = [each.judge() for each in (lost, lost.requested(initcwnd=3), other)]
-    for record in records:
-        kept(tmp_path, record, client=lost.client, server=lost.server)
-    drawn = timelines([*records, records[0]], tmp_path)  # nor is the same again, as in a comparison
-    assert [line.title.partition(":")[0] for line in drawn] == ["IW3", f"IW{lost.trial.initcwnd}"]
-    assert {mark.kind for mark in drawn[0].marks} == {"data", "lost", "retransmitted"}
-    assert (drawn[0].to_ms, drawn[0].to_bytes) == (drawn[1].to_ms, drawn[1].to_bytes)
-
-
-def test_captures_that_show_no_transfer_are_left_out(tmp_path: Path) -> None:
-    """Cut, empty, without data, of one side alone, or no files."""
-    of = stored.load("iw3")
-    records = [of.requested(repeat=repeat).judge() for repeat in range(1, 7)]
-    empty = of.captured(*([packet for packet in stored.read(side)
-                           if not (packet.to_client and packet.payload_bytes)]
-                          for side in (of.client, of.server)))
-    for record, client, server in zip(records, (of.client[:-3], b"", empty.client),
-                                      (of.server[:-3], b"", empty.server)):
-        kept(tmp_path, record, client=client, server=server)
-
-    kept(tmp_path, records[3], client=of.client)
-    for side in ("client", "server"):
-        os.mkfifo(tmp_path / "captures" / f"{records[4].trial.id}-{side}.pcap")
-    assert timelines(records, tmp_path) == () == timelines(records, tmp_path / "none")
-    kept(tmp_path, records[3], server=of.server)
-    assert len(timelines(records, tmp_path)) == 1
-
-
-def test_the_trials_that_the_window_changes_most_come_first(stored: list[Record]) -> None:
-    def took(record: Record, window: int, total_ms: float | None, rtt_ms: float = 20.0) -> Record:
-        return replace(record, total_ms=total_ms, trial=replace(
-            record.trial, initcwnd=window, rtt_ms=rtt_ms))
-
-    one = stored[0]
-    small, large, alone = ([took(one, 3, 500.0), took(one, 10, 510.0)],
-                           [took(one, 3, 900.0, 50.0), took(one, 10, 400.0, 50.0)],
-                           took(one, 3, 5000.0, 99.0))
-    equal = took(one, 16, 400.0, 50.0)  # of two that are as fast the smaller window
-    assert by_effect([alone, *small, equal, *large]) == [*large, *small, alone, equal]
-    assert by_effect([took(one, 3, None), took(one, 10, None)])[0].trial.initcwnd == 3
 
 
 # What is asked of a network, and when; the answers' words: tests/golden/reasons.py ----

@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.findings.charts import LineChart
+from firstflight.findings.charts import Line, LineChart
 from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED,
                                          UNDECIDED)
 from firstflight.net.headers import ACK, SYN
@@ -314,6 +314,58 @@ def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list
                     for series in ("", "other"))
     assert [charts.gain(runs, shown).legend for shown in (points, alone, alone + other)] == [
         True, False, True]
+
+
+@pytest.mark.parametrize(("values", "ends"), [
+    ([15.0, 25.0, 38.0], (0.0, 38.0)), ([], (0.0, 0.0)), ([-3.0, -2.0], (-3.0, 0.0)),
+    ([10.0, 25.0, -17.0, -120.0], (-17.0, 25.0)),  # as in ietf78_fairness by its 99.9th percentile
+    ([10.0, 25.0, -17.0, -120.0, 65.0], (-17.0, 65.0)), ([20.0, 30.0, 500.0, -400.0], (0.0, 30.0))])
+def test_an_axis_is_as_long_as_its_values_without_those_far_from_all_others(
+        values: list[float], ends: tuple[float, float]) -> None:
+    assert charts._without_outliers(values) == ends
+
+
+def test_an_interval_makes_an_axis_no_more_than_three_times_as_long() -> None:
+    line = Line("", (0.0, 1.0), (10.0, 20.0), ((9.0, 11.0), (-300.0, 340.0)))
+    low, high = charts._ends([line])
+    assert low == pytest.approx(-23.0) and high > 40.0
+
+
+def test_a_figure_of_gains_also_shows_the_slowest_in_a_hundred(records: list[LoadRecord]) -> None:
+    runs = Runs.of_figure(FIGURES["gain"], records, RUN)
+    points = analysis.points(runs)
+    (plots,) = charts.gain(runs, points).columns
+    assert "99th percentile" in plots[1].title
+    drawn = [y for line in plots[1].lines for y in line.y]
+    assert drawn == [point.p99.percent.value for point in points if point.p99 is not None] != []
+    unknown = [replace(point, p99=None) for point in points]
+    assert len(charts.gain(runs, unknown).columns[0]) == 2
+
+
+def test_a_link_without_a_queue_shows_what_is_retransmitted(
+        records: list[LoadRecord], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind slower links of the clients the bottleneck's queue is empty, and the drops are there.
+    """
+    runs = Runs.of_figure(FIGURES["distribution"], records, RUN)
+    of_windows = analysis.distributions(runs)
+    assert "queue" in charts.distribution(runs, of_windows).columns[0][2].title
+    monkeypatch.setattr(Runs, "queue", lambda self, record: (numpy.arange(9.0), numpy.ones(9)))
+    shown = charts.distribution(runs, of_windows).columns[0][2]
+    assert "Retransmitted" in shown.title
+    assert [name for _, name in shown.ticks] == [one.name for one in of_windows]
+    assert [y for line in shown.lines for y in line.y] == [
+        one.retransmission.value for one in of_windows]
+
+
+def test_a_window_beyond_the_response_sends_no_more_at_once(records: list[LoadRecord]) -> None:
+    """Four connections of 20 kB under a window of 16 segments: 14 segments each."""
+    figure = replace(FIGURES["gain"], by="connections")
+    runs = Runs.of_figure(figure, records, RUN)
+    point = replace(analysis.points(Runs.of_figure(FIGURES["gain"], records, RUN))[0], x=4)
+    for size_bytes, words in ((20_000, "IW 10 × 4 = 40 at once"), (5_000, "IW 10 × 4: 16 at once")):
+        sized = replace(runs, records=tuple(replace(record, trial=replace(
+            record.trial, response_bytes=size_bytes)) for record in runs.records))
+        assert tables.where(sized, point)[0] == words
 
 
 # The result of a claim on two cells, on both sides of every limit ---------------------

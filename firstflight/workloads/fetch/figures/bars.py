@@ -206,9 +206,10 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
     around: dict[str, Any] = {
         "context": (f"real Linux TCP, {bar_figure.congestion_control}; {metric}"
                     f"{f', averaged over {averages}' if averages else ''}",
-                    *([_choice(figure)] if like_the_papers else [common] if common else [])),
+                    *([common] if common else [])),
         "compared": _weeks(bar_figure) if like_the_papers else "",
-        "foot": " ".join(filter(None, (_exact_values(scenario, bar_figure),
+        "foot": " ".join(filter(None, (_choice(figure) if like_the_papers else "",
+                                       _exact_values(scenario, bar_figure),
                                        _in_several(bar_figure), _percentages(bar_figure)))),
         "alarm": f"excluded: {bar_figure.excluded}" if bar_figure.excluded.total else "",
         "axis": bar_figure.by.axis, "unit": bar_figure.metric.unit,
@@ -272,10 +273,10 @@ def _in_several(bar_figure: BarFigure) -> str:
 
 
 def _choice(figure: Figure) -> str:
-    """How the population's parameters were chosen, which a reader has to know before the bars."""
-    return ("Held out: no parameter of this population was chosen by these published values"
+    """How the population's parameters were chosen, in a sentence."""
+    return ("Held out: no parameter of this population was chosen by these published values."
             if figure.held_out else
-            "Fitted: the population's parameters were chosen to match the paper")
+            "Fitted: the population's parameters were chosen to match the paper.")
 
 
 def _weeks(bar_figure: BarFigure) -> str:

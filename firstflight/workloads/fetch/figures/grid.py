@@ -309,10 +309,10 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
         f"{metric.with_unit(format_brief(change.experiment.value))} with {own or window}"
         for window, change in zip(windows, group) if change) or "nothing counts")
         for label, group in bars)
-    foot = ("Below the bars: the mean and what percentage of the first window's is"
-            f" {saved}" + (", in brackets where its 95 % interval holds zero" if any(
-                change and change.is_unsure for _, group in bars
-                for change in group) else "") + ".")
+    foot = "Below the bars: the mean." if len(windows) == 1 else (
+        f"Below the bars: the mean and what percentage of the first window's is {saved}"
+        + (", in brackets where its 95 % interval holds zero" if any(
+            change and change.is_unsure for _, group in bars for change in group) else "") + ".")
     return [Finding(
         figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
         chart=GroupChart(figure.title, heading(grid.records), foot, axis=axis, unit=unit,

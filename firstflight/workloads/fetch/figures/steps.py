@@ -67,7 +67,9 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
 
 
 CURVE_POINTS = 160  # of the model's curve, across the figure
-DECADES = 2  # values over as many are drawn on a logarithmic axis
+DECADES = 2  # values over as many may be drawn on a logarithmic axis
+SMALL_SHARE = 0.1  # of the largest value: smaller ones are close to each other on an even axis
+FLAT_SHARE = 0.5  # of the highest: an axis of lines that are all higher does not begin at zero
 # Metrics that change gradually with a size or a queue; others are counts, or wait for a flight.
 GRADUAL = ("total_ms", "latency_ms", "goodput_kbps")
 STEP_PART = 0.1  # a rise of more than this share of the curve's height is a step
@@ -117,13 +119,14 @@ class CellMeans:
         return self.labels.get(value, plain(value))
 
     def named(self, line: Any) -> str:
-        """A line's name: "IW10", "record 4096 bytes"."""
+        """A line's name: "IW10", "record 4096 bytes"; the label alone where values are words."""
         if self.of == "initcwnd":
             own = own_window(self.records)
             return f"IW {own}" if own else f"IW{line}"
         named = quantity(self.of)
         if line in self.labels:
-            return f"{named.head} {self.labels[line]}"
+            label = self.labels[line]
+            return label if isinstance(line, str) else f"{named.head} {label}"
         return f"{named.head} {plain(line)} {named.unit}".rstrip()
 
     @property
@@ -249,11 +252,18 @@ def _style(figure: Figure, curves: Sequence[Line]
 
 
 def _is_log(across: Sequence[float]) -> bool:
-    return min(across) > 0 and max(across) >= 10 ** DECADES * min(across)
+    """Whether values are drawn on a logarithmic axis: far apart, and most of them small.
+
+    On it, values of which only the least is small would run into each other at the right.
+    """
+    most = max(across)
+    is_small = [value < most * SMALL_SHARE for value in across]
+    return (min(across) > 0 and most >= 10 ** DECADES * min(across)
+            and 2 * sum(is_small) >= len(across))
 
 
 def _lines(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> LineChart:
-    lines, (style, foot) = [], _style(figure, curves)
+    lines, (style, how) = [], _style(figure, curves)
     for line in values.lines:
         points = [(float(x), values.means[x, line]) for x in values.across
                   if (x, line) in values.means]
@@ -265,21 +275,39 @@ def _lines(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> LineCha
         xs, ys = zip(*((float(x), level) for (x, _), level in values.published.items()))
         lines.append(Line("published", xs, ys, style="published"))
     by, is_log = quantity(figure.by), _is_log(values.across)
-    plot = Plot(by.axis, quantity(figure.metric).axis, tuple(lines),
-                ticks=tuple((float(x), in_words(x, by.unit)) for x in values.across
-                            ) if is_log else (),
-                x_scale="log" if is_log else "linear",
-                y_ends=_ends([value for line in lines for value in line.y]))
-    return LineChart(figure.title, heading(values.records), foot, columns=((plot,),), legend=True,
-                     palette="ordered", plot_inches=3.6)
+    ends = _ends([value for line in lines for value in line.y])
+    begins = "The axis upwards does not begin at zero." if ends and ends[0] > 0 else ""
+    ticks = _ticks(values, is_log)  # whose names have units
+    x_label = by.axis.removesuffix(f" ({by.unit})") if ticks else by.axis
+    plot = Plot(x_label, quantity(figure.metric).axis, tuple(lines), ticks=ticks,
+                x_scale="log" if is_log else "linear", y_ends=ends)
+    return LineChart(figure.title, heading(values.records), " ".join(filter(None, (how, begins))),
+                     columns=((plot,),), legend=True, palette="ordered", plot_inches=3.6)
+
+
+def _ticks(values: CellMeans, is_log: bool) -> tuple[tuple[float, str], ...]:
+    """Names of the values along x: those of the scenario, or on a logarithmic axis each with its
+    unit; () for an axis of plain numbers.
+    """
+    if any(x in values.labels for x in values.across):
+        return tuple((float(x), values.label(x)) for x in values.across)
+    unit = quantity(values.by).unit
+    return tuple((float(x), in_words(x, unit)) for x in values.across) if is_log else ()
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
-    """The ends of an axis that includes zero, so that heights can be compared; None of no values.
+    """The ends of an axis; None of no values.
+
+    It includes zero, so that heights can be compared, unless all are so high that their differences
+    would not be seen.
     """
     if not values:
         return None
-    low, high = min(0.0, *values), max(0.0, *values)
+    low, high = min(values), max(values)
+    if low < high and low > FLAT_SHARE * high:
+        room = 0.08 * (high - low)
+        return low - room, high + room
+    low, high = min(0.0, low), max(0.0, high)
     room = 0.06 * (high - low or 1.0)
     return (low - room if low else 0.0), high + room
 

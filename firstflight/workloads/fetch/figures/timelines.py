@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
 from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
 from firstflight.base import reading
-from firstflight.base.words import plain, format_brief
+from firstflight.base.words import format_brief, plain
 from firstflight.findings.charts import Mark, PacketsChart, Timeline
 from firstflight.findings.findings import Finding
 from firstflight.net.segments import CaptureError, Segment, client_ports
 from firstflight.runs.kinds import RunData
 from firstflight.runs.measuring import CAPTURES, capture_path
 from firstflight.runs.results.cells import grouped
+from firstflight.setting.draws import NOT_DRAWN
 from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.flights import acknowledged_and_offered
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
 from firstflight.workloads.fetch.record.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import Figure
+from firstflight.workloads.fetch.scenario.varied_parameters import setting_words
 from firstflight.workloads.fetch.trial import Trial
 
+# Of a trial, in each title.
+IN_TITLE = ("rtt_ms", "bandwidth_kbps", "response_bytes", "chain_bytes")
 ROOM_MS, ROOM_BYTES = 1.03, 1.05  # the axes end at this multiple of the last packet's values
 
 CapturedTrial = tuple[Record, Exchange]  # a record, and the exchange in its two captures
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """Timelines of two trials with captures in the run's `folder` that differ in the window only.
+    """Timelines of two trials with captures in the run's `folder` that are compared.
 
-    The two that the window changed most (by_effect), the smaller window first. A single timeline
-    where no two such trials have captures, () where none has.
+    They differ in the window only: the two that it changed most (by_effect), the smaller window
+    first. Where no two such trials have captures, in something else than RTT, bandwidth and sizes,
+    such as the queueing discipline or the kernel. A single timeline where there is no such pair
+    either, () where no trial has captures.
     """
     names = {path.name for path in (folder / CAPTURES).glob("*.pcap")}
     captured = [record for record in records
                 if capture_path(folder, record.trial.id, "client").name in names]
-    chosen: list[CapturedTrial] = []
-    for record in by_effect(captured):
-        first = chosen[0][0].trial if chosen else record.trial
-        if len(chosen) < 2 and (not chosen or record.trial != first and _alike(record.trial)
-                                == _alike(first)):
-            chosen += _read_captures(record, folder)
-    if not chosen:
+    ordered = by_effect(captured)
+    first = next(_readable(ordered, folder), None)
+    if first is None:
         return ()
+    others = [record for record in ordered if record.trial != first[0].trial]
+    second = next(_readable([record for record in others
+                             if _alike(record.trial) == _alike(first[0].trial)], folder), None)
+    second = second or next(_readable(_by_setting(first[0], others), folder), None)
+    chosen = [first, second] if second else [first]
     chosen.sort(key=lambda captured: captured[0].trial.initcwnd)
     last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
     last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
-    return tuple(_timeline(*captured, last_ms * ROOM_MS, last_byte * ROOM_BYTES)
-                 for captured in chosen)
+    trials, compared = [record.trial for record in records], [record for record, _ in chosen]
+    return tuple(_timeline(record, exchange, _title(record, compared, trials),
+                           last_ms * ROOM_MS, last_byte * ROOM_BYTES)
+                 for record, exchange in chosen)
 
 
 def by_effect(records: Sequence[Record]) -> list[Record]:
@@ -79,6 +88,25 @@ def by_effect(records: Sequence[Record]) -> list[Record]:
 def _alike(trial: Trial) -> Trial:
     """The trial with window 1, the same for trials that differ in the window only."""
     return replace(trial, initcwnd=1)
+
+
+def _by_setting(first: Record, others: Sequence[Record]) -> list[Record]:
+    """Those of the others that differ from the first in one parameter, which is none of their
+    window, RTT, bandwidth and sizes; those whose times differ most from its time come first.
+    """
+    def differ(trial: Trial) -> list[str]:
+        return [column.name for column in fields(trial) if column.name not in (*NOT_DRAWN, "seed")
+                and getattr(trial, column.name) != getattr(first.trial, column.name)]
+
+    return sorted((record for record in others if len(names := differ(record.trial)) == 1
+                   and names[0] not in (*IN_TITLE, "initcwnd", "repeat")),
+                  key=lambda record: -abs((record.total_ms or 0.0) - (first.total_ms or 0.0)))
+
+
+def _readable(records: Iterable[Record], folder: Path) -> Iterator[CapturedTrial]:
+    """The records whose captures can be read, each with its exchange."""
+    for record in records:
+        yield from _read_captures(record, folder)
 
 
 def _read_captures(record: Record, folder: Path) -> list[CapturedTrial]:
@@ -130,12 +158,25 @@ def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
     return "ticket" if segment.end <= end - _response_bytes(record) else "data"
 
 
-def _timeline(record: Record, exchange: Exchange, to_ms: float, to_bytes: float) -> Timeline:
-    trial = record.trial
-    own = own_window([record])
-    title = (f"IW{f' {own}' if own else trial.initcwnd}: RTT {plain(trial.rtt_ms)} ms,"
-             f" {plain(trial.bandwidth_kbps)} kbit/s, {trial.response_bytes} bytes"
-             + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
+def _title(record: Record, compared: Sequence[Record], trials: Sequence[Trial]) -> str:
+    """What a timeline is of: before a colon what is compared with the other one, behind it all else
+    in which the run's trials differ.
+    """
+    trial, own = record.trial, own_window([record])
+    window = f"IW{f' {own}' if own else trial.initcwnd}"
+    varied = setting_words(trial, trials, differing=True, without=(*IN_TITLE, "repeat"))
+    here = setting_words(trial, [one.trial for one in compared], differing=True,
+                         without=(*IN_TITLE, "repeat"))
+    path = (f"RTT {plain(trial.rtt_ms)} ms, {plain(trial.bandwidth_kbps)} kbit/s,"
+            f" {trial.response_bytes} bytes"
+            + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
+    same = [word for word in varied if word not in here]
+    return (f"{', '.join(here)}: {', '.join([path, window, *same])}" if here else
+            f"{window}: {', '.join([path, *same])}")
+
+
+def _timeline(record: Record, exchange: Exchange, title: str, to_ms: float, to_bytes: float
+              ) -> Timeline:
     scale = next((segment.scale for segment in exchange.syns), 0)
     # Only segments with data, since a FIN counts as one byte.
     end = max(segment.end for segment in exchange.at_server

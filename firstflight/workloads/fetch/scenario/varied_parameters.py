@@ -41,13 +41,15 @@ def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> l
             and (field.name in _ALWAYS or _varies(field, trials))]
 
 
-def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False) -> list[str]:
+def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False,
+                  without: Sequence[str] = ()) -> list[str]:
     """The columns of a trial in words, without its window.
 
-    differing: only the columns that distinguish it from the others; [] for one network.
+    differing: only the columns that distinguish it from the others; [] for one network. without:
+    further columns that are not named.
     """
     shown = [(column, value, {show(other) for other in others})
-             for column, show in requested_columns(others, without=("initcwnd",))
+             for column, show in requested_columns(others, without=("initcwnd", *without))
              if (value := show(trial)) != ""]
     return [f"{column.name}"
             f" {in_words(value.value if isinstance(value, Rounded) else value, column.unit)}"
