@@ -31,10 +31,10 @@ __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save",
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
-# Of 255 in red, green and blue together: two colours that one stands for; and two greys, of which
-# the edges of letters have many, so that they do not take the places of colours.
-ALIKE, ALIKE_GREYS = 20, 60
-GREY = 12  # of 255: red, green and blue of a grey differ by no more
+# Of 255 in red, green and blue together: two colours that one stands for. Those further apart than
+# FAR come first, if so many pixels have them: a legend may have the only square of its colour, while
+# the edges of letters have many greys.
+ALIKE, FAR, LEAST_PIXELS = 20, 80, 50
 MOST_COMPARED = 2000  # colours of a picture, the most frequent ones
 NOT_MEASURED = "computed; no transfer of this run is in it"
 PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
@@ -146,7 +146,8 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
     listed = sorted((red << 16 | green << 8 | blue, count) for count, (red, green, blue)
                     in image.getcolors(image.width * image.height))
     found, counts = numpy.array(listed).T
-    kept = _unlike(found[numpy.argsort(-counts, kind="stable")[:MOST_COMPARED]], colours * 3 // 4)
+    order = numpy.argsort(-counts, kind="stable")[:MOST_COMPARED]
+    kept = _unlike(found[order], int((counts[order] >= LEAST_PIXELS).sum()), colours * 3 // 4)
     others = image.quantize(colours - len(kept)).getpalette()[:3 * (colours - len(kept))]
     palette = numpy.concatenate([_parts(kept), numpy.reshape(others, (-1, 3))])
     nearest = ((_parts(found)[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
@@ -159,15 +160,17 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
     return reduced
 
 
-def _unlike(colours: NDArray[numpy.int64], most: int) -> NDArray[numpy.int64]:
-    """The first colours that differ from each other, `most` of them at most."""
+def _unlike(colours: NDArray[numpy.int64], frequent: int, most: int) -> NDArray[numpy.int64]:
+    """The first colours that differ from each other, `most` of them at most.
+
+    Of the `frequent` first ones those that are far from each other come before all others.
+    """
     parts, kept = _parts(colours), [0]
-    is_grey = numpy.ptp(parts, axis=1) <= GREY
-    for place in range(1, len(colours)):
-        apart = numpy.where(is_grey[kept] & is_grey[place], ALIKE_GREYS, ALIKE)
-        if len(kept) < most and (
-                ((parts[kept] - parts[place]) ** 2).sum(axis=1) > apart ** 2).all():
-            kept.append(place)
+    for count, apart in ((frequent, FAR), (len(colours), ALIKE)):
+        for place in range(1, count):
+            distances = ((parts[kept] - parts[place]) ** 2).sum(axis=1)
+            if len(kept) < most and distances.min() > apart ** 2:
+                kept.append(place)
     return colours[kept]
 
 

@@ -45,10 +45,8 @@ def draw(chart: LineChart) -> Figure:
     inches = chart.plot_inches * max(map(len, chart.columns))
     frame = style.frame(chart, inches, _handles(chart) if chart.legend else [])
     boxes = _columns(chart)
-    # A title may stand over its neighbours where these have none.
-    titled = [any(plot.title for plot in column) for column in chart.columns]
-    rooms = [style.WIDTH_INCHES - left if sum(titled) == 1 else width + RIGHT_INCHES
-             for left, width in boxes]
+    # Over the next column stand the labels of its ticks, which a title must not reach.
+    rooms = [width + RIGHT_INCHES for _, width in boxes]
     titles = [[style.fitted(plot.title, style.MEDIUM, room) for plot in column]
               for column, room in zip(chart.columns, rooms)]
     above = ABOVE_INCHES + TITLE_INCHES * max(len(lines) for column in titles for lines in column)

@@ -178,10 +178,13 @@ def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
     curves = [distribution.curve_ms for distribution in (*distributions, *others)]
     ends = (min(float(curve[0]) for curve in curves) * 0.95,
             max(float(numpy.percentile(curve, 100 - LEAST_PERCENT)) for curve in curves) * 1.1)
+    # The tables have means over the seeds: far down these differ from all seeds together.
+    is_pooled = any(len(one.by_seed[None]) > 1 for one in distributions)
+    title = f"{'All seeds together; in' if is_pooled else 'In'} brackets: how many connections"
     return Plot("completion time, SYN to last byte (ms)", "connections that take longer (%)",
                 (*(_curve(distribution, look, "curve")
                    for look, distribution in enumerate(distributions)), *more),
-                "In brackets: how many connections", x_scale="log", y_scale="log", x_ends=ends,
+                title, x_scale="log", y_scale="log", x_ends=ends,
                 y_ends=(LEAST_PERCENT, 100), legend=True)
 
 

@@ -210,20 +210,25 @@ def test_a_thin_line_keeps_its_colour_beside_many_letters() -> None:
         assert min(numpy.linalg.norm(wanted - other) for other in left) < 20, colour
 
 
-def test_pale_squares_keep_their_colour_beside_many_letters() -> None:
-    """The greys at the edges of letters took the places of the colours of what is worse."""
-    names = tuple(f"{place}  faster links, longer round trips" for place in range(9))
-    levels = (40.0, 24.0, 12.0, 10.0, 9.0, 7.0, 5.0, 3.0)
-    rows = tuple(tuple(map(Square, levels[place % 3:] + levels[:place % 3])) for place in range(8))
-    chart = replace(samples.published_chart(), rows=names, notes=(), maps=tuple(SquareMap(
-        f"by {place}", tuple("12345678"), ((Square(10.0),) * 8, *rows)) for place in range(4)))
+def test_a_colour_of_one_square_stays_beside_many_letters() -> None:
+    """Greys at the edges of letters took the place of the orange of what is worse, which was
+    drawn in black.
+    """
+    levels = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.5)
+    rows = tuple(tuple(map(Square, levels[place % 4:] + levels[:place % 4])) for place in range(8))
+    chart = replace(
+        samples.published_chart(), notes=("", *("9 of 22",) * 8),
+        rows=tuple(f"{place}  faster links, longer round trips" for place in range(9)),
+        maps=tuple(SquareMap(f"by {place}", tuple("12345678"), ((Square(10.0),) * 8, *rows))
+                   for place in range(4)))
     with style.settings():
         png = style.image(drawing.figure_of(chart), "png")
-    few = drawing._of_few_colours(Image.open(io.BytesIO(png)).convert("RGB"), 16)
+    with Image.open(io.BytesIO(png)) as image:
+        few = drawing._of_few_colours(image.convert("RGB"), drawing.COLOURS[-1])
     left = [colour for _, colour in few.convert("RGB").getcolors(1 << 20)]
-    for shade in (1.0, 0.8, 0.0, 0.2):
+    for shade in (0.0, 0.55, 1.0):
         wanted = numpy.array(squares.LOOKS["published"].colours(shade)[:3]) * 255
-        assert min(numpy.linalg.norm(wanted - other) for other in left) < 40, shade
+        assert min(numpy.linalg.norm(wanted - other) for other in left) < 30, shade
 
 
 def test_what_is_kept_is_small_and_named_by_a_scenario() -> None:

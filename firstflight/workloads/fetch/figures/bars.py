@@ -287,7 +287,7 @@ def _weeks(bar_figure: BarFigure) -> str:
 
 def _percentages(bar_figure: BarFigure) -> str:
     """A note where published percentages were converted; "" where none was."""
-    return "Published percentages are converted to parts of the baseline" if (
+    return "Published percentages are converted to parts of the baseline." if (
         bar_figure.figure.percent_of == OF_EXPERIMENT and not bar_figure.is_sweep
         and any(bar.published_percent is not None for bar in bar_figure.bars)) else ""
 
