@@ -375,7 +375,7 @@ class Judge:
                 yield f"without {name} it saves {other.saved_ms:.1f} ms, and it is not named"
 
     def _unchanged(self, reason: str, named: Sequence[str]) -> Iterator[str]:
-        limits = self.question.limits
+        limits = tuple(dict.fromkeys((*self.question.limits, "queue")))  # one is always there
         if reason in SAME:
             free = self.without(*limits)
             if free.sign > 0:

@@ -34,12 +34,12 @@ class WhatIfs(ABC, Generic[T, R]):
     """The what-if trials of a run, and what its workload knows of limits and round trips.
 
     records: of these trials. sysctls: those that the scenario sets for all of its trials.
-    IDLE: the column of how long the link was idle. SECONDS, LONG_SECONDS: that what-if trials may
-    take in guests, besides what follows from the requested ones: if they add to a known reason, and
-    if it is not known otherwise.
+    IDLE: the column of how long the link was idle, "" for none. SECONDS, LONG_SECONDS: that what-if
+    trials may take in guests, besides what follows from the requested ones: if they add to a known
+    reason, and if it is not known otherwise.
     """
 
-    IDLE: ClassVar[str]
+    IDLE: ClassVar[str] = ""
     SECONDS: ClassVar[float] = 2.0
     LONG_SECONDS: ClassVar[float] = 4.0
     records: Sequence[R] = ()
@@ -142,6 +142,8 @@ def sign(change: WindowChange[T, R]) -> int:
 
 def idle_saved_ms(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> float | None:
     """How much less the link is idle with the larger window; None in runs without idle times."""
+    if not what_ifs.IDLE:
+        return None
     idle_ms = [mean(cell.counting, what_ifs.IDLE) for cell in (change.base, change.experiment)]
     return None if idle_ms[0] is None or idle_ms[1] is None else idle_ms[0] - idle_ms[1]
 
@@ -208,7 +210,7 @@ def changes_to_explain(changes: Sequence[WindowChange[T, R]],
         return sorted(changes, key=lambda change: -abs(change.saved_ms))
     best = max(changes, key=lambda change: change.saved_ms)
     worst = min(changes, key=lambda change: change.saved_ms)
-    return [best, *([worst] if sign(worst) < 0 else [])]
+    return [best, *([worst] if sign(worst) < 0 and worst is not best else [])]
 
 
 def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: WhatIfs[T, R]

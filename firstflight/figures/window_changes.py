@@ -37,7 +37,7 @@ def weight_of(trial: object) -> float:
 
 def time_ms(record: R) -> float | None:
     """The time of a record that windows are compared by."""
-    value: float | None = getattr(record, record.COMPARED)
+    value: float | None = getattr(record, record.EXPLAINED or record.COMPARED)
     return value
 
 
@@ -74,7 +74,7 @@ class CellSetting(Generic[T, R]):
     @property
     def total_ms(self) -> float | None:
         """Mean over the records that count; None where none does."""
-        column = next((record.COMPARED for record in self.records), "")
+        column = next((record.EXPLAINED or record.COMPARED for record in self.records), "")
         return mean(self.counting, column)
 
     def of_repeats(self, repeats: Iterable[int]) -> CellSetting[T, R]:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from firstflight.findings.findings import Report
+from firstflight.findings.findings import Answer, Report
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
 from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.trace import findings, verify
+from firstflight.workloads.trace import findings, reasons, verify
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import TABLES, TAKEN, TraceScenario
-from firstflight.workloads.trace.trial import TraceTrial
-
-# From runs on two cores: wall time of a trace in a guest, and of each of its
-# segments with the samples of the window around it.
-GUEST_TRACE_S = 0.15
-GUEST_SEGMENT_S = 0.0003
+from firstflight.workloads.trace.trial import TraceTrial, guest_s
 
 
 def judge(trial: TraceTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
@@ -32,12 +27,16 @@ def expand(scenario: TraceScenario, overrides: Overrides, seed: int) -> list[Tra
 def report(study: Study[TraceScenario, TraceTrial, TraceRecord], run: RunData[TraceRecord]
            ) -> Report:
     shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
+    why = tuple(reasons.sentences(study.scenario, run.records, run.what_ifs))
     return report_of(study, run, findings.findings(shown, run),
-                     summary=findings.summary(run.records))
+                     summary=(*findings.summary(run.records), *why), sentences=why,
+                     answer=Answer(notes=why))
 
 
-def guest_s(trial: TraceTrial) -> float:
-    return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss
+def what_if_trials(study: Study[TraceScenario, TraceTrial, TraceRecord],
+                   records: Sequence[TraceRecord], what_ifs: Sequence[TraceRecord]
+                   ) -> Sequence[TraceTrial]:
+    return reasons.what_if_trials(study.scenario, records, what_ifs)
 
 
 def are_the_same(trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
@@ -51,4 +50,5 @@ def are_the_same(trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -
 
 # All captures are kept: the findings are read from them.
 KIND = Kind(TraceRecord, lambda file, _: TABLES.read(file), expand, judge, report, guest_s,
-            checks=lambda: verify.CHECKS, all_captures=True, has_all_cells=are_the_same)
+            checks=lambda: verify.CHECKS, all_captures=True, has_all_cells=are_the_same,
+            what_if_trials=what_if_trials)

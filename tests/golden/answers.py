@@ -46,7 +46,7 @@ from firstflight.workloads.trace.scenario import TraceCurve
 from firstflight.workloads.trace.view import METRICS
 from firstflight.workloads.trace.window import INFINITE
 from tests.golden import (page_files, page_reasons, reasons, stored, stored_browsed, stored_fetches,
-                          stored_load, stored_page, stored_trace)
+                          stored_load, stored_page, stored_trace, trace_reasons)
 from tests.unit.fetches.small import FEW_USERS
 
 
@@ -54,6 +54,7 @@ def text() -> str:
     """A paragraph a case: its name, and a line a sentence."""
     lines: list[str] = []
     for name, said in (*_of_cells(), *reasons.paragraphs(), *page_reasons.paragraphs(),
+                       *trace_reasons.paragraphs(),
                        *_of_limits(), *_of_load(), *_of_cliffs(), *_of_users(), *_of_pages(),
                        *page_files.paragraphs(), *_of_traces()):
         lines += [f"# {name}", *said]

@@ -15,6 +15,7 @@ from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.page.trial import PageTrial
+from firstflight.workloads.trace.trial import TraceTrial
 from tests.golden import stored_fetches
 
 ONE = next(record for record in stored_fetches.stored("zhao2019") if record.trial.initcwnd == 3)
@@ -60,7 +61,7 @@ def told(network: Network, **values: object) -> str:
     return " ".join(explained([change], what_ifs))
 
 
-def lifted(trial: Trial | PageTrial) -> set[str]:
+def lifted(trial: Trial | PageTrial | TraceTrial) -> set[str]:
     """The limits that a what-if trial is without."""
     return {*filter(None, trial.what_if.split("_"))}
 

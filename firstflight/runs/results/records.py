@@ -59,7 +59,8 @@ class RecordsError(FirstFlightError):
 class Record:
     """The columns that the records of every kind have; a kind adds its trial and its own columns.
 
-    COMPARED: the column by which --compare compares runs, "" for none.
+    COMPARED: the column by which --compare compares runs, "" for none. EXPLAINED: the time that a
+    reason explains, "" for the same.
     DIFFERENCES: columns that say something as a difference of two windows only (--fail-if).
     ok: whether the transfer itself succeeded. error: what happened where it did not.
     verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
@@ -67,6 +68,7 @@ class Record:
     """
 
     COMPARED: ClassVar[str] = ""
+    EXPLAINED: ClassVar[str] = ""
     DIFFERENCES: ClassVar[tuple[str, ...]] = ()
     trial: RequestedTrial
     ok: bool

@@ -129,7 +129,7 @@ def times_table(settings: Sequence[Setting], names: Sequence[str],
                Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True),
                Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
                Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2),
-               Column("reason", is_text=True, is_filter=True, rank=3))
+               Column("reason", is_text=True, is_filter=True, rank=7))
     table = Table("", columns, tuple(rows))
     return table.without_empty()
 

@@ -113,6 +113,7 @@ class TraceRecord(Record):
     """
 
     COMPARED: ClassVar[str] = "finish_ms"
+    EXPLAINED: ClassVar[str] = "latency_ms"
     trial: TraceTrial
     _: KW_ONLY
     judged_by: str = ""

@@ -11,6 +11,7 @@ from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.link import Path
 from firstflight.net.timeouts import longest_s
 from firstflight.parameters import NETWORK, TCP
+from firstflight.setting.limits import WHAT_IF
 from firstflight.setting.setting import NetworkSetting
 from firstflight.setting.tags import tagged
 from firstflight.testbed.messages import Job
@@ -26,6 +27,11 @@ _FIRST = (
     "nagle", "sample_ms", "outage_from_ms", "outage_to_ms", "requests", "writes", "think_s",
     "may_lose", "sysctls", "repeat")
 
+
+# From runs on two cores: wall time of a trace in a guest, and of each of its
+# segments with the samples of the window around it.
+GUEST_TRACE_S = 0.15
+GUEST_SEGMENT_S = 0.0003
 
 # Of text that is parsed further: a sysctl.
 _SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"
@@ -48,12 +54,13 @@ class TraceTrial(NetworkSetting):
     think_s: the think time that the trial is about, None without one.
     may_lose: whether the queue may overflow.
     sysctls: set at the server besides validation, "name=value" separated by spaces.
-    repeat: 1, 2, … for repeated measurements.
+    repeat: 1, 2, … for repeated measurements. what_if: the limits of another trial that this one
+        lifts to find a reason (setting.limits); "" for requested trials.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = _FIRST
     PATTERNS: ClassVar[dict[str, str]] = {
-        "sysctls": rf"({_SETTING}( {_SETTING})*)?"}
+        "sysctls": rf"({_SETTING}( {_SETTING})*)?", "what_if": WHAT_IF}
     scenario: str
     trace: str
     tcp: str
@@ -71,6 +78,7 @@ class TraceTrial(NetworkSetting):
     may_lose: bool
     sysctls: str = ""
     repeat: int = 1
+    what_if: str = ""
 
     @property
     def id(self) -> str:
@@ -79,7 +87,8 @@ class TraceTrial(NetworkSetting):
         seed = f"-seed{self.seed}" if self.is_random else ""
         repeat = f"-{self.repeat}" if self.repeat > 1 else ""
         return (f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}{tagged(self, NETWORK)}"
-                f"{tagged(self, TCP)}{seed}{repeat}")
+                f"{tagged(self, TCP)}{seed}{repeat}"
+                f"{'-without-' if self.what_if else ''}{self.what_if}")
 
     @property
     def settings(self) -> dict[str, str]:
@@ -158,3 +167,8 @@ def first_receive_window(mss: int, receive_window: int) -> int:
     """
     room = RECEIVE_BUFFERS[0] // 2 // (mss + TIMESTAMP_BYTES)
     return min(receive_window or room, room)
+
+
+def guest_s(trial: TraceTrial) -> float:
+    """A rough estimate of how long a trace takes in a guest."""
+    return GUEST_TRACE_S + GUEST_SEGMENT_S * trial.size_bytes / trial.mss

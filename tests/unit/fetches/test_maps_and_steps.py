@@ -439,6 +439,7 @@ def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None
     assert changes_to_explain(all_changes[:2], is_question=False) == [all_changes[1]]
     assert changes_to_explain(all_changes, is_question=True)[0] is all_changes[1]
     assert changes_to_explain([], is_question=False) == []
+    assert changes_to_explain(all_changes[3:], is_question=False) == all_changes[3:]
 
 
 def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:

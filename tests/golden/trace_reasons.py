@@ -1,0 +1,48 @@
+"""Why larger windows change the last response of a trace, on made-up networks with known limits.
+
+As tests.golden.reasons has it of fetches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from firstflight.workloads.trace import reasons
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.trial import TraceTrial
+from tests.golden import stored_trace
+from tests.golden.reasons import lifted
+
+ONE = next(record for record in stored_trace.warm_run().records
+           if record.trial.initcwnd == 3 and record.trial.validation)
+ROUNDS = 3  # of what-if trials
+# What the larger window saves without some limits, in ms.
+Saved = Callable[[set[str]], float]
+
+
+def measured(network: Saved, trial: TraceTrial) -> TraceRecord:
+    saved_ms = network(lifted(trial)) if trial.initcwnd == 10 else 0.0
+    return replace(ONE, trial=trial, latency_ms=500.0 - saved_ms, last_window=trial.initcwnd)
+
+
+def asked(network: Saved) -> tuple[list[TraceRecord], list[TraceRecord]]:
+    """The records of 3 and 10 segments on a network, and those of all that is asked there."""
+    scenario = stored_trace.warm_study().scenario
+    records = [measured(network, replace(ONE.trial, initcwnd=window)) for window in (3, 10)]
+    found: list[TraceRecord] = []
+    for _ in range(ROUNDS):
+        done = {record.trial for record in found}
+        more = reasons.what_if_trials(scenario, records, found)
+        found += [measured(network, trial) for trial in more if trial not in done]
+    return records, found
+
+
+def paragraphs() -> Iterator[tuple[str, list[str]]]:
+    """The name of each network, and its reasons."""
+    scenario = stored_trace.warm_study().scenario
+    for name, network in {
+            "the pause": lambda without: 0.0 if "restart" in without else 100.0,
+            "harm that the queue does": lambda without: 0.0 if "queue" in without else -50.0,
+            "no change": lambda without: 0.0}.items():
+        yield f"reasons of a trace: {name}", reasons.sentences(scenario, *asked(network))
