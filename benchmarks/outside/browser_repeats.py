@@ -192,8 +192,8 @@ def main(words: Sequence[str]) -> int:
     parser = Parser(prog="browser_repeats", description="Whether a browser's loads are equal.")
     parser.add_argument("--loads", type=positive_number, default=20, metavar="N")
     parser.add_argument("--jobs", type=positive_number, default=2, metavar="N")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="where the run is kept")
-    parser.add_argument("--run", type=Path, metavar="DIR", help="a run that is measured already")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="where to keep the run")
+    parser.add_argument("--run", type=Path, metavar="DIR", help="report on this run again")
     arguments = parser.parse_args(words)
     with TemporaryDirectory() as name:
         run = arguments.run or measure(arguments.keep or Path(name), arguments.loads, arguments.jobs)

@@ -87,13 +87,18 @@ def inside() -> None:
             {"trial": observation.trial_id, "content": observation.content, "facts": engine.facts}))
 
 
-def qemu_command(arguments: argparse.Namespace, folder: Path) -> list[str]:
+# A machine whose clock counts instructions.
+COUNTING = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "qemu64,+rdrand",
+            "-m", str(MEMORY_MB))
+
+
+def qemu_command(arguments: argparse.Namespace, folder: Path, machine: Sequence[str] = COUNTING
+                 ) -> list[str]:
     """The command that boots the stock kernel on this machine's files, read-only, and `folder`."""
     def shared(tag: str, path: str, more: str) -> list[str]:
         return ["-virtfs", f"local,path={path.replace(',', ',,')},mount_tag={tag},"
                            f"security_model=none,multidevs=remap{more}"]
-    return ["qemu-system-x86_64", "-accel", "tcg", "-icount", "shift=0,sleep=off",
-            "-cpu", "qemu64,+rdrand", "-m", str(MEMORY_MB), "-nodefaults", "-no-reboot",
+    return ["qemu-system-x86_64", *machine, "-nodefaults", "-no-reboot",
             "-display", "none", "-serial", "stdio",
             "-kernel", str(arguments.kernel), "-initrd", str(arguments.initrd),
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",

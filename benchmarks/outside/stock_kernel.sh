@@ -6,10 +6,12 @@
 #   benchmarks/outside/stock_kernel.sh [FLAG …]                 fetches: stock_kernel.py (--help)
 #   benchmarks/outside/stock_kernel.sh side_by_side [FLAG …]    scripts: side_by_side.py (--help)
 #   benchmarks/outside/stock_kernel.sh held_back [FLAG …]       netem and a rate: held_back.py
+#   benchmarks/outside/stock_kernel.sh browser_stock [FLAG …]   pages in Chromium: browser_stock.py
 #
 # It needs qemu-system-x86 installed. The kernel (linux-image-amd64; for the last two the one of
 # Debian's backports, whose source the guest is built from) and busybox-static are taken with
-# apt-get download and unpacked in the cache: nothing of them is installed. No root, no KVM.
+# apt-get download and unpacked in the cache: nothing of them is installed. No root, and KVM for
+# browser_stock only.
 set -euo pipefail
 export LC_ALL=C
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -155,6 +157,9 @@ main() {
         program=$1
         shift
         use_backports
+    elif [[ ${1-} == browser_stock ]]; then
+        program=$1
+        shift
     fi
     package=$(kernel_package)
     [[ -n $package ]] || die 4 "apt's lists have no linux-image-amd64: apt-get update"

@@ -7,9 +7,10 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 
 from firstflight.base import PROJECT
 from firstflight.testbed import site_store
@@ -50,9 +51,14 @@ class HostEngine:
     jobs = 1
     warning = ""
 
-    def __init__(self) -> None:
+    def __init__(self, sites: Mapping[str, Path] = MappingProxyType({})) -> None:
+        """sites: recordings that a browser may load here, by the names of their files.
+
+        Users' own pages are loaded in guests only.
+        """
         self.build = platform.release()
         self.facts: dict[str, object] = {}
+        self.sites = sites
 
     def recipes(self, names: Collection[str]) -> dict[str, dict[str, object]]:
         return {}
@@ -74,7 +80,7 @@ class HostEngine:
                 yield ObservedTrial(trial["id"], {"skipped": system.ONLY_IN_GUESTS})
             elif place.kernel != DEFAULT_KERNEL or place.module_parameters:
                 yield ObservedTrial(trial["id"], {"skipped": KERNELS_IN_GUESTS})
-            elif "site" in trial:
+            elif "site" in trial and not self.sites:
                 yield ObservedTrial(trial["id"], {"skipped": site_store.ONLY_IN_GUESTS})
             else:
                 here.append(trial)
@@ -86,7 +92,7 @@ class HostEngine:
                   folder: Path) -> Iterator[ObservedTrial]:
         if os.geteuid() != 0:
             raise EngineCannot(NEEDS_ROOT)
-        job = JobFolder(folder / "host", trials, sysctls, warm_up=True)
+        job = JobFolder(folder / "host", trials, sysctls, warm_up=True, libraries=self.sites)
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", _SETUP, "sh",
                    sys.executable, "-m", WORKER, str(job.path), str(PROJECT)]

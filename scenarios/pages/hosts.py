@@ -20,8 +20,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-SITE, STATIC, PICTURES = "https://www.site.test", "https://static.site.test", "https://img.site.test"
-WIDGETS, LIST, THUMBS = "https://widgets.test", "https://api.widgets.test", "https://img.widgets.test"
+SITE, STATIC = "https://www.site.test", "https://static.site.test"
+PICTURES, WIDGETS = "https://img.site.test", "https://widgets.test"
+LIST, THUMBS = "https://api.widgets.test", "https://img.widgets.test"
 CONNECTIONS = {SITE: "1", STATIC: "2", PICTURES: "2", WIDGETS: "3", LIST: "4", THUMBS: "5"}
 DRAWN = random.Random(2026)
 
