@@ -22,6 +22,7 @@ readonly TO_CLUSTER=(python3-distributed openssl)    # for run.sh --cluster, and
 readonly TO_PQ=(debian-archive-keyring python3)    # fetches Debian 13's packages for guests
 readonly TO_SERVE=(nginx-light)                       # for run.sh --server nginx: the program, not the service
 readonly TO_BROWSE=(chromium-headless-shell fonts-liberation "${TO_SERVE[@]}")   # for run.sh --page --client chromium
+readonly TO_SHOW=(python3-doc debian-edu-doc-en mkdocs-doc)    # the pages of the scenario browser2026
 readonly TO_MININET=(bridge-utils iperf iperf3 iputils-ping netcat-openbsd openvswitch-switch openvswitch-testcontroller psmisc tcpdump telnet)  # for users' Mininet scripts
 readonly TO_TEST=("${TO_CLUSTER[@]}" "${TO_BROWSE[@]}" "${TO_PQ[@]}" python3-pytest python3-pytest-xdist python3-hypothesis python3-pandas mypy pyflakes3 shellcheck tshark)
 readonly MIN_PYTHON=3.10
@@ -45,7 +46,7 @@ first what it is going to do. If it is interrupted or killed, run it again: it c
   --with-cluster    also Dask, for run.sh --cluster (docs/INSTALL.md)
   --with-nginx  also nginx, for run.sh --server nginx (docs/STUDIES.md); it is not started as a service
   --with-browser  also Chromium without a window (290 MB), a font and nginx, for run.sh --page --client chromium
-                (docs/QUESTIONS.md)
+                (docs/QUESTIONS.md), and the pages of the scenario browser2026 (110 MB of documents)
   --with-mininet  for ./run.sh -- COMMAND (vtime/MININET.md): the kernel for commands in place of the one for
                 trials, and programs that Mininet scripts start: Open vSwitch, its controller, brctl, iperf,
                 iperf3, ping, killall, nc, tcpdump, telnet; none of their services is started
@@ -331,7 +332,7 @@ main() {
         --test) keep=(--keep-objects) kernels=('' --mininet); wanted+=("${TO_TEST[@]}" "${TO_MININET[@]}") ;;
         --with-cluster) wanted+=("${TO_CLUSTER[@]}") ;;
         --with-nginx) wanted+=("${TO_SERVE[@]}") ;;
-        --with-browser) wanted+=("${TO_BROWSE[@]}") ;;
+        --with-browser) wanted+=("${TO_BROWSE[@]}" "${TO_SHOW[@]}") ;;
         --with-mininet) (( ${#kernels[@]} == 2 )) || kernels=(--mininet); wanted+=("${TO_MININET[@]}") ;;
         --for-commands) kernels=(--mininet) ;;
         --with-pq) with_pq=yes; wanted+=("${TO_PQ[@]}") ;;

@@ -62,7 +62,7 @@ are only counted here. `/usr/bin/python3 docs/update.py --gallery` writes this p
 """
 # Further figures in the gallery, after a scenario's first; README shows the first of these.
 FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6", "causes"), "ietf78_south_america": ("photos", "maps"),
-           "page2026": ("mobile", "waterfall")}
+           "page2026": ("mobile", "waterfall"), "browser2026": ("mobile_hosts", "waterfall")}
 # Larger samples whose findings are kept, too: by the name of their page, scenario and sample.
 SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
 # Figures of bars that a picture shows together where the first ones do not show the claim.

@@ -12,6 +12,7 @@ status: 0 where at most five loads differ, else 1.
 from __future__ import annotations
 
 import csv
+import shutil
 import subprocess
 import sys
 import threading
@@ -91,7 +92,7 @@ def scenario(loads: int) -> str:
             patterns = ", ".join(f'"{pattern}"' for pattern in files)
             text += f'folder = "{folder}"\nurl_path = "{url_path}"\nfiles = [{patterns}]\n'
         else:
-            text += f'har = "{HAR}"\n'
+            text += f'har = "{HAR.name}"\n'
     names = ", ".join(f'"{name}"' for name, *_ in PAGES)
     return text + SWEEP.format(pages=names, loads=loads)
 
@@ -123,6 +124,8 @@ def varied_load() -> Iterator[None]:
 
 def measure(folder: Path, loads: int, jobs: int) -> Path:
     """Measure all pages; the folder of the run. Raises FirstFlightError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(HAR, folder)  # a scenario's page comes from below its own folder
     file = folder / "repeats.toml"
     file.write_text(scenario(loads), encoding="utf-8")
     words = ["./run.sh", str(file), "--fresh", "--jobs", str(jobs), "--results", str(folder)]
@@ -164,11 +167,11 @@ def report(name: str, loads: Sequence[Load]) -> int:
     """Print the line of a page; how many of its loads differ."""
     usual_ms = median(load.load_ms for load in loads)
     keys = Counter(key for load in loads for key in load.requests)
-    usual = {}
+    usual: dict[tuple[str, int], tuple[float, ...]] = {}
     for key in keys:
-        of_request = [load.requests[key] for load in loads if key in load.requests]
-        length = min(map(len, of_request))
-        usual[key] = tuple(median(times[place] for times in of_request)
+        known = [load.requests[key] for load in loads if key in load.requests]
+        length = min(map(len, known))
+        usual[key] = tuple(median(times[place] for times in known)
                            for place in range(length))
 
     different, furthest_ms, furthest = 0, 0.0, ""
@@ -196,7 +199,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--run", type=Path, metavar="DIR", help="report on this run again")
     arguments = parser.parse_args(words)
     with TemporaryDirectory() as name:
-        run = arguments.run or measure(arguments.keep or Path(name), arguments.loads, arguments.jobs)
+        folder = arguments.keep or Path(name)
+        run = arguments.run or measure(folder, arguments.loads, arguments.jobs)
         loads = list(loads_of(run))
     print(f"{'':9} {'':5} {'':8} {'load':>9} {'its spread':>10} {'furthest':>8}\n{'page':9} loads"
           f" requests {'ms':>9} {'ms':>9} {'ms':>9} differ")

@@ -83,8 +83,9 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     shared = shared_values(trials, (*columns, "connections", "page"))
     others = [name for name in columns if name not in _IN_CONTEXT and name in shared
               and shared[name] != (HERE if name == "system" else default(name))]
+    is_one_client = len({trial.client for trial in trials}) == 1
     parts = [
-        _content(first) if "page" in shared else "",
+        _content(first) if "page" in shared and is_one_client else "",
         f"RTT {plain(first.rtt_ms)} ms" if "rtt_ms" in shared else "",
         in_words(first.bandwidth_kbps, "kbit/s") if "bandwidth_kbps" in shared else "",
         f"uplink {in_words(first.uplink_kbps, 'kbit/s')}"

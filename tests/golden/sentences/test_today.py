@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.golden.sentences.relations import (above, at_most, below, between, equal, no_different,
                                               rises)
-from tests.golden.sentences.tables import Run, states
+from tests.golden.sentences.tables import Column, Run, states
 
 LOST = "observed: dropped by queue"
 
@@ -89,6 +89,39 @@ def test_page2026(run: Run) -> None:
 
     run.says("nothing for sure over HTTP/1.1")
     assert no_different(over_1["earlier, ms"], 0)
+
+
+@states("browser2026")
+def test_browser2026(run: Run) -> None:
+    run.says("Over 4G a real browser has each of four pages earlier with 32 than with 10 segments")
+    run.says("over HTTP/1.1 and HTTP/2")
+    for page in ("text", "pictures", "scripts", "hosts"):
+        over_4g = run.table(f"mobile_{page}")
+        for version in ("HTTP/1.1", "HTTP/2"):
+            in_browser = over_4g.where("", f"{version}, Chromium")["page, ms"].without_intervals
+            _, with_10, _, with_32 = in_browser.numbers
+            assert with_32 < with_10
+
+    def by_client(page: str, column: str) -> list[Column]:
+        over_4g = run.table(f"mobile_{page}")
+        return [over_4g.where("", f"HTTP/2, {client}")[column].without_intervals
+                for client in ("Chromium", "libcurl")]
+
+    run.says("Over 4G and HTTP/2 32 segments instead of 3 save")
+    for column in by_client("hosts", "page, ms"):
+        with_3, _, _, with_32 = column.numbers
+        assert with_32 < with_3
+
+    run.says("ms of the page of six hosts in Chromium")
+    run.says("ms of what libcurl fetches, which is there earlier with every window")
+    in_chromium, in_libcurl = by_client("hosts", "page, ms")
+    assert all(mine < other for mine, other in zip(in_libcurl.numbers, in_chromium.numbers))
+
+    run.says("Of the text and of the pictures both save the same to 2 %")
+    for page in ("text", "pictures"):
+        saved = [column.numbers[0].value - column.numbers[-1].value
+                 for column in by_client(page, "page, ms")]
+        assert abs(saved[1] / saved[0] - 1) <= 0.02
 
 
 @states("slow_start_exit")
