@@ -213,7 +213,9 @@ class Watch:
 
     every_s: time between two looks. until_bytes: sampling ends once so many bytes are acknowledged
     on a connection. first_only: one sample of each connection, which is enough for its initial
-    window; a page may have a thousand connections.
+    window; a page may have a thousand connections. connections: how many there will be, 0 for
+    unknown. Once each has a sample a look asks the kernel nothing, which spares processor time; it
+    still wakes, so that packets leave on the same nanosecond.
     """
 
     sockets: Sockets
@@ -221,6 +223,7 @@ class Watch:
     every_s: float
     until_bytes: int
     first_only: bool = False
+    connections: int = 0
 
     def __post_init__(self) -> None:
         self.samples: list[SocketSample] = []
@@ -228,6 +231,8 @@ class Watch:
 
     def look(self) -> float | None:
         """Take samples; return the seconds until the next look, None for no more."""
+        if 0 < self.connections <= len(self.last):
+            return self.every_s
         samples = self.sockets.open(self.port, self.last if self.first_only else ())
         for sample in samples:
             if self.last.get(sample.client_port) != sample:

@@ -24,6 +24,7 @@ from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, SECURE_PORT, Fe
 OWN_PORT = 80  # of server.py without TLS
 NAMES = (f"*.{DOMAIN}",)  # of all hosts but the document's, which has none
 ENDLESS_BYTES = 1 << 62
+HTTP_2 = "2"
 
 
 class PageBench(FetchBench):
@@ -59,7 +60,8 @@ class PageBench(FetchBench):
             self.trusted = self._other(trial)
             assert self.watch is not None
             # To the end: a page opens connections late, too.
-            self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True)
+            self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True,
+                                 connections=connections_of(trial))
         elif "tls" in trial:
             self.trusted = self.chains.show(trial["tls"])
         self.install_setting(trial)
@@ -150,3 +152,14 @@ class PageBench(FetchBench):
                 if line["event"] == "response":
                     first.setdefault(line["client_port"], line)
         return list(first.values())
+
+
+def connections_of(trial: Job) -> int:
+    """How many connections a page will open, those included whose sessions it resumes.
+
+    0 for unknown: over HTTP/1.1 the network decides.
+    """
+    if trial["http"] != HTTP_2:
+        return 0
+    hosts = len({host for *_, host in trial["objects"]})
+    return 2 * hosts if trial["tls"]["apart_s"] else hosts

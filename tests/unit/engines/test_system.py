@@ -7,7 +7,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.hosts.certificates import ChainFiles
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.external import ExternalServers, own_command
-from firstflight.testbed.servers.program import Program, Sockets, Watch
+from firstflight.testbed.servers.program import Program, SocketSample, Sockets, Watch
 from firstflight.testbed.worker import worker
 from firstflight.workloads.page.objects import MOST_OBJECTS
 from tests.running import run_program, wait_until
@@ -268,6 +268,23 @@ def test_a_kernel_tells_of_connections_by_their_port() -> None:
     assert (first.acknowledged_bytes, first.received_bytes, first.congestion_window) == (0, 0, 10)
     assert (last.acknowledged_bytes, last.received_bytes) == (2000, 300)
     assert last.mss > 88 and last.min_rtt_us > 0
+
+
+def test_a_watch_of_so_many_connections_asks_until_it_has_one_sample_of_each() -> None:
+    asked: list[int] = []
+
+    class Opening:
+        """A port to which one more connection comes with each question."""
+
+        def open(self, port: int, known: Container[int]) -> list[SocketSample]:
+            asked.append(port)
+            return [SocketSample(client, 0, 0, 10, 1448, 0, "cubic", 0, 0, False)
+                    for client in range(len(asked)) if client not in known]
+
+    opening: Any = Opening()
+    watch = Watch(opening, 443, 0.1, 1000, first_only=True, connections=2)
+    assert [watch.look() for _ in range(5)] == [0.1] * 5
+    assert asked == [443] * 2 and [sample.client_port for sample in watch.samples] == [0, 1]
 
 
 def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
