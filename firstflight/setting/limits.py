@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
+from firstflight.base.errors import UsageError
 from firstflight.base.quantity import in_words
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.net.link import MANAGED
+from firstflight.net.queue_length import packets_of
 from firstflight.net.sysctls import settings_of, words_of
 from firstflight.parameters import default
 from firstflight.setting.setting import NetworkSetting, Setting
@@ -152,11 +154,21 @@ def _ample_send_buffer(trial: N, sysctls: Mapping[str, str]) -> N:
 def _fastest(trial: N, fastest_kbps: float) -> N:
     """The trial at a bandwidth with which only round trips are left.
 
-    An uplink as fast as the downlink stays so; another one is a limit of its own.
+    An uplink as fast as the downlink stays so; another one is a limit of its own. A queue that was
+    requested in ms or BDP grows with the bandwidth.
     """
     most = max(fastest_kbps, trial.bandwidth_kbps)
     uplink_kbps = most if trial.uplink_kbps == trial.bandwidth_kbps else trial.uplink_kbps
-    return replace(trial, bandwidth_kbps=most, uplink_kbps=uplink_kbps)
+    fast = replace(trial, bandwidth_kbps=most, uplink_kbps=uplink_kbps)
+    if not trial.queue_from:
+        return fast
+    try:
+        packets = packets_of(trial.queue_from, trial.rtt_ms, most)
+    except UsageError:  # too long for netem
+        packets = int(QUANTITIES["queue_packets"].highest)
+    drawn = trial.drawn_queue_packets
+    return replace(fast, queue_packets=packets, drawn_queue_packets=None if drawn is None else max(
+        1, round(drawn * packets / trial.queue_packets)))
 
 
 def _fast_uplink(trial: N) -> N:

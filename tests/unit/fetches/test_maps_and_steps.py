@@ -365,6 +365,19 @@ def test_each_limit_is_lifted_and_named() -> None:
     assert without(replace(trial, congestion_control="bbr"), limits).congestion_control == "cubic"
 
 
+@pytest.mark.parametrize(("queue_from", "drawn", "packets"), [
+    ("", None, (20, None)), ("1bdp", None, (82563, None)), ("auto", 21, (82563, 86691)),
+    ("100000ms", None, (1_000_000, None))])
+def test_a_queue_in_bdp_grows_with_the_bandwidth(
+        queue_from: str, drawn: int | None, packets: tuple[int, int | None]) -> None:
+    """Otherwise it would overflow at 10 Gbit/s, and the bandwidth would seem to protect."""
+    trial = replace(ONE.trial, rtt_ms=100.0, queue_packets=20, queue_from=queue_from,
+                    drawn_queue_packets=drawn)
+    (limit,) = [limit for limit in WhatIfs().limits(trial) if limit.tag == "bandwidth"]
+    free = without(trial, (limit,))
+    assert (free.queue_packets, free.drawn_queue_packets) == packets
+
+
 def test_an_answer_asks_at_most_forty_trials_and_nothing_by_halves() -> None:
     change, _, count = asked(of_larger(lambda without: saves(0.0)))
     assert count == 8  # all, and each of three alone, under two windows
