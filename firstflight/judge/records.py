@@ -17,6 +17,7 @@ from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
 READ_BYTES = 32_768
 # Its own SETTINGS, and its acknowledgement of the client's.
 SETTINGS_RECORDS = 2
+_ALIKE_BYTES = 3  # by which compressed headers of responses may differ
 _SHOWN = 6  # runs of records in a reason
 
 
@@ -49,6 +50,22 @@ def compare_filled(lengths: Sequence[int], record_bytes: int, most_short: int, n
     yield Comparison(len(short) <= most_short,
                      f"{len(short)} records shorter than {full} bytes ({_listed(short)})",
                      f"at most {most_short}", name)
+
+
+def compare_repeated(lengths: Sequence[int], record_bytes: int, sizes: Sequence[int], name: str
+                     ) -> Iterator[Comparison]:
+    """Compare how often the longest record of responses was sent, where none was full.
+
+    Then each has all of a few responses, so that only equal responses make equal records; shorter
+    records than were requested would be equal, too. sizes: of the bodies on the connection.
+    """
+    longest = max(lengths, default=0)
+    if 0 < longest < record_bytes + RECORD_OVERHEAD_BYTES:
+        most = 1 + max((sum(size <= other <= size + _ALIKE_BYTES for other in sizes)
+                        for size in sizes), default=0)
+        count = list(lengths).count(longest)
+        yield Comparison(count <= most, f"{count} records of {longest} bytes, and none longer",
+                         f"at most {most} alike", name)
 
 
 def most_flushes(sizes: Sequence[int], read_bytes: int = READ_BYTES) -> int:

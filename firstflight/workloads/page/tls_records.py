@@ -30,8 +30,9 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
             yield records.compare_records(
                 records.between(lengths, starts[0] - 1, starts[-1] - 1), expected, name)
             continue
-        most_short = tickets_of(trial) + records.SETTINGS_RECORDS + records.most_flushes(
-            [loaded.report["size"] for loaded in connection.objects])
-        yield from records.compare_filled(
-            records.between(lengths, connection.flight_bytes, sent), trial.record_bytes,
-            most_short, name)
+        tickets, sizes = tickets_of(trial), [
+            loaded.report["size"] for loaded in connection.objects]
+        most_short = tickets + records.SETTINGS_RECORDS + records.most_flushes(sizes)
+        behind = records.between(lengths, connection.flight_bytes, sent)
+        yield from records.compare_filled(behind, trial.record_bytes, most_short, name)
+        yield from records.compare_repeated(behind[tickets:], trial.record_bytes, sizes, name)

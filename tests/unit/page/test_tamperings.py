@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.judge.records import compare_repeated
 from firstflight.judge.sending import late_answers
 from firstflight.net.segments import frames_of
 from firstflight.runs.results.checks import failed_checks
@@ -91,6 +92,18 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     *((name, "a connection whose records are not known", lambda page: page.reported(
         lambda seen: seen["records"].pop()), RECORDS) for name in ("tls", "nginx_tls", "http2")),
 ]
+
+
+@pytest.mark.parametrize(("lengths", "sizes", "passes"), [
+    ([8214, 8214, 8214, 1300], [7000, 7100, 5000, 6000], False),
+    ([8214, 8214, 1300], [7000, 7100, 5000], True), ([16_406, 8214, 8214, 8214], [20_000], True),
+    ([7158, 7158, 7158], [7000, 7000], True), ([7158, 7158, 7158, 7158], [7000, 7003], False),
+    ([], [], True)])
+def test_equal_records_need_equal_responses(lengths: list[int], sizes: list[int], passes: bool
+                                            ) -> None:
+    """Records of 8 kB in place of 16 kB, of small responses that wait for each other."""
+    compared = compare_repeated(lengths, 16_384, sizes, "")
+    assert all(comparison.passed for comparison in compared) == passes
 
 
 @pytest.mark.parametrize(("name", "what", "change", "check"), TAMPERINGS,
