@@ -355,7 +355,8 @@ def bytes_of(observation: ObservedTrial) -> int:
 class GuestFor(NamedTuple):
     """What a guest is started with; trials that need the same may be given to it.
 
-    kind: of its bench. forks: whether it has the libraries of testbed.fork_server. readable: paths
+    kind: of its bench. forks: whether it has the libraries of testbed.fork_server, with which curl
+    forks, and all that speaks TLS draws from the kernel. readable: paths
     that its servers and its browser may read. sites: digests of the recordings that it has.
     """
 
@@ -379,7 +380,8 @@ class GuestFor(NamedTuple):
 def guest_for(trials: Sequence[Job], sysctls: Mapping[str, str]) -> GuestFor:
     """What the guest of a batch is started with. Raises EngineCannot as readable_by does."""
     return GuestFor(place_of(trials[0]), trials[0]["kind"],
-                    any(trial.get("client") in ("curl", CHROMIUM) for trial in trials),
+                    any(trial.get("client") in ("curl", CHROMIUM) or "tls" in trial
+                        for trial in trials),
                     tuple(readable_by(trials)), tuple(sysctls.items()),
                     tuple(sorted({trial["site"] for trial in trials if "site" in trial})))
 

@@ -86,10 +86,11 @@ class Job(NeededOfJob, total=False):
     alone: it has a kernel of its own. seed: of what its guest draws at random, by default 0.
     client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
     fetches, what it fetches in order, and its pauses. request_bytes: of the body of each of its
-    requests. connections, objects: of a page (testbed/hosts/page_client.py). site: of a page in a
-    browser, its digest (testbed/site_store.py). phase_ms: after a frame of its browser, when the
-    load begins. filmed: whether pictures of it are kept. kernel: of its guest, by its name;
-    module_parameters: of that kernel, NAME=VALUE each.
+    requests. connections, objects: of a page (testbed/hosts/page_client.py). certificates: of a
+    page over TLS, by host the first host that has the same one. site: of a page in a browser, its
+    digest (testbed/site_store.py). phase_ms: after a frame of its browser, when the load begins.
+    filmed: whether pictures of it are kept. kernel: of its guest, by its name; module_parameters:
+    of that kernel, NAME=VALUE each.
     """
 
     alone: bool
@@ -119,6 +120,7 @@ class Job(NeededOfJob, total=False):
     window_bytes: int
     connections: int
     objects: Sequence[Sequence[float]]
+    certificates: Sequence[int]
     site: str
     phase_ms: float
     filmed: bool
@@ -290,11 +292,13 @@ class Observation(TypedDict, total=False):
     """One trial. fetch, server: of a bench of fetches; fetches: of traces.
 
     responses: of traces, and of a page the first one on each connection. objects: of a page.
-    session_ports: the client's ports of the connections whose sessions a page resumed. libcurl: the
-    version of a page's client. started_at: by the worker's clock; received_at: by that of the
-    engine, which adds it. browser, load: the version of a page's browser, and what it reports;
-    served: what a recorded site answered (testbed/hosts/replay/backend.py). records: over TLS the
-    records that the server sent, by TlsStreams.report (testbed/worker/tls_streams.py).
+    session_ports: the client's ports of the connections whose sessions a page resumed.
+    certificates: of a page with several, the client's port of each connection and what the
+    certificate that it got is for, in OpenSSL's words. libcurl: the version of a page's client.
+    started_at: by the worker's clock; received_at: by that of the engine, which adds it. browser,
+    load: the version of a page's browser, and what it reports; served: what a recorded site
+    answered (testbed/hosts/replay/backend.py). records: over TLS the records that the server sent,
+    by TlsStreams.report (testbed/worker/tls_streams.py).
     """
 
     trial: str
@@ -312,6 +316,7 @@ class Observation(TypedDict, total=False):
     responses: Sequence[Response]
     objects: Sequence[Download]
     session_ports: Sequence[int]
+    certificates: Sequence[tuple[int, str]]
     libcurl: str
     browser: str
     load: BrowserLoad

@@ -22,6 +22,7 @@ ID_CHARACTERS = 10_000  # with each parameter and several sysctls
 URL_CHARACTERS = 2000
 MOST_REQUESTS = 20_000  # of a page in a browser
 MOST = 1 << 20  # items of a list; the length of a line limits them as well
+MOST_NAMES = 10_000  # characters of what a certificate is for: a page has 256 hosts
 _SPAN_MS = 1e9
 
 _size = whole()
@@ -70,6 +71,14 @@ _download = table(
     {**dict.fromkeys(("named_ms", "start_ms", "first_byte_ms", "end_ms"), optional(_span_ms)),
      "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest, "port": _port,
      "connects": _size, "header_bytes": _size})
+
+
+def _certificate(value: object, where: str) -> list[object]:
+    """The schema of a connection's port, and what its certificate is for."""
+    port, names = items(lambda item, _: item, 2)(value, where)
+    return [_port(port, where), text(MOST_NAMES)(names, where)]
+
+
 _tls = table({"version": optional(_word), "cipher": _word, "group": _word, "resumed": yes_or_no,
               "library": _word, "hello_bytes": _size, "finished_bytes": _size, "flight": _sizes,
               "tickets": _sizes, "response": _sizes, "window": _size})
@@ -156,6 +165,7 @@ OBSERVATION = table({"trial": text(ID_CHARACTERS)}, {
     "fetch": fetch, "server": server, "drops": _drops,
     "fetches": items(fetch, MOST), "responses": items(server, MOST),
     "objects": items(_download, MOST), "session_ports": items(_port, 10_000),
+    "certificates": items(_certificate, MOST),
     "libcurl": _word, "browser": _word, "load": _load, "served": items(served, MOST_REQUESTS),
     "records": items(records, MOST), "ended_servers": items(_size, 10_000)})
 STAGE = table({"stage": matching("ready|alive|done|cannot|broken|failed")},

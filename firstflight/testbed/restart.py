@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from firstflight.testbed.messages import Job
@@ -13,6 +15,26 @@ from firstflight.testbed.messages import Job
 SEED_FILE = Path("/proc/sys/kernel/trial_seed")
 BEGINS_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 HOUR_S = 3600
+
+
+@contextmanager
+def drawn_alike(seed_file: Path = SEED_FILE) -> Iterator[None]:
+    """Within it date and random numbers are the same in every guest, whatever trial it prepares.
+
+    Keys and certificates serve many trials: the length of an ECDSA signature, and so the size of a
+    handshake, would follow from the trial that happened to be the first in its guest. Afterwards
+    what is random follows from the trial's seed again. Raises OSError.
+    """
+    if not seed_file.exists():
+        yield
+        return
+    seed = seed_file.read_text(encoding="ascii")
+    time.clock_settime_ns(time.CLOCK_REALTIME, BEGINS_S * 10**9)
+    seed_file.write_text("0", encoding="ascii")
+    try:
+        yield
+    finally:
+        seed_file.write_text(seed, encoding="ascii")
 
 
 class Restart:

@@ -30,6 +30,19 @@ REFUSALS = [
            "page.har: a page of 10,005 objects; at most 1,000 fit")),
     *read("x.toml", "--page",
           ("bytes = 3\n", "--page: x.toml: unknown key 'bytes'"),
+          *((f"[[object]]\nbytes = 9\n[[object]]\nbytes = 8\nhost = 1\n{certificates}",
+             f"--page: x.toml: {words}") for certificates, words in (
+              ("[[certificate]]\nhosts = [0]", "certificate of hosts 0: is of two hosts or more; a"
+               " host that no certificate names has one of its own"),
+              ("[[certificate]]\nhosts = [0, 2]", "certificate of hosts 0, 2: no object has host ="
+               " 2"),
+              ("[[certificate]]\nhosts = [0, 1]\n[[certificate]]\nhosts = [1, 0]",
+               "certificate of hosts 1, 0: host 1 has another certificate already"),
+              ("[[certificate]]\nhosts = [0, 0]", "[[certificate]] 1: hosts: has a value twice"),
+              ("[[certificate]]\nhosts = 1", "[[certificate]] 1: hosts: has to be a list of"
+               " numbers, it is 1"),
+              ("[[certificate]]\nhosts = [0, 256]", "[[certificate]] 1: hosts: "),
+              ("[[certificate]]", "[[certificate]] 1: hosts is missing"))),
           ("", "--page: x.toml: is empty"), ("# none\n", "a page has at least one object"), (b"\xff", "--page: x.toml: is not UTF-8 text")),
     *read("x", "--page", ("{", "--page: x: is not whole JSON"), ("[1]", "unknown key '1'"),
           (" \n", "--page: x: is empty"),

@@ -113,11 +113,14 @@ def text(made: PageScenario, page: Page) -> str:
     """The TOML of a scenario with one page; workloads.page.scenario reads an equal one of it."""
     values = schema.values_of(page)
     values.pop("object", None)
+    values.pop("certificate", None)
     lines = [*writing.head(made.head, {}), *writing.table("[[page]]", values)]
     for each in page.listed:
         size_bytes, named_by, at_byte, *others = astuple(each)
         item = ListedObject(size_bytes, named_by or None, at_byte if named_by else None, *others)
         lines += writing.table("[[page.object]]", schema.values_of(item))
+    for certificate in page.certificates:
+        lines += writing.table("[[page.certificate]]", schema.values_of(certificate))
     for sweep in made.sweeps:
         lines += writing.table("[[sweep]]", writing.sweep_values(sweep, with_flags=True),
                                _COMMENTS)
@@ -175,7 +178,7 @@ def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
         elif saved.is_secure and not all(given["chain_bytes"]):
             notes.insert(0, "Measured without TLS, whose handshake takes each connection another"
                          " round trip.")
-        return (Page("own", listed=saved.objects),
+        return (Page("own", listed=saved.objects, certificates=saved.certificates),
                 f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", about,
                 " ".join(filter(None, notes)))
     count = QUANTITIES["objects"].check(page.objects, "--objects")

@@ -34,7 +34,7 @@ class CertificateError(Exception):
 class ChainSpec:
     """A requested chain. signature: the algorithm of all certificates, a key of LEAST_BYTES.
 
-    names: of hosts that the server's own certificate is for, besides its address.
+    address, names: what the server's own certificate is for; "" for no address.
     """
 
     chain_bytes: int
@@ -51,6 +51,14 @@ class ChainFiles:
     chain: Path
     key: Path
     root: Path
+
+
+@dataclass(frozen=True)
+class HostChain:
+    """A chain that a server has for hosts of these names, () for the address alone."""
+
+    names: tuple[str, ...]
+    files: ChainFiles
 
 
 def make_chain(folder: Path, requested: ChainSpec) -> ChainFiles:
@@ -130,7 +138,8 @@ def _serial(number: int) -> int:
 def _sign_by_openssl(requested: ChainSpec, number: int, is_leaf: bool, key: bytes,
                      issuer: Pem | None,
                      filler: int, name: int) -> Pem:
-    alternatives = (f"IP:{requested.address}", *(f"DNS:{name}" for name in requested.names))
+    addresses = (f"IP:{requested.address}",) if requested.address else ()
+    alternatives = (*addresses, *(f"DNS:{name}" for name in requested.names))
     extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
                   *((f"subjectAltName = {','.join(alternatives)}",) if is_leaf else ()),
                   *padding_lines(_FILLER, filler))
@@ -183,9 +192,9 @@ def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tu
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
     if is_leaf:
-        yield x509.SubjectAlternativeName([
-            x509.IPAddress(IPv4Address(requested.address)),
-            *map(x509.DNSName, requested.names)]), False
+        addresses = ([x509.IPAddress(IPv4Address(requested.address))] if requested.address
+                     else [])
+        yield x509.SubjectAlternativeName([*addresses, *map(x509.DNSName, requested.names)]), False
     if filler:
         yield x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler)), False
 

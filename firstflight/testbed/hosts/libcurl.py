@@ -18,6 +18,7 @@ _LONG, _OBJECT, _FUNCTION = 0, 10_000, 20_000  # CURLOPTTYPE_*
 # Options of a transfer.
 URL, PROXY, USERAGENT = _OBJECT + 2, _OBJECT + 4, _OBJECT + 18
 CAINFO, RESOLVE, SSL_EC_CURVES = _OBJECT + 65, _OBJECT + 203, _OBJECT + 298
+HTTPHEADER, CERTINFO = _OBJECT + 23, _LONG + 172
 SSLVERSION, FORBID_REUSE, HTTP_VERSION = _LONG + 32, _LONG + 75, _LONG + 84
 SSL_SESSIONID_CACHE, PIPEWAIT, MAXAGE_CONN = _LONG + 150, _LONG + 237, _LONG + 288
 NOSIGNAL = _LONG + 99
@@ -27,14 +28,16 @@ _SHARE, _ERROR_TEXT = _OBJECT + 100, _OBJECT + 10
 M_PIPELINING, M_MAXCONNECTS, M_MAX_HOST_CONNECTIONS = _LONG + 3, _LONG + 6, _LONG + 7
 M_SOCKETFUNCTION, M_TIMERFUNCTION = _FUNCTION + 1, _FUNCTION + 4
 # What can be asked of a transfer (CURLINFO_*).
-_INFO_LONG, _INFO_DOUBLE = 0x200000, 0x300000
+_INFO_LONG, _INFO_DOUBLE, _INFO_POINTER = 0x200000, 0x300000, 0x400000
 RESPONSE_CODE, HEADER_SIZE, NUM_CONNECTS = _INFO_LONG + 2, _INFO_LONG + 11, _INFO_LONG + 26
 LOCAL_PORT, INFO_HTTP_VERSION = _INFO_LONG + 42, _INFO_LONG + 46
 PRETRANSFER_TIME = _INFO_DOUBLE + 6
+_CERTIFICATES = _INFO_POINTER + 34
 # Values.
 PIPE_NOTHING, PIPE_MULTIPLEX = 0, 2
 CURL_HTTP_VERSION_1_1, CURL_HTTP_VERSION_2_0, CURL_HTTP_VERSION_2TLS = 2, 3, 4
 TLS_1_3 = 7 << 16 | 7  # CURL_SSLVERSION_TLSv1_3, at least and at most
+_ALTERNATIVE_NAMES = "X509v3 Subject Alternative Name:"
 SOCKOPT_OK, PAUSE_CONT, PAUSE_RECV = 0, 0, 1
 POLL_IN, POLL_OUT, POLL_REMOVE = 1, 2, 4
 CSELECT_IN, CSELECT_OUT, CSELECT_ERR, SOCKET_TIMEOUT = 1, 2, 4, -1
@@ -63,6 +66,12 @@ class _Words(ctypes.Structure):
     """struct curl_slist."""
 
     _fields_ = [("data", ctypes.c_char_p), ("next", _Pointer)]
+
+
+class _Certificates(ctypes.Structure):
+    """struct curl_certinfo: a list of words for each certificate, the server's own first."""
+
+    _fields_ = [("count", _Int), ("lists", ctypes.POINTER(ctypes.POINTER(_Words)))]
 
 
 class CurlError(Exception):
@@ -152,6 +161,24 @@ class Curl:
         value: Any = ctypes.c_long() if info < _INFO_DOUBLE else ctypes.c_double()
         _check(self.library.curl_easy_getinfo(self.handle, _Int(info), ctypes.byref(value)))
         return value.value
+
+    def certified_names(self) -> str:
+        """What the server's certificate is for, in OpenSSL's words; "" for unknown.
+
+        As "IP Address:10.0.0.2, DNS:host1.page.example". CERTINFO has to be set.
+        """
+        found = ctypes.POINTER(_Certificates)()
+        _check(self.library.curl_easy_getinfo(self.handle, _Int(_CERTIFICATES),
+                                              ctypes.byref(found)))
+        if not found or not found.contents.count:
+            return ""
+        words = found.contents.lists[0]
+        while words:
+            line = (words.contents.data or b"").decode("ascii", "replace")
+            if line.startswith(_ALTERNATIVE_NAMES):
+                return line.removeprefix(_ALTERNATIVE_NAMES).strip()
+            words = ctypes.cast(words.contents.next, ctypes.POINTER(_Words))
+        return ""
 
     def errstr(self) -> str:
         """Why the transfer failed, in the library's words; "" where it says nothing."""

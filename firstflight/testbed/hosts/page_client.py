@@ -13,11 +13,18 @@ host]. It is due when it is named and parsed. It is requested when its host has 
 of at most `connections` over HTTP/1.1; the object that was due first comes first. HTTP/2 has one
 connection to a host, and requests at once.
 
-With "tls" it speaks TLS 1.3, as over HTTP/2 always: {"trusted": file of a root certificate, the
-only one that it then trusts, "curves": key exchanges by OpenSSL's names, "" for its own choice,
-"apart_s": 0}. Each connection has a session of its own. With "apart_s" it first opens as many
-connections to each host as the page may, and fetches a byte over each; so many seconds later the
-page's connections resume these sessions. "session_ports" of the answer are the ports of the first.
+With "tls" it speaks TLS 1.3, as over HTTP/2 always: {"trusted": files of root certificates,
+"curves": key exchanges by OpenSSL's names, "" for its own choice, "apart_s": 0}. "certificates" has
+then, by host, the first host that has the same certificate; of each certificate "trusted" has the
+only root that its hosts are trusted by. Over HTTP/2 the hosts of a certificate share the connection
+of the first one, as in browsers (RFC 9113, 9.1.1). Where there are several, "certificates" of the
+answer are what each connection got: [port, "IP Address:10.0.0.2, DNS:host1.page.example"].
+
+Each connection has a session of its own. With "apart_s" it first opens as many connections to each
+host as the page may, and fetches a byte over each; so many seconds later the page's connections
+resume these sessions. "session_ports" of the answer are the ports of the first.
+
+With "library", that of kernel_random.c, OpenSSL draws from the kernel from then on.
 
 curl's library makes the transfers (testbed.hosts.libcurl, its multi interface), with its reuse of
 connections and its streams. Times are ms since the document was requested: named_ms when the bytes
@@ -27,50 +34,25 @@ first byte of the headers came, end_ms when everything was there.
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
 import select
 import socket
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from firstflight.net.waiting import Timer
 from firstflight.testbed.hosts import libcurl
 from firstflight.testbed.hosts.bound_ports import all_ports, bind_next
 from firstflight.testbed.hosts.control import report, requests
+from firstflight.testbed.hosts.downloads import Download, Task, below, host_name
 from firstflight.testbed.hosts.libcurl import Curl
 
 _WAIT_S = 1.0  # the longest wait for events of the library
 _MOST_IDLE_S = 24 * 3600  # libcurl uses no connection again that was idle for longer
 _NS = 1_000_000
 FIRST_WITHOUT_KEPT_DATA = (8, 23)  # of libcurl; 7.88 and 8.14 keep data (_work)
-# The hosts' certificate is for the address, which host 0 has for a name, and for such names.
-DOMAIN = "page.example"
-
-
-class Task(NamedTuple):
-    """An object to fetch; the module's docstring describes the fields."""
-
-    size_bytes: int
-    named_by: int
-    at_byte: int
-    parse_ms: float
-    think_ms: float
-    host: int
-
-
-class Download:
-    """One object and its transfer. Times are in ns of CLOCK_MONOTONIC, 0 for not yet."""
-
-    def __init__(self, number: int, task: Task) -> None:
-        self.number, self.task = number, task
-        self.named_ns = self.due_ns = self.start_ns = self.first_ns = self.end_ns = 0
-        self.handle: Curl | None = None
-        self.digest = hashlib.sha256()
-        self.got_bytes = 0
-        self.names: list[Download] = []  # what it names, the first byte first
-        self.answer: dict[str, object] = {}
 
 
 class Browser:
@@ -79,6 +61,12 @@ class Browser:
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.request = request
         self.tls: Mapping[str, Any] | None = request.get("tls")
+        self.certificates: list[int] = request.get("certificates", [])
+        self.roots: dict[int, str] = {}  # by certificate
+        if self.tls is not None:
+            self.roots = dict(zip(dict.fromkeys(self.certificates), self.tls["trusted"]))
+        # What certificates are for, by the connection's port; of a page with several.
+        self.got: dict[int, str] = {}
         # By host: a session for each connection, since OpenSSL uses one of TLS 1.3 once.
         self.sessions: dict[int, list[libcurl.Sessions]] = {}
         self.opened: dict[int, int] = {}  # connections, by host
@@ -125,7 +113,8 @@ class Browser:
             return []
         by_host: dict[int, int] = {}  # objects
         for download in self.downloads:
-            by_host[download.task.host] = by_host.get(download.task.host, 0) + 1
+            host = self._carrier(download.task.host)
+            by_host[host] = by_host.get(host, 0) + 1
 
         ports: list[int] = []
         for host, count in by_host.items():
@@ -139,6 +128,7 @@ class Browser:
                 handle.setopt(libcurl.FORBID_REUSE, 1)
                 handle.perform()
                 ports.append(handle.getinfo(libcurl.LOCAL_PORT))
+                self._note_certificate(handle)
                 handle.close()
 
         self.timer.set(time.monotonic_ns() + round(self.tls["apart_s"] * 1e9))
@@ -237,7 +227,7 @@ class Browser:
         self.waiting.append(download)
 
     def _may_start(self, download: Download, now_ns: int) -> bool:
-        running = self.running.get(download.task.host, 0)
+        running = self.running.get(self._carrier(download.task.host), 0)
         return download.due_ns <= now_ns and (
             self.multiplexes or running < self.request["connections"])
 
@@ -254,22 +244,26 @@ class Browser:
                 self._start(download)
 
     def _start(self, download: Download) -> None:
-        task = download.task
+        task, carrier = download.task, self._carrier(download.task.host)
         download.start_ns = time.monotonic_ns()
         think = f"?think_ms={task.think_ms:g}" if task.think_ms else ""
         handle = download.handle = self._transfer(task.host, f"{task.size_bytes}{think}",
-                                                  self._sessions(task.host))
+                                                  self._sessions(carrier))
         self.by_handle[handle] = download
         handle.setopt(libcurl.HEADERFUNCTION, lambda _: self._note_first(download))
         handle.setopt(libcurl.WRITEFUNCTION, lambda data: self._take(download, data))
-        is_first = task.host not in self.running
-        self.running[task.host] = self.running.get(task.host, 0) + 1
-        if task.host in self.opening:
-            self.opening[task.host][1].append(download)
+        is_first = carrier not in self.running
+        self.running[carrier] = self.running.get(carrier, 0) + 1
+        if carrier in self.opening:
+            self.opening[carrier][1].append(download)
             return
         if self.multiplexes and is_first:
-            self.opening[task.host] = download, []
+            self.opening[carrier] = download, []
         self._add(download)
+
+    def _carrier(self, host: int) -> int:
+        """The host over whose connections the objects of a host come."""
+        return self.certificates[host] if self.multiplexes and self.certificates else host
 
     def _sessions(self, host: int) -> libcurl.Sessions | None:
         """Where the session of a transfer's connection is; None where none is resumed.
@@ -286,13 +280,17 @@ class Browser:
 
     def _transfer(self, host: int, path: str, sessions: libcurl.Sessions | None) -> Curl:
         """A transfer of a path of a host that is not added yet. sessions: to resume one of."""
-        address, port = self.request["address"], self.request["port"]
-        scheme, behind = ("http", "") if self.tls is None else ("https", f".{DOMAIN}")
-        name = f"host{host}{behind}" if host else address
+        address, port, carrier = self.request["address"], self.request["port"], self._carrier(host)
+        is_secure = self.tls is not None
+        scheme = "https" if is_secure else "http"
+        name = host_name(carrier, is_secure) if carrier else address
         handle = libcurl.Curl()
-        if host:
+        if carrier:
             handle.setopt(libcurl.RESOLVE, [f"{name}:{port}:{address}"])
         handle.setopt(libcurl.URL, f"{scheme}://{name}:{port}/{path}")
+        # libcurl finds a connection again by the name in the URL; each request names its own host.
+        if host != carrier:
+            handle.setopt(libcurl.HTTPHEADER, [f"Host: {host_name(host)}:{port}"])
         handle.setopt(libcurl.HTTP_VERSION, libcurl.CURL_HTTP_VERSION_2TLS if self.multiplexes
                       else libcurl.CURL_HTTP_VERSION_1_1)
         handle.setopt(libcurl.PIPEWAIT, int(self.multiplexes))
@@ -305,7 +303,8 @@ class Browser:
         handle.setopt(libcurl.USERAGENT, f"curl/{libcurl.version()}")
 
         if self.tls is not None:
-            handle.setopt(libcurl.CAINFO, self.tls["trusted"])
+            handle.setopt(libcurl.CAINFO, self.roots[self.certificates[host]])
+            handle.setopt(libcurl.CERTINFO, int(len(self.roots) > 1))
             handle.setopt(libcurl.SSLVERSION, libcurl.TLS_1_3)
             if self.tls["curves"]:
                 handle.setopt(libcurl.SSL_EC_CURVES, self.tls["curves"])
@@ -366,7 +365,7 @@ class Browser:
         while True:
             queued, succeeded, failed = self.multi.info_read()
             now_ns = time.monotonic_ns()
-            hosts |= {self.by_handle[handle].task.host
+            hosts |= {self._carrier(self.by_handle[handle].task.host)
                       for handle in (*succeeded, *(handle for handle, _, _ in failed))}
             for handle in succeeded:
                 self._end(handle, now_ns, "")
@@ -392,14 +391,20 @@ class Browser:
             "ok": not error, "error": error, "port": max(0, handle.getinfo(libcurl.LOCAL_PORT)),
             "connects": handle.getinfo(libcurl.NUM_CONNECTS),
             "header_bytes": handle.getinfo(libcurl.HEADER_SIZE)}
-        self.running[download.task.host] -= 1
+        self._note_certificate(handle)
+        self.running[self._carrier(download.task.host)] -= 1
         self.left -= 1
         self.multi.remove_handle(handle)
         handle.close()
         download.handle = None
         if error:  # what it would have named is never requested
-            self.left -= sum(1 for _ in _below(download))
+            self.left -= sum(1 for _ in below(download))
             download.names.clear()
+
+    def _note_certificate(self, handle: Curl) -> None:
+        """Note what the certificate of a transfer's connection is for, if it opened one."""
+        if len(self.roots) > 1 and handle.getinfo(libcurl.NUM_CONNECTS):
+            self.got[handle.getinfo(libcurl.LOCAL_PORT)] = handle.certified_names()
 
     def _read_on(self, host: int) -> None:
         """Make the library read what it holds of a host's connection, when a transfer has ended.
@@ -411,7 +416,7 @@ class Browser:
         """
         for download in self.downloads:
             handle = download.handle
-            if (handle is not None and download.task.host == host
+            if (handle is not None and self._carrier(download.task.host) == host
                     and handle.getinfo(libcurl.PRETRANSFER_TIME) > 0):
                 handle.pause(libcurl.PAUSE_RECV)
                 handle.pause(libcurl.PAUSE_CONT)
@@ -444,22 +449,16 @@ class Browser:
         return [(fd, events) for fd, events in self.events.poll(_WAIT_S) if fd != self.timer.fd]
 
 
-def _below(download: Download) -> list[Download]:
-    """All objects that an object names, directly or through others."""
-    found: list[Download] = []
-    behind = list(download.names)
-    while behind:
-        found.append(behind.pop())
-        behind += found[-1].names
-    return found
-
-
 def load_page(request: Mapping[str, Any]) -> dict[str, object]:
     """The answer to a request."""
     browser = Browser(request)
+    if request.get("library"):
+        ctypes.CDLL(request["library"])  # behind libcurl, which has loaded OpenSSL
     try:
         ports = browser.open_sessions()
-        return {"objects": browser.load(), "session_ports": ports, "libcurl": libcurl.version()}
+        objects = browser.load()
+        return {"objects": objects, "session_ports": ports, "libcurl": libcurl.version(),
+                "certificates": sorted(browser.got.items())}
     finally:
         browser.close()
 

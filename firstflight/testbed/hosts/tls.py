@@ -40,16 +40,29 @@ class Secured:
 def secured(settings: Mapping[str, Any]) -> Secured:
     """TLS as "chain", "key", "tickets", "record_bytes" and "buffer_bytes" set it.
 
+    "others" are chains for clients that name one of their hosts, {"names", "chain", "key"} each.
     With a "library", that of kernel_random.c, OpenSSL draws from the kernel from now on.
     Raises OSError, which ssl.SSLError is.
     """
     if library := settings.get("library"):
         ctypes.CDLL(library)
+    context = _context(settings, settings["tickets"])
+    named = {name: other for each in settings.get("others", ())
+             for other in (_context(each, settings["tickets"]),) for name in each["names"]}
+    if named:
+        def choose(connection: ssl.SSLObject, name: str, _: ssl.SSLContext) -> None:
+            connection.context = named.get(name, context)
+        context.sni_callback = choose
+    return Secured(context, settings["record_bytes"], settings["buffer_bytes"])
+
+
+def _context(files: Mapping[str, Any], tickets: int) -> ssl.SSLContext:
+    """A context with the "chain" and the "key" of these files. Raises OSError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
-    context.load_cert_chain(settings["chain"], settings["key"])
-    context.num_tickets = settings["tickets"]  # type: ignore[attr-defined]  # since Python 3.8
-    return Secured(context, settings["record_bytes"], settings["buffer_bytes"])
+    context.load_cert_chain(files["chain"], files["key"])
+    context.num_tickets = tickets  # type: ignore[attr-defined]  # since Python 3.8
+    return context
 
 
 @dataclass

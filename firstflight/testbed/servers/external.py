@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -15,7 +16,9 @@ from pathlib import Path
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from firstflight.testbed.hosts import certificates
-from firstflight.testbed.hosts.certificates import CertificateError, ChainSpec, ChainFiles
+from firstflight.testbed.hosts.certificates import (CertificateError, ChainFiles, ChainSpec,
+                                                    HostChain)
+from firstflight.testbed.hosts.downloads import host_name
 from firstflight.testbed.hosts.serving import body_of
 from firstflight.testbed.messages import KERNEL_RANDOM, Fetch, Job, OwnServer, Response, Tls
 from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
@@ -24,7 +27,7 @@ from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.program import (LOG_BYTES, Program, SocketSample, Sockets, Watch,
                                                  answers, takes_connections)
-from firstflight.testbed.restart import BEGINS_S
+from firstflight.testbed.restart import BEGINS_S, drawn_alike
 
 LOG = "server.log"
 OWN = "the server"  # the user's own one, in messages
@@ -76,8 +79,9 @@ class ExternalServers:
         Raises Lacking where it is missing, WorkerError if it does not start.
         """
         tls, requested = trial.get("tls"), trial.get("own")
-        files = self.chains.files(tls) if tls and tls["chain_bytes"] else None
-        spec = self._own(trial, requested, files) if requested else self._nginx(trial, files)
+        chains = self.chains.of_trial(trial) if tls and tls["chain_bytes"] else ()
+        files = chains[0].files if chains else None
+        spec = self._own(trial, requested, files) if requested else self._nginx(trial, chains)
         running = self.running
         if running is None or spec.settings != self.settings \
                 or running.process.poll() is not None:
@@ -86,13 +90,13 @@ class ExternalServers:
             return files.root
         return Path(requested["ca"]) if requested and requested["ca"] else None
 
-    def _nginx(self, trial: Job, files: ChainFiles | None) -> ServerSpec:
+    def _nginx(self, trial: Job, chains: Sequence[HostChain]) -> ServerSpec:
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         for path in trial["paths"]:
             self._lay(path)
         port, folder = port_of(trial), self.own_folder
-        settings = nginx.Settings.of_trial(SERVER_IP, port, files, trial.get("tls"),
+        settings = nginx.Settings.of_trial(SERVER_IP, port, chains, trial.get("tls"),
                                            "objects" in trial)
         return ServerSpec(nginx.NAME, settings,
                           lambda: [*drawing_from_kernel(self.folder),
@@ -229,22 +233,26 @@ FOLDER = "tls"  # in the worker's folder, which is removed after the run
 class Chains:
     """The chains of one bench, each made once."""
 
-    def __init__(self, folder: Path, server: LineProcess, address: str,
-                 names: tuple[str, ...] = ()) -> None:
-        """address, names: what the server's certificates are for."""
+    def __init__(self, folder: Path, server: LineProcess, address: str) -> None:
+        """address: of the server, for which its certificates are."""
         self.folder, self.server, self.address = folder / FOLDER, server, address
-        self.names = names
         self.library = folder / KERNEL_RANDOM  # where there is one
+        if self.library.exists():
+            ctypes.CDLL(str(self.library))  # for the keys that this process makes
         self.issued: dict[ChainSpec, ChainFiles] = {}
         self.shown: dict[str, object] = {}
 
-    def show(self, tls: Tls) -> Path:
-        """Let server.py use a trial's chain and settings; return the root to trust.
+    def show(self, trial: Job) -> Path:
+        """Let server.py use a trial's chains and settings; return the root to trust.
 
-        Raises WorkerError.
+        Of several chains it is that of the first. Raises WorkerError.
         """
-        files = self.files(tls)
-        order = {"chain": str(files.chain), "key": str(files.key), "tickets": tls["tickets"],
+        tls = trial["tls"]
+        first, *others = self.of_trial(trial)
+        order = {"chain": str(first.files.chain), "key": str(first.files.key),
+                 "others": [{"names": each.names, "chain": str(each.files.chain),
+                             "key": str(each.files.key)} for each in others],
+                 "tickets": tls["tickets"],
                  "record_bytes": tls["record_bytes"], "buffer_bytes": tls["buffer_bytes"],
                  **({"library": str(self.library)} if self.library.exists() else {})}
         if order != self.shown:
@@ -253,16 +261,38 @@ class Chains:
             if answer["error"]:
                 raise WorkerError(f"server: {answer['error']}")
             self.shown = order
-        return files.root
+        return first.files.root
 
-    def files(self, tls: Tls) -> ChainFiles:
-        """The files of a trial's chain. Raises WorkerError."""
+    def of_trial(self, trial: Job) -> tuple[HostChain, ...]:
+        """A trial's chains, first that of the server's address. Raises WorkerError.
+
+        A page may have several, each for some of its hosts.
+        """
+        return tuple(HostChain(names, self._files(trial["tls"], names, has_address=not number))
+                     for number, names in enumerate(host_names(trial)))
+
+    def _files(self, tls: Tls, names: tuple[str, ...], has_address: bool) -> ChainFiles:
+        """The files of a chain. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
-                              self.address, self.names)
+                              self.address if has_address else "", names)
         if requested not in self.issued:
             try:
-                self.issued[requested] = certificates.make_chain(
-                    self.folder / str(len(self.issued)), requested)
+                with drawn_alike():
+                    self.issued[requested] = certificates.make_chain(
+                        self.folder / str(len(self.issued)), requested)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
         return self.issued[requested]
+
+
+def host_names(trial: Job) -> tuple[tuple[str, ...], ...]:
+    """The names that each of a trial's certificates is for, besides the address of the first one.
+
+    The document's host has the address and no name.
+    """
+    certificates = trial.get("certificates", (0,))
+    names: dict[int, list[str]] = {certificate: [] for certificate in certificates}
+    for host, certificate in enumerate(certificates):
+        if host:
+            names[certificate].append(host_name(host))
+    return tuple(map(tuple, names.values()))

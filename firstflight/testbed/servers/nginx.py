@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstflight.testbed.hosts.certificates import ChainFiles
+from firstflight.testbed.hosts.certificates import HostChain
 from firstflight.testbed.messages import Tls
 
 NAME = "nginx"
@@ -39,11 +40,14 @@ http {{
     types {{ }}
     default_type application/octet-stream;
 {temporary}
+{servers}}}
+"""
+# The first one answers also who names no host.
+_SERVER = """\
     server {{
         listen {address}:{port}{listen};
         root {bodies};
 {secure}    }}
-}}
 """
 SECURE = """\
         ssl_certificate {chain};
@@ -70,24 +74,24 @@ _PATIENT = """\
 class Settings:
     """The settings of a configuration.
 
-    files: None for plain HTTP, which is version 1.1; with TLS both versions are offered. is_page:
+    chains: () for plain HTTP, which is version 1.1; with TLS both versions are offered. is_page:
     for a page, whose objects may wait for each other for minutes.
     """
 
     address: str
     port: int
-    files: ChainFiles | None
+    chains: tuple[HostChain, ...]
     tickets: int = 0
     record_bytes: int = 0
     takes_early_data: bool = False
     is_page: bool = False
 
     @classmethod
-    def of_trial(cls, address: str, port: int, files: ChainFiles | None, tls: Tls | None,
+    def of_trial(cls, address: str, port: int, chains: Sequence[HostChain], tls: Tls | None,
                  is_page: bool = False) -> Settings:
-        if files is None or tls is None:
-            return cls(address, port, files, is_page=is_page)
-        return cls(address, port, files, tls["tickets"], tls["record_bytes"],
+        if not chains or tls is None:
+            return cls(address, port, (), is_page=is_page)
+        return cls(address, port, tuple(chains), tls["tickets"], tls["record_bytes"],
                    bool(tls["early_data_bytes"]), is_page)
 
 
@@ -98,17 +102,24 @@ def program() -> str | None:
 
 def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     """The text of nginx.conf. folder: where nginx may write. bodies: the files that it serves."""
-    secure = "" if settings.files is None else SECURE.format(
-        chain=settings.files.chain, key=settings.files.key, tickets=settings.tickets,
-        record_bytes=settings.record_bytes)
+    temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in TEMPORARY)
+    servers = "".join(_server(settings, chain, bodies) for chain in settings.chains or (None,))
+    return _CONFIGURATION.format(folder=folder, connections=CONNECTIONS, temporary=temporary,
+                                 servers=servers)
+
+
+def _server(settings: Settings, chain: HostChain | None, bodies: Path) -> str:
+    """The server of the hosts that have a chain; None for all hosts, without TLS."""
+    secure = ""
+    if chain is not None:
+        secure = f"        server_name {' '.join(chain.names)};\n" if chain.names else ""
+        secure += SECURE.format(chain=chain.files.chain, key=chain.files.key,
+                                tickets=settings.tickets, record_bytes=settings.record_bytes)
     secure += _EARLY if settings.takes_early_data else ""
     secure += _PATIENT if settings.is_page else ""
-    temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in TEMPORARY)
-    return _CONFIGURATION.format(
-        folder=folder, connections=CONNECTIONS, temporary=temporary, address=settings.address,
-        port=settings.port,
-        listen=" ssl http2" if settings.files else "",
-        bodies=bodies, secure=secure)
+    return _SERVER.format(address=settings.address, port=settings.port,
+                          listen=" ssl http2" if chain is not None else "", bodies=bodies,
+                          secure=secure)
 
 
 def command(settings: Settings, folder: Path, bodies: Path) -> list[str]:

@@ -7,6 +7,7 @@ browser does not share what the recording did not. Its certificate names the hos
 from __future__ import annotations
 
 import base64
+import ctypes
 import hashlib
 import os
 import shutil
@@ -22,9 +23,10 @@ from firstflight.testbed.hosts import certificates
 from firstflight.testbed.hosts.certificates import CertificateError, ChainFiles, ChainSpec
 from firstflight.testbed.hosts.replay import recording
 from firstflight.testbed.hosts.replay.recording import Recording
-from firstflight.testbed.messages import Tls
+from firstflight.testbed.messages import KERNEL_RANDOM, Tls
 from firstflight.testbed.network.kernel import Host
 from firstflight.testbed.network.links import SERVER_IP
+from firstflight.testbed.restart import drawn_alike
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.external import drawing_from_kernel
 from firstflight.testbed.servers.program import LOG_BYTES, Program, takes_connections
@@ -77,6 +79,8 @@ class ReplayServer:
 
     def __init__(self, host: Host, folder: Path, project: Path) -> None:
         self.host, self.worker_folder = host, folder
+        if (library := folder / KERNEL_RANDOM).exists():
+            ctypes.CDLL(str(library))  # for the keys that this process makes
         self.folder = Path(tempfile.mkdtemp(prefix="first-flight-site-"))
         self.socket = self.folder / "backend"
         self.backend = LineProcess.python(host, project, "firstflight.testbed.hosts.replay.backend",
@@ -186,8 +190,9 @@ class ReplayServer:
         key = (spec,)
         if key not in self.chains:
             try:
-                self.chains[key] = certificates.make_chain(
-                    self.folder / f"tls{len(self.chains)}", spec)
+                with drawn_alike():
+                    self.chains[key] = certificates.make_chain(
+                        self.folder / f"tls{len(self.chains)}", spec)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
         return self.chains[key]

@@ -89,7 +89,7 @@ class FetchBench:
         if "server" in trial:
             self.trusted = self._other(trial)
         else:
-            self.trusted = self.chains.show(trial["tls"]) if "tls" in trial else None
+            self.trusted = self.chains.show(trial) if "tls" in trial else None
         self.install_setting(trial)
 
     def install_setting(self, trial: Job) -> None:

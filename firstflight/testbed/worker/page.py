@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, ProgramEnded, WorkerError
-from firstflight.testbed.hosts.page_client import DOMAIN
-from firstflight.testbed.messages import Job, Observation, Response
+from firstflight.testbed.messages import KERNEL_RANDOM, Job, Observation, Response
 from firstflight.testbed.network.commands import curves_of, sysctls_of
 from firstflight.testbed.network.links import SERVER_IP
 from firstflight.testbed.network.shaping import dropped_between
-from firstflight.testbed.servers.external import Chains, port_of, report_on
+from firstflight.testbed.servers.external import port_of, report_on
 from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, SECURE_PORT, FetchBench
 
 OWN_PORT = 80  # of server.py without TLS
-NAMES = (f"*.{DOMAIN}",)  # of all hosts but the document's, which has none
 ENDLESS_BYTES = 1 << 62
 HTTP_2 = "2"
 
@@ -37,11 +35,12 @@ class PageBench(FetchBench):
         _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         super().__init__(folder, project, sysctls, alive)
-        self.chains = Chains(folder, self.server, SERVER_IP, NAMES)
         self.browser = LineProcess.python(self.star.client, project,
                                           "firstflight.testbed.hosts.page_client")
         # The library loads what it needs with the first page that it is asked for.
-        self.browser.order({"address": SERVER_IP, "port": OWN_PORT, "http": "1.1",
+        library = folder / KERNEL_RANDOM
+        self.browser.order({"library": str(library) if library.exists() else "",
+                            "address": SERVER_IP, "port": OWN_PORT, "http": "1.1",
                             "connections": 1, "deadline_s": 0, "objects": [[1, 0, 0, 0, 0, 0]]})
         self.browser.answer(TOOL_DEADLINE_S, "loading of libcurl")
         self._settle()
@@ -63,7 +62,7 @@ class PageBench(FetchBench):
             self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True,
                                  connections=connections_of(trial))
         elif "tls" in trial:
-            self.trusted = self.chains.show(trial["tls"])
+            self.trusted = self.chains.show(trial)
         self.install_setting(trial)
 
     def measure(self, trial: Job, observation: Observation) -> None:
@@ -76,13 +75,17 @@ class PageBench(FetchBench):
             **{name: trial[name]  # type: ignore[literal-required]
                for name in ("http", "connections", "deadline_s", "objects")}}
         if self.trusted is not None:
-            request["tls"] = {"trusted": str(self.trusted), "curves": curves_of(trial),
+            roots = [str(each.files.root) for each in self.chains.of_trial(trial)]
+            request["tls"] = {"trusted": roots, "curves": curves_of(trial),
                               "apart_s": trial["tls"]["apart_s"]}
+            request["certificates"] = trial["certificates"]
         self.browser.order(request)
         answer, lines = self._answer(trial["deadline_s"] + TOOL_DEADLINE_S)
         if answer.get("error"):
             raise WorkerError(str(answer["error"]))
         observation["objects"], observation["libcurl"] = answer["objects"], answer["libcurl"]
+        if answer["certificates"]:
+            observation["certificates"] = answer["certificates"]
         if answer["session_ports"]:
             observation["session_ports"] = answer["session_ports"]
         self._settle(lambda: self._take_server_lines(lines))
@@ -161,5 +164,5 @@ def connections_of(trial: Job) -> int:
     """
     if trial["http"] != HTTP_2:
         return 0
-    hosts = len({host for *_, host in trial["objects"]})
-    return 2 * hosts if trial["tls"]["apart_s"] else hosts
+    certificates = len({*trial["certificates"]})
+    return 2 * certificates if trial["tls"]["apart_s"] else certificates

@@ -37,8 +37,8 @@ _DISTINCT = (*_FIRST, *(row.field for name, row in PARAMETERS.items()
 
 def setting_of(trial: PageTrial) -> PageTrial:
     """The trial without its window, repeat and seed, and without what is drawn."""
-    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects=(), phase_ms=None,
-                   **NOT_DRAWN)
+    return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects=(),
+                   shared_certificates=(), phase_ms=None, **NOT_DRAWN)
 
 
 @dataclass(frozen=True)

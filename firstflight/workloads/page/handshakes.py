@@ -8,6 +8,8 @@ from dataclasses import replace
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
 from firstflight.setting.server import BUILTIN, HTTP_1
+from firstflight.testbed.hosts.downloads import host_name
+from firstflight.testbed.network.links import SERVER_IP
 from firstflight.wire.messages import find_messages
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes
@@ -37,6 +39,31 @@ def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
                 and _is_prompt(trial, connection)):
             sent, expected = _tickets(connection), tls.tickets_of(trial)
             yield Comparison(sent == expected, f"{sent} tickets", f"{expected}", name)
+    yield from _compare_certificates(evidence)
+
+
+def _compare_certificates(evidence: PageEvidence) -> Iterator[Comparison]:
+    """Compare what the certificate on each connection is for with the hosts that have it.
+
+    Where a page has one certificate only, the client reports none, and trusts no other one.
+    """
+    trial = evidence.trial
+    if not trial.is_secure or len({*trial.carriers}) < 2:
+        return
+    got = dict(evidence.observation.get("certificates", ()))
+    for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        for host in {trial.requested[loaded.number - 1].host for loaded in connection.objects}:
+            expected = _certified(trial, host)
+            yield Comparison(got.get(port) == expected, got.get(port) or "no certificate", expected,
+                             f"certificate of connection {number}")
+
+
+def _certified(trial: PageTrial, host: int) -> str:
+    """What the certificate of a host is for, in OpenSSL's words."""
+    hosts = [other for other, carrier in enumerate(trial.carriers)
+             if carrier == trial.carriers[host]]
+    return ", ".join(f"DNS:{host_name(other)}" if other else f"IP Address:{SERVER_IP}"
+                     for other in hosts)
 
 
 def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:

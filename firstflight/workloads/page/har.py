@@ -20,10 +20,10 @@ from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.setting.server import HTTP_1, HTTP_2
-from firstflight.workloads.page import exporters, har_file
+from firstflight.workloads.page import exporters, har_file, sharing
 from firstflight.workloads.page.exporters import CONNECTION, NOT_MODIFIED, Entry, Exporter
 from firstflight.workloads.page.har_file import NAMER, number, table, tables
-from firstflight.workloads.page.objects import MOST_HOSTS, PageObject
+from firstflight.workloads.page.objects import MOST_HOSTS, Certificate, PageObject
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
 # Reasons why an entry is no object of the page.
@@ -36,6 +36,7 @@ _REDIRECTS, _BEFORE, _AGAIN = ("that led to the document (redirects)", "before t
 _OTHERS = "of other hosts than --mine"
 _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
 _SWITCHED = 101  # status code
+_DEFAULT_PORT = "443"  # which some programs write in place of a connection's name
 MOST_NAMED = 10  # hosts in a message
 MOST_UNKNOWN = 0.25  # of a page's objects may lack a size or a time
 _DOCUMENTS = ("text/html", "application/xhtml+xml")
@@ -50,7 +51,7 @@ class SavedPage:
     source: what was read from where, in words; "" for a list of objects. http: the version of HTTP
     by which most of its objects came ("3" counts as "2"), "" for unknown; http_from: that and how
     it is known, in words. note: what is measured differently. is_secure: whether its document came
-    over TLS.
+    over TLS. certificates: of hosts that shared connections.
     """
 
     objects: tuple[PageObject, ...]
@@ -59,6 +60,7 @@ class SavedPage:
     http_from: str = ""
     note: str = ""
     is_secure: bool = False
+    certificates: tuple[Certificate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class _Fetched:
     number: of the entry in the file. namer: the URL of the object that named it, "" for unknown.
     size_from: the field that has its size, "" where it has no body. redirect: where it leads, ""
     for none. receive_ms, end_ms: when its first and last byte had come. connection: the name of its
-    connection, "" for unknown. http: "1.1", "2", "3", or "" for unknown; http_from: the field that
-    says so.
+    connection, "" for unknown; address: of its server, "" for unknown. http: "1.1", "2", "3", or ""
+    for unknown; http_from: the field that says so.
     """
 
     number: int
@@ -88,6 +90,7 @@ class _Fetched:
     connection: str
     http: str
     http_from: str
+    address: str
 
 
 def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
@@ -122,12 +125,16 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
                          " third parties out with --mine HOST,…")
 
     http, http_from = _http(own)
+    certificates = _certificates(own, hosts)
     source = _source(own, excluded, f"{exporter.name} {exporter_version}".strip())
+    if sharing_hosts := sum(len(certificate.hosts) for certificate in certificates):
+        source += f"; {sharing_hosts} of its {len(hosts)} hosts shared connections"
     notes = (ONE_EACH if _has_one_each(own) else "",
              _note_on_others(fetched, len(own), is_chosen=bool(mine)))
     screen_ms = _screen_ms(page, fetched[0])
     return SavedPage(_objects(fetched, are_mine, hosts, screen_ms), source, http, http_from,
-                     " ".join(filter(None, notes)), own[0].host.startswith("https:"))
+                     " ".join(filter(None, notes)), own[0].host.startswith("https:"),
+                     certificates)
 
 
 def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:
@@ -270,6 +277,27 @@ def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
     return len(names) > 1 and all(names) and len(set(names)) == len(names)
 
 
+def _certificates(fetched: Sequence[_Fetched], hosts: Mapping[str, int]
+                  ) -> tuple[Certificate, ...]:
+    """The certificates of hosts that shared connections, by the numbers of the hosts.
+
+    Some programs write one name for all connections. So a name counts only where all that came
+    under it came over HTTP/2 or 3 and, as far as is known, from one address.
+    """
+    by_name: dict[str, list[_Fetched]] = {}
+    for each in fetched:
+        if each.connection not in ("", _DEFAULT_PORT, each.host.rpartition(":")[2]):
+            by_name.setdefault(each.connection, []).append(each)
+    came = [(name, each.host) for name, several in by_name.items()
+            if all(each.host.startswith("https:") and each.http in ("2", "3") for each in several)
+            and len({each.address for each in several} - {""}) <= 1 for each in several]
+
+    groups: dict[int, list[int]] = {}
+    for host, group in sharing.groups_of(list(hosts), came).items():
+        groups.setdefault(group, []).append(hosts[host])
+    return tuple(Certificate(tuple(numbers)) for numbers in groups.values() if len(numbers) > 1)
+
+
 def _objects(fetched: Sequence[_Fetched], are_mine: Sequence[bool], hosts: Mapping[str, int],
              screen_ms: float) -> tuple[PageObject, ...]:
     """The objects of one's own in the order in which they began.
@@ -373,7 +401,8 @@ def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
         end_ms=start_ms + took_ms, is_redirect=_is_redirect(entry),
         redirect=_target(url, entry) if _is_redirect(entry) else "",
         is_unmodified=entry.status == NOT_MODIFIED, is_html=_is_html(entry),
-        connection=_connection(entry, exporter), http=http, http_from=http_from)
+        connection=_connection(entry, exporter), http=http, http_from=http_from,
+        address=_address(entry))
 
 
 def _took_ms(entry: Entry) -> float:
@@ -392,6 +421,12 @@ def _target(url: str, entry: Entry) -> str:
         return _plain(urljoin(url, target)) if isinstance(target, str) and target else ""
     except ValueError:
         return ""
+
+
+def _address(entry: Entry) -> str:
+    """The address of an entry's server, "" for unknown."""
+    found = entry.value("serverIPAddress") or entry.value("_ip_addr")
+    return found.strip("[]") if isinstance(found, str) else ""
 
 
 def _connection(entry: Entry, exporter: Exporter) -> str:

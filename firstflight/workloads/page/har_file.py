@@ -18,7 +18,8 @@ MOST_ENTRIES = 20_000  # a page that was saved for hours has some thousands
 BESIDE = ("creator", "browser", "pages")  # keys of the log that are kept whole
 OF_ENTRY = ("startedDateTime", "time", "pageref", "connection", "_bytesIn", "_connectionId",
             "_fetchType", "_final_base_page", "_fromCache", "_is_base_page", "_objectSize",
-            "_protocol", "_resourceType", "_socket", "_wasAborted", "_wasFulfilled")
+            "_ip_addr", "_protocol", "_resourceType", "_socket", "_wasAborted", "_wasFulfilled",
+            "serverIPAddress")
 OF_REQUEST = ("method", "url", "httpVersion")
 OF_RESPONSE = ("status", "httpVersion", "redirectURL", "bodySize", "headersSize", "_charlesStatus",
                "_error", "_failureText", "_fetchedViaServiceWorker", "_transferSize",

@@ -6,7 +6,7 @@ An object has no content and no URL here: only its size, where it is named, and 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from firstflight.base.quantity import Quantity
@@ -38,10 +38,30 @@ class PageObject:
     is_early: bool = key(False, name="early")
 
 
-def fault_of(objects: Sequence[PageObject]) -> str:
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate of several hosts of a page. hosts: their numbers.
+
+    Over HTTP/2 these hosts share a connection. Any other host has a certificate of its own.
+    """
+
+    hosts: tuple[int, ...] = key(quantity="host")
+
+
+def carriers_of(objects: Sequence[PageObject], certificates: Sequence[Certificate]) -> list[int]:
+    """By host, the first host that has the same certificate: itself, where it shares none."""
+    carriers = list(range(1 + max(each.host for each in objects)))
+    for certificate in certificates:
+        for host in certificate.hosts:
+            carriers[host] = min(certificate.hosts)
+    return carriers
+
+
+def fault_of(objects: Sequence[PageObject], certificates: Sequence[Certificate] = ()) -> str:
     """What is wrong with the objects of a page, by its limits and by which object names which.
 
     "" for nothing. Each object is named by one above it, so that there is no circle.
+    certificates: of several of its hosts.
     """
     if not objects:
         return "a page has at least one object, its document"
@@ -64,6 +84,23 @@ def fault_of(objects: Sequence[PageObject]) -> str:
             return f"object {number}: has no bytes"
         if each.host >= MOST_HOSTS:
             return f"object {number}: host = {each.host}: hosts have numbers below {MOST_HOSTS}"
+    return _fault_of_certificates({each.host for each in objects}, certificates)
+
+
+def _fault_of_certificates(hosts: Collection[int], certificates: Sequence[Certificate]) -> str:
+    """What is wrong with the certificates of a page with these hosts; "" for nothing."""
+    before: set[int] = set()
+    for certificate in certificates:
+        words = f"certificate of hosts {', '.join(map(str, certificate.hosts))}"
+        if len(certificate.hosts) < 2:
+            return (f"{words}: is of two hosts or more; a host that no certificate names has one of"
+                    " its own")
+        for host in certificate.hosts:
+            if host not in hosts:
+                return f"{words}: no object has host = {host}"
+            if host in before:
+                return f"{words}: host {host} has another certificate already"
+            before.add(host)
     return ""
 
 

@@ -12,7 +12,7 @@ from firstflight.runs import schema
 from firstflight.runs.scenario_file import parsed
 from firstflight.workloads.page import har
 from firstflight.workloads.page.har import SavedPage
-from firstflight.workloads.page.objects import MOST_OBJECTS, PageObject, fault_of
+from firstflight.workloads.page.objects import MOST_OBJECTS, Certificate, fault_of
 from firstflight.workloads.page.scenario import listed
 
 MOST_BYTES = 64 << 20  # of a HAR; one that has the contents may be that large
@@ -45,15 +45,15 @@ def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
         if mine:
             raise UsageError(f"{where}: --mine: a list has no names of hosts; list the objects that"
                              " are yours")
-        return SavedPage(from_toml(content, where))
+        return from_toml(content, where)
     page = har.read(content, where, mine)
-    if fault := fault_of(page.objects):
+    if fault := fault_of(page.objects, page.certificates):
         raise UsageError(f"{where}: {fault}")
     return page
 
 
-def from_toml(content: bytes, where: str) -> tuple[PageObject, ...]:
-    """Read the [[object]]s of a TOML file. Raises UsageError."""
+def from_toml(content: bytes, where: str) -> SavedPage:
+    """Read the [[object]]s and [[certificate]]s of a TOML file. Raises UsageError."""
     if len(content) > MOST_LIST_BYTES:
         raise UsageError(f"{where}: a list of more than {MOST_LIST_BYTES >> 20} MB; a page has at"
                          f" most {MOST_OBJECTS:,} [[object]]s")
@@ -62,5 +62,11 @@ def from_toml(content: bytes, where: str) -> tuple[PageObject, ...]:
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
     raw = parsed("page", text, where).raw
-    schema.known_keys(raw, ("object",), where)
-    return listed(raw, where)
+    schema.known_keys(raw, ("object", "certificate"), where)
+    found = listed(raw, where)
+    certificates = tuple(schema.read(Certificate, table, f"{where}: [[certificate]] {number}")
+                         for number, table in enumerate(
+                             schema.as_tables(raw, "certificate", where), start=1))
+    if fault := fault_of(found, certificates):
+        raise UsageError(f"{where}: {fault}")
+    return SavedPage(found, certificates=certificates)

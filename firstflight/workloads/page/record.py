@@ -223,7 +223,8 @@ class PageRecord(Record):
 
     def validate(self) -> None:
         """Check which object names which, and a page's limits. Raises ValueError."""
-        fault = "" if self.trial.site else fault_of(self.trial.objects)
+        fault = "" if self.trial.site else fault_of(
+            self.trial.objects, self.trial.shared_certificates)
         if fault:
             raise ValueError(f"objects: {fault}")
 

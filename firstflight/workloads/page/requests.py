@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from firstflight.base.comparison import Comparison
 from firstflight.judge import requests
 from firstflight.setting.server import BUILTIN, HTTP_1
-from firstflight.testbed.hosts.page_client import DOMAIN
+from firstflight.testbed.hosts.downloads import host_name
 from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
 from firstflight.testbed.network.commands import OTHER_PORT, OTHER_SECURE_PORT
 from firstflight.testbed.network.links import SERVER_IP
@@ -48,8 +48,7 @@ def _fields(evidence: PageEvidence, requested: PageObject) -> tuple[str, str, st
     """What varies between requests: path, host and the name of the client."""
     trial = evidence.trial
     think = f"?think_ms={requested.think_ms:g}" if requested.think_ms else ""
-    name = SERVER_IP if not requested.host else (
-        f"host{requested.host}" + (f".{DOMAIN}" if trial.is_secure else ""))
+    name = host_name(requested.host, trial.is_secure) if requested.host else SERVER_IP
     port = OTHER_SECURE_PORT if trial.is_secure else OTHER_PORT
     return (f"/{requested.size_bytes}{think}",
             name if trial.server == BUILTIN else f"{name}:{port}",

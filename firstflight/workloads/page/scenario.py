@@ -30,7 +30,7 @@ from firstflight.testbed.hosts.browser.frames import drawn_phase_ms
 from firstflight.testbed.messages import CHROMIUM, LIBCURL
 from firstflight.testbed.site_store import DIGEST
 from firstflight.workloads.page import objects, sources
-from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.objects import Certificate, PageObject
 from firstflight.workloads.page.sources import Source
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING, PageTrial
 
@@ -108,7 +108,8 @@ def _digest(value: object, where: str) -> str:
 class Page:
     """One [[page]]: a number of equal objects, or a list of objects.
 
-    count, size_bytes, document_bytes: for equal objects. listed: the list, first the document.
+    count, size_bytes, document_bytes: for equal objects. listed: the list, first the document;
+    certificates: of several hosts of that list.
 
     Of a page that a browser loads (client = "chromium"): folder or har: where its site is;
     url_path: of the page in the folder; files: patterns of the names of the site's files in the
@@ -122,7 +123,8 @@ class Page:
     document_bytes: int | None = key(None, quantity="response_bytes")
     listed: tuple[PageObject, ...] = key((), name="object", reader=lambda value, where: listed(
         {"object": value}, where.removesuffix(": object")))
-
+    certificates: tuple[Certificate, ...] = key((), name="certificate", reader=schema.listed(
+        Certificate, "{hosts = [0, 1]}"))
     folder: str = ""
     har: str = ""
     url_path: str = ""
@@ -139,6 +141,9 @@ class Page:
             raise UsageError(f"{where}: url_path: {self.url_path!r} has to begin with /, such as"
                              " /index.html")
         if self.has_site and not self.has_objects:
+            if self.certificates:
+                raise UsageError(f"{where}: a site has its own certificates: [[certificate]] goes"
+                                 " with [[object]]s")
             return
         if bool(self.listed) == (self.count is not None):
             raise UsageError(f"{where}: has to have either objects = N with bytes, or [[object]]s")
@@ -146,7 +151,7 @@ class Page:
             raise UsageError(f"{where}: bytes is missing, the size of each of its objects")
         if self.listed and (self.size_bytes or self.document_bytes):
             raise UsageError(f"{where}: bytes and document_bytes go only with objects = N")
-        if fault := objects.fault_of(self.objects):
+        if fault := objects.fault_of(self.objects, self.certificates):
             raise UsageError(f"{where}: {fault}")
 
     @property
@@ -180,7 +185,8 @@ class PageSweep(SettingSweep[PageTrial]):
 
     spread_ms: parse times are longer by a draw from 0 to this, from the seed of the repeat and the
     same under every window. client: what loads the pages. contents: the objects of page_names, set
-    once the pages are read; sites: where their sites are, false for a page of objects.
+    once the pages are read; page_certificates: of several of their hosts; sites: where their sites
+    are, false for a page of objects.
     With HTTP/2 the sweep has OVER_HTTP_2 unless it says otherwise.
     """
 
@@ -196,6 +202,7 @@ class PageSweep(SettingSweep[PageTrial]):
         schema.number("connections")))
     spread_ms: float = key(0.0, quantity="process_ms")
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
+    page_certificates: tuple[tuple[Certificate, ...], ...] = key((), absent=True)
     sites: tuple[Source, ...] = key((), absent=True)
 
     @property
@@ -275,6 +282,7 @@ class PageSweep(SettingSweep[PageTrial]):
                                  f' "{CHROMIUM}"')
         swept = replace(
             self, contents=tuple(pages[name].objects for name in self.page_names),
+            page_certificates=tuple(pages[name].certificates for name in self.page_names),
             sites=tuple(pages[name].source(beside, where) for name in self.page_names))
         swept.check_server(where)
         return swept
@@ -317,11 +325,13 @@ class PageSweep(SettingSweep[PageTrial]):
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
         pages = dict(zip(self.page_names, self.contents))
+        certificates = dict(zip(self.page_names, self.page_certificates))
         sites = dict(zip(self.page_names, self.sites))
         for cell in self.cell_values():
             name, client = cell.pop("page_names"), cell.pop("client")
             site, site_bytes = sites[name].recorded() if client == CHROMIUM else ("", 0)
             listed = () if client == CHROMIUM else pages[name]
+            shared = () if client == CHROMIUM else certificates[name]
             for repeat in range(1, 1 + self.repeats(cell)):
                 own_seed = netem_seed(seed, repeat)
                 phase_ms = drawn_phase_ms(seed, repeat) if site else None
@@ -329,7 +339,8 @@ class PageSweep(SettingSweep[PageTrial]):
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
-                        objects=content, repeat=repeat, site=site, site_bytes=site_bytes,
+                        objects=content, shared_certificates=shared,
+                        repeat=repeat, site=site, site_bytes=site_bytes,
                         phase_ms=phase_ms, seed=own_seed if draws_at_random(cell) else 0, **cell)
 
 

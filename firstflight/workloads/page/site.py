@@ -25,7 +25,7 @@ from firstflight.base.words import join_words, plain
 from firstflight.testbed.hosts.replay.backend import DROPPED
 from firstflight.testbed.hosts.replay.recording import (GZIP, Answer, Origin, Recording,
                                                         asked_with)
-from firstflight.workloads.page import encoding, exporters
+from firstflight.workloads.page import encoding, exporters, sharing
 from firstflight.workloads.page.exporters import CONNECTION
 from firstflight.workloads.page.har import time_ms
 from firstflight.workloads.page.har_file import BESIDE, number, table, tables
@@ -385,22 +385,11 @@ def _origins(entries: Sequence[_Entry], where: str) -> dict[str, Origin]:
     names = list(dict.fromkeys(entry.origin for entry in entries))
     if len(names) > MOST_ORIGINS:
         raise UsageError(f"{where}: a page of {len(names)} hosts; at most {MOST_ORIGINS} fit")
-    leader = {name: name for name in names}
-
-    def first(name: str) -> str:
-        while leader[name] != name:
-            name = leader[name]
-        return name
-
-    by_connection: dict[str, str] = {}
     # A number of a port is no name of a connection (Chrome names by it what has none).
-    for entry in entries:
-        if entry.connection in ("", "0", "80", "443") or not entry.origin.startswith("https:"):
-            continue
-        other = by_connection.setdefault(entry.connection, entry.origin)
-        leader[first(entry.origin)] = first(other)
-    groups = {name: place for place, name in enumerate(dict.fromkeys(map(first, names)))}
-    return {name: Origin(name, groups[first(name)]) for name in names}
+    groups = sharing.groups_of(names, (
+        (entry.connection, entry.origin) for entry in entries
+        if entry.connection not in ("", "0", "80", "443") and entry.origin.startswith("https:")))
+    return {name: Origin(name, groups[name]) for name in names}
 
 
 def _waits(entries: Sequence[_Entry]) -> list[float]:

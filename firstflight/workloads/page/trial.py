@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from firstflight.base.words import format_lossless
@@ -16,7 +17,7 @@ from firstflight.setting.setting import Setting
 from firstflight.setting.tags import tagged
 from firstflight.testbed.site_store import DIGEST
 from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, LIBCURL, Job
-from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page.objects import Certificate, PageObject, carriers_of
 
 # The parameters of a setting that pages have lists of: all but a window that stays and early data,
 # which the page's client has not, and HTB, which only published set-ups of fetches have.
@@ -38,7 +39,8 @@ class PageTrial(Setting):
     """One page over one setting.
 
     part: the sweep. page: the name of the page. objects: its objects, first
-    the document. connections: how many the client opens to a host, 1 over HTTP/2.
+    the document. shared_certificates: of several of its hosts; each other host has its own one.
+    connections: how many the client opens to a host, 1 over HTTP/2.
     repeat: 1, 2, … for repeated measurements of one setting.
 
     A page that is loaded in a browser has no objects, since the browser finds them. site: the
@@ -51,7 +53,8 @@ class PageTrial(Setting):
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "scenario", "part", "page", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets",
         "loss_percent", "http", "chain_bytes", "connections", "server", "initcwnd", "initrwnd",
-        "congestion_control", "repeat", "seed", "objects", "site", "site_bytes")
+        "congestion_control", "repeat", "seed", "objects",
+        "shared_certificates", "site", "site_bytes")
     PATTERNS: ClassVar[dict[str, str]] = {"site": f"({DIGEST.pattern})?", "what_if": WHAT_IF}
     scenario: str
     part: str
@@ -59,6 +62,7 @@ class PageTrial(Setting):
     connections: int
     objects: tuple[PageObject, ...]
     repeat: int
+    shared_certificates: tuple[Certificate, ...] = ()
     site: str = ""
     site_bytes: int = 0
     phase_ms: float | None = None
@@ -105,6 +109,18 @@ class PageTrial(Setting):
     def host_count(self) -> int:
         return 1 + max(each.host for each in self.requested)
 
+    @cached_property
+    def carriers(self) -> tuple[int, ...]:
+        """By host, the first host with the same certificate."""
+        return tuple(carriers_of(self.requested, self.shared_certificates))
+
+    def carrier_of(self, host: int) -> int:
+        """The host over whose connections the objects of a host come.
+
+        Over HTTP/2 that is the first one with the same certificate.
+        """
+        return self.carriers[host] if self.http == HTTP_2 else host
+
     @property
     def is_secure(self) -> bool:
         """Whether it goes over TLS."""
@@ -138,6 +154,7 @@ class PageTrial(Setting):
                            each.think_ms, each.host] for each in self.requested]
         if self.is_secure:
             job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
+            job["certificates"] = self.carriers
         if self.server != BUILTIN:
             job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested}
                                   | ({"/1"} if self.resumed else set()))

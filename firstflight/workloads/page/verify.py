@@ -131,10 +131,14 @@ def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
     trial = evidence.trial
     by_host: dict[int, set[int]] = {}
     for each, requested in zip(evidence.objects, trial.requested):
-        by_host.setdefault(requested.host, set()).add(each["port"])
+        by_host.setdefault(trial.carrier_of(requested.host), set()).add(each["port"])
     for host, ports in by_host.items():
         yield Comparison(len(ports) <= trial.most_connections,
                          f"{len(ports)} to host {host}", f"{trial.most_connections} at most")
+        for other, of_other in by_host.items():
+            if other > host:
+                yield Comparison(not ports & of_other, f"one for hosts {host} and {other}",
+                                 "one of each")
     used = {each["port"] for each in evidence.objects}
     yield Comparison(used == evidence.exchanges.keys(),
                      f"{len(evidence.exchanges)} in the captures", f"{len(used)} with objects")

@@ -120,6 +120,29 @@ def writes_of_the_library(files: ChainFiles, body_bytes: int) -> list[int]:
     return seen
 
 
+@pytest.mark.parametrize(("name", "has_other"), [("a.test", True), ("b.test", False)])
+def test_a_client_gets_the_certificate_of_the_host_that_it_names(
+        tmp_path: Path, name: str, has_other: bool) -> None:
+    files = chain_of(tmp_path, 1000)
+    other = make_chain(tmp_path / "other", ChainSpec(1000, "ed25519", 0, "", ("a.test",)))
+    secured = tls.secured({"chain": files.chain, "key": files.key, **HOW, "others": [
+        {"names": ["a.test"], "chain": other.chain, "key": other.key}]})
+    server = tls.Tls(secured)
+    context = trusting(other if has_other else files)
+    context.check_hostname = has_other
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname=name)
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    incoming.write(server.shake(outgoing.read())[0])
+    client.do_handshake()
+    server.shake(outgoing.read())
+    certificate = client.getpeercert() or {}
+    assert certificate["subjectAltName"] == (
+        (("DNS", "a.test"),) if has_other else (("IP Address", ADDRESS),))
+    assert server.report((), 10)["tickets"] == server.tickets and len(server.tickets) == 2
+
+
 @pytest.mark.parametrize("size", [400, 420, 551, 1000, 3732, 3733, 12588, 17000, 42869])
 def test_our_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
     files = chain_of(tmp_path, size)

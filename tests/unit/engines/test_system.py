@@ -18,7 +18,7 @@ from firstflight.base import PROJECT
 from firstflight.setting.tls import TlsParameters
 from firstflight.testbed.bench import Lacking, WorkerError
 from firstflight.testbed.guests import UmlEngine
-from firstflight.testbed.hosts.certificates import ChainFiles
+from firstflight.testbed.hosts.certificates import ChainFiles, HostChain
 from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.external import ExternalServers, own_command
 from firstflight.testbed.servers.program import Program, SocketSample, Sockets, Watch
@@ -289,19 +289,29 @@ def test_a_watch_of_so_many_connections_asks_until_it_has_one_sample_of_each() -
 
 def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
     tls = TlsParameters(chain_bytes=4000, tickets=1, record_bytes=4096).tls_settings(0)
-    requested = nginx.Settings.of_trial("10.0.0.2", 8443, FILES, tls)
+    requested = nginx.Settings.of_trial("10.0.0.2", 8443, [HostChain((), FILES)], tls)
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     for line in ("listen 10.0.0.2:8443 ssl http2;", "ssl_certificate /c/chain.pem;",
                  "ssl_buffer_size 4096;", "ssl_conf_command NumTickets 1;", "root /b;"):
         assert line in text
-    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, None, None),
+    plain = nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8080, (), None),
                                 Path("/f"), Path("/b"))
     assert "listen 10.0.0.2:8080;" in plain and "ssl" not in plain
 
 
+def test_nginx_has_a_server_for_the_hosts_of_each_certificate() -> None:
+    tls = TlsParameters(chain_bytes=4000).tls_settings(0)
+    others = ChainFiles(Path("/d/chain.pem"), Path("/d/key.pem"), Path("/d/root.pem"))
+    requested = nginx.Settings.of_trial("10.0.0.2", 8443, [
+        HostChain((), FILES), HostChain(("host1.x", "host2.x"), others)], tls, is_page=True)
+    _, first, second = nginx.configuration(requested, Path("/f"), Path("/b")).split("server {")
+    assert "/c/chain.pem" in first and "server_name" not in first
+    assert "server_name host1.x host2.x;" in second and "/d/chain.pem" in second
+
+
 def test_nginx_keeps_a_connection_for_each_object_of_a_page() -> None:
     """Where they run out it closes idle ones, which a browser would use again."""
-    requested = nginx.Settings.of_trial("10.0.0.2", 8080, None, None, is_page=True)
+    requested = nginx.Settings.of_trial("10.0.0.2", 8080, (), None, is_page=True)
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     (connections,) = re.findall(r"worker_connections (\d+);", text)
     assert int(connections) > MOST_OBJECTS

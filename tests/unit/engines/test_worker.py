@@ -221,6 +221,19 @@ def test_a_server_with_a_certificate_of_its_own_has_todays_date(
     assert 0 <= set_ns[1] / 1e9 - time.time() <= 3600
 
 
+def test_keys_are_drawn_alike_whatever_trial_is_prepared(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_ns: list[int] = []
+    monkeypatch.setattr(restart.time, "clock_settime_ns", lambda clock, at_ns: set_ns.append(at_ns))
+    seed_file = tmp_path / "seed"
+    seed_file.write_text("71")
+    with restart.drawn_alike(seed_file):
+        assert seed_file.read_text() == "0" and set_ns == [restart.BEGINS_S * 10**9]
+    assert seed_file.read_text() == "71"
+    with restart.drawn_alike(tmp_path / "none"):
+        assert len(set_ns) == 1, "no guest"
+
+
 def test_a_machine_that_is_no_guest_keeps_its_date(tmp_path: Path,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restart.time, "clock_settime_ns", lambda *_: pytest.fail("was set"))

@@ -22,7 +22,7 @@ from firstflight.setting.server import HERE, NEWER, OWN, OwnServer, parsed as se
 from firstflight.study import registry
 from firstflight.study.fetches import KIND
 from firstflight.testbed.hosts import tls_records as request
-from firstflight.testbed.hosts.certificates import ChainFiles
+from firstflight.testbed.hosts.certificates import ChainFiles, HostChain
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES, SIGNATURE_BYTES
 from firstflight.testbed.network.commands import commands_of, curves_of, named_of
 from firstflight.testbed.servers import nginx
@@ -250,7 +250,7 @@ def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(
     assert job["tls"]["early_data_bytes"] == 1
     assert any(line.startswith("curl --tls-earlydata https://") for line in commands_of(job))
     files = ChainFiles(tmp_path / "chain", tmp_path / "key", tmp_path / "root")
-    texts = [nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8443, files, {
+    texts = [nginx.configuration(nginx.Settings.of_trial("10.0.0.2", 8443, [HostChain((), files)], {
         **job["tls"], "early_data_bytes": size}, "1.1"), tmp_path, tmp_path) for size in (0, 1)]
     assert ["ssl_early_data on;" in text for text in texts] == [False, True]
 

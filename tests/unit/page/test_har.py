@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from firstflight.base.errors import UsageError
+from firstflight.runs import scenario_file
 from firstflight.runs.kinds import Overrides
+from firstflight.study import registry
 from firstflight.study.questions import page as question
 from firstflight.workloads.page import har, har_file, page_files
 from firstflight.workloads.page.objects import PageObject
@@ -64,6 +66,42 @@ def test_connections_that_were_not_used_again_are_told() -> None:
         change(log)
         log["entries"][0]["_connectionId"] = "70"
     assert har.ONE_EACH in har.read(saved.har(named), "here").note
+
+
+@pytest.mark.parametrize(("values", "hosts"), [
+    ({}, ((0, 1),)), ({"serverIPAddress": "192.0.2.1"}, ((0, 1),)),
+    ({"_connectionId": "443"}, ()),  # a port, which is no name
+    ({"_connectionId": "0"}, ())])
+def test_hosts_that_shared_a_connection_share_a_certificate(
+        values: dict[str, str], hosts: tuple[tuple[int, ...], ...]) -> None:
+    def change(log: dict[str, Any]) -> None:
+        for each in log["entries"]:
+            each.update({"_connectionId": "70", **values})
+    page = har.read(saved.har(change), "here")
+    assert tuple(certificate.hosts for certificate in page.certificates) == hosts
+    assert ("2 of its 2 hosts shared connections" in page.source) == bool(hosts)
+
+
+@pytest.mark.parametrize("other", [
+    {"serverIPAddress": "192.0.2.2"}, {"_connectionId": "71"},
+    {"response": {**saved.PAGE["log"]["entries"][2]["response"], "httpVersion": "http/1.1"}}])
+def test_one_name_for_all_connections_is_none(other: dict[str, Any]) -> None:
+    """Its objects came over another version, or from another address."""
+    def change(log: dict[str, Any]) -> None:
+        for each in log["entries"]:
+            each.update({"_connectionId": "70", "serverIPAddress": "192.0.2.1"})
+            if "cdn.example" in each["request"]["url"]:
+                each.update(other)
+    assert not har.read(saved.har(change), "here").certificates
+
+
+def test_the_file_of_a_har_has_its_certificates(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    path.write_bytes(saved.browsers())
+    made = question.scenario("mine", question.RequestedPage(path, None), Overrides({}))
+    assert "[[page.certificate]]\nhosts = [0, 1]\n" in made.head.text
+    again = registry.study_of(scenario_file.parsed("mine", made.head.text, "it"), Overrides({}), 1)
+    assert [trial.carriers for trial in again.trials] == [(0, 0)] * len(again.trials)
 
 
 def test_nothing_of_a_har_is_kept_but_numbers(tmp_path: Path) -> None:

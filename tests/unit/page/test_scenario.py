@@ -267,9 +267,10 @@ def test_a_key_of_an_earlier_grammar_is_told_by_its_new_name() -> None:
 
 def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
     text = (PROJECT / "docs/examples/page.toml").read_text(encoding="utf-8")
-    for table in (scenario.Page, scenario.ListedObject, scenario.PageSweep, scenario.PageFigure):
+    for table in (scenario.Page, scenario.ListedObject, scenario.Certificate, scenario.PageSweep,
+                  scenario.PageFigure):
         for key in schema.keys_of(table):
-            assert f"{key} = " in text or key == "object", key
+            assert f"{key} = " in text or f"[[page.{key}]]" in text, key
 
 
 # Pages of a browser -----------------------------------------------------------------
@@ -423,7 +424,11 @@ class Handle:
     def __init__(self) -> None:
         self.is_open = False
         self.paused: list[int] = []
-        self.url = ""
+        self.values: dict[int, Any] = {}
+
+    @property
+    def url(self) -> str:
+        return str(self.values[libcurl.URL])
 
     @property
     def number(self) -> int:
@@ -432,8 +437,7 @@ class Handle:
         return 1 + next(place for place, row in enumerate(OBJECTS) if row[0] == size)
 
     def setopt(self, option: int, value: Any) -> None:
-        if option == libcurl.URL:
-            self.url = value
+        self.values[option] = value
 
     def getinfo(self, info: int) -> float:
         if info == libcurl.INFO_HTTP_VERSION:
@@ -460,10 +464,10 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
-def started(http: str) -> Browser:
-    """A browser that has requested all objects."""
+def started(http: str, **more: Any) -> Browser:
+    """A browser that has requested all objects. more: of its request."""
     browser = Browser({"address": "10.0.0.2", "port": 80, "http": http, "connections": 6,
-                       "deadline_s": 60, "objects": OBJECTS})
+                       "deadline_s": 60, "objects": OBJECTS, **more})
     for download in browser.downloads:
         browser._start(download)
     return browser
@@ -481,6 +485,24 @@ def test_over_http2_others_wait_until_their_host_has_its_connection(handed: list
     assert handed[-1] == 3 and not browser._release()
     assert [download.start_ns >= before_ns for download in browser.downloads] == [
         False, False, True, False, False]
+
+
+def test_over_http2_hosts_with_one_certificate_share_a_connection(handed: list[int]) -> None:
+    certified = {"certificates": [0, 0, 2], "tls": {"trusted": ["a", "c"], "curves": "",
+                                                    "apart_s": 0}}
+    browser = started("2", **certified)
+    assert handed == [1, 4], "2 and 3 wait for the document's connection, 5 for that of host 2"
+    assert [download.handle.url for download in browser.downloads[:2]] == [
+        "https://10.0.0.2:80/900", "https://10.0.0.2:80/5"]
+    assert browser.downloads[1].handle.values[libcurl.HTTPHEADER] == ["Host: host1.page.example:80"]
+    assert [download.handle.values[libcurl.CAINFO] for download in browser.downloads] == [
+        "a", "a", "a", "c", "c"]
+    browser.downloads[0].handle.is_open = True
+    assert browser._release() and handed == [1, 4, 2, 3]
+    handed.clear()
+    each_its_own = started("1.1", **certified).downloads
+    assert handed == [1, 2, 3, 4, 5]
+    assert each_its_own[1].handle.url == "https://host1.page.example:80/5"
 
 
 def test_the_library_works_where_something_is_ready_and_nowhere_else(handed: list[int]) -> None:

@@ -78,6 +78,16 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     ("tls", "a ticket less", requested(tickets=1), "TLS"),
     ("http2", "a ticket less", requested(tickets=1), "TLS"),
     ("http2", "no ticket", requested(tickets=0), "TLS"),
+    ("shared", "a host has another's certificate", lambda page: page.reported(
+        lambda seen: seen.update(certificates=[[1024, "IP Address:10.0.0.2"],
+                                               *seen["certificates"][1:]])), "TLS"),
+    ("tls", "no word on certificates", lambda page: page.reported(
+        lambda seen: seen.pop("certificates")), "TLS"),
+    ("shared", "each host has a certificate", requested(shared_certificates=()), "TLS"),
+    ("shared", "a host on a connection of another certificate", of_object(2, port=1024),
+     "connections"),
+    ("shared", "a connection more for a host that shares one", of_object(1, port=1025),
+     "connections"),
     ("tls", "a flight in one write", requested(buffer_bytes=0), "TLS"),
     *((name, "shorter records", records(halved), RECORDS)
       for name in ("tls", "nginx_tls", "resumed", "http2")),
