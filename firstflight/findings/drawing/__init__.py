@@ -31,9 +31,9 @@ __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save",
 
 # Of a picture in a document: of how many colours, fewer where it is large.
 COLOURS, MOST_BYTES = (64, 32, 16), 60_000
-# Of 255 in red, green and blue together: two colours that one stands for. Those further apart than
-# FAR come first, if so many pixels have them: a legend may have the only square of its colour,
-# while the edges of letters have many greys.
+# Of 255 in red, green and blue together: two colours that one stands for. Those further apart
+# than FAR come first, if so many pixels have them: a legend may have the only square of its
+# colour, while the edges of letters have many greys.
 ALIKE, FAR, LEAST_PIXELS = 20, 80, 50
 MOST_COMPARED = 2000  # colours of a picture, the most frequent ones
 NOT_MEASURED = "computed; no transfer of this run is in it"
