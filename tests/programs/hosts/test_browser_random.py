@@ -1,7 +1,8 @@
-"""The random numbers of Chromium's network process, in processes that are called like it."""
+"""Random numbers and ports of Chromium's network process, in processes that are called like it."""
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -25,12 +26,33 @@ assert libc.syscall(3, 12345) == -1 and ctypes.get_errno() in (0, 9)
 """
 
 
-def drawn(*words: str) -> list[str]:
+CONNECTING = """
+import socket
+ends = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+opened = [socket.socket() for _ in range(6)]
+for number, client in enumerate(opened):
+    client.connect(ends[number % 2].getsockname())
+datagram = socket.socket(type=socket.SOCK_DGRAM)
+datagram.connect(("127.0.0.1", 9))
+bound = socket.socket()
+bound.bind(("127.0.0.1", 0))
+kept = bound.getsockname()
+bound.connect(ends[0].getsockname())
+assert bound.getsockname() == kept
+print(*(client.getsockname()[1] for client in (*opened, datagram)))
+try:
+    opened[0].connect(("127.0.0.1", 9))
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def drawn(*words: str, program: str = DRAWING) -> list[str]:
     library = fork_server.libraries().get(BROWSER_RANDOM)
     if library is None:
         pytest.skip("no compiler")
     done = subprocess.run(
-        [sys.executable, "-S", "-E", "-c", DRAWING, *words], capture_output=True, text=True,
+        [sys.executable, "-S", "-E", "-c", program, *words], capture_output=True, text=True,
         check=True, env={**os.environ, "LD_PRELOAD": str(library)})
     return done.stdout.split()
 
@@ -44,3 +66,11 @@ def test_the_seeds_of_the_network_process_are_the_same_each_time() -> None:
 def test_other_processes_draw_from_the_kernel() -> None:
     one, other = drawn("--type=renderer"), drawn()
     assert not {*one} & {*other}
+
+
+def test_connections_of_the_network_process_have_ports_from_1024_on() -> None:
+    *ports, datagram, error = map(int, drawn(NETWORK, program=CONNECTING))
+    assert ports == sorted(set(ports)) and 1024 <= ports[0] and ports[-1] < 2048, ports
+    assert datagram > 2048 and error == errno.EISCONN
+    *others, _, _ = map(int, drawn("--type=renderer", program=CONNECTING))
+    assert min(others) > 2048, "other processes have the kernel's"
