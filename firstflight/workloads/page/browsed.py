@@ -40,6 +40,8 @@ NOT_RECORDED = -1
 LEAST_TICKET_BYTES = 200  # of a ticket of OpenSSL's, which has 250 and more
 MOST_RESUMED_BYTES = 600  # of ServerHello, extensions and Finished, without certificates
 PHASE_MS = 1.0  # between the phase that is requested and that of the document's request
+READ_MS = 1.0  # from the last byte's arrival until the browser has read a response
+CLIENT_WINDOW = 10  # segments of the client's kernel (TCP_INIT_CWND)
 PROXIED_BYTES = 8192  # that nginx at least has of a longer answer when it writes
 _CHARSETS = ("utf-8-sig", "cp1252")
 
@@ -331,13 +333,15 @@ def _compare_times(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 def _time_faults(evidence: BrowsedEvidence, allowed_ms: float) -> Iterator[str]:
     """Times that the browser reports and its packets do not show, in words.
 
-    A request leaves when data leaves; a response begins and ends when data arrives, and no sooner
-    than as many bytes had come as the handshake and its connection's finished responses have.
+    A request leaves when data leaves, or is held by the client's window; a response begins and ends
+    when data arrives, and no sooner than as many bytes had come as the handshake and its
+    connection's finished responses have. The end may be READ_MS later: the browser reads a large
+    response in parts.
     """
     begun_ns = evidence.load["begun_ns"]
     wire_bytes = [each.request["wire_bytes"] for each in evidence.matched if each.is_over]
     for connection in evidence.connections.values():
-        sent = [segment.time_ns for segment in new_data(connection.exchange.at_client)]
+        sent = new_data(connection.exchange.at_client)
         tickets = LEAST_TICKET_BYTES * evidence.trial.tickets
         is_new = connection.flight_bytes >= evidence.trial.chain_bytes
         finished = connection.flight_bytes + (tickets if is_new else 0)
@@ -345,15 +349,36 @@ def _time_faults(evidence: BrowsedEvidence, allowed_ms: float) -> Iterator[str]:
             finished += max(loaded.report["size"], wire_bytes[loaded.number - 1])
             name = f"request {loaded.number}"
             start_ms = loaded.time_ms("start_ms")
-            if not any(abs((at_ns - begun_ns) / MS - start_ms) <= allowed_ms for at_ns in sent):
+            start_ns = begun_ns + round(start_ms * MS)
+            has_left = any(abs(segment.time_ns - start_ns) <= allowed_ms * MS for segment in sent)
+            if not has_left and not is_held(connection.exchange.at_client, start_ns,
+                                               allowed_ms):
                 yield f"{name} sent at {start_ms:.3f}"
-            for what in ("first_byte_ms", "end_ms"):
+            for what, later_ms in (("first_byte_ms", 0.0), ("end_ms", READ_MS)):
                 at_ns = begun_ns + round(loaded.time_ms(what) * MS)
-                if order.near(connection, at_ns, allowed_ms) is None:
+                if order.near(connection, at_ns, allowed_ms, later_ms) is None:
                     yield f"{name} {what} {loaded.time_ms(what):.3f}"
             end_ns = begun_ns + round((loaded.time_ms("end_ms") + allowed_ms) * MS)
             if arrived_bytes(connection, end_ns) < finished:
                 yield f"{name} ended at {loaded.time_ms('end_ms'):.3f}, before its last byte came"
+
+
+def is_held(at_client: Sequence[Segment], start_ns: int, allowed_ms: float) -> bool:
+    """Whether the client's window holds a request back from then until something arrives.
+
+    at_client: the segments of a connection. The window has CLIENT_WINDOW segments, or more: until
+    so many are on their way, TCP sends at once.
+    """
+    sent = new_data(at_client)
+    came = [segment for segment in at_client if segment.to_client]
+    acknowledged = max((segment.ack or 0 for segment in came if segment.time_ns <= start_ns),
+                       default=0)
+    under_way = [segment for segment in sent
+                 if segment.time_ns <= start_ns and segment.end > acknowledged]
+    following = next((segment for segment in sent if segment.time_ns > start_ns), None)
+    return (len(under_way) >= CLIENT_WINDOW and following is not None
+            and any(abs(segment.time_ns - following.time_ns) <= allowed_ms * MS
+                    for segment in came))
 
 
 def arrived_bytes(connection: ConnectionTimes, at_ns: int) -> int:

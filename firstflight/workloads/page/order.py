@@ -53,10 +53,14 @@ def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: in
     yield "end_ms", since(connection.arrived_ns(starts[place + 1]))
 
 
-def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float) -> int | None:
-    """The arrival of in-order data next to a time, in ns; None where nothing arrived near it."""
+def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: float = 0.0
+         ) -> int | None:
+    """The arrival of in-order data next to a time, in ns; None where nothing arrived near it.
+
+    later_ms: by how much more the time may be later than the arrival.
+    """
     _, times = connection.steps
-    place = bisect_left(times, at_ns - round(allowed_ms * MS))
+    place = bisect_left(times, at_ns - round((allowed_ms + later_ms) * MS))
     return times[place] if place < len(times) and times[place] <= at_ns + allowed_ms * MS else None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from firstflight.net.headers import ACK
+from firstflight.net.segments import Segment
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.testbed import observations, site_store
 from firstflight.testbed.network.commands import commands_of
@@ -96,6 +97,34 @@ def test_a_response_cannot_end_before_its_last_byte_came(name: str) -> None:
     record = stored.reported(of_request(number, end_ms=before_ms)).judge()
     assert record.failed_checks == "client times"
     assert "before its last byte came" in record.verdict_reason
+
+
+@pytest.mark.parametrize("name", stored_browsed.NAMES)
+@pytest.mark.parametrize(("by_ms", "failed"), [(0.9, ""), (2.0, "client times")])
+def test_a_response_may_be_read_a_millisecond_after_its_last_byte_came(
+        name: str, by_ms: float, failed: str) -> None:
+    stored = stored_browsed.load(name)
+    requests = stored.observation["load"]["requests"]
+    last = max((place for place, request in enumerate(requests) if request["end_ms"]),
+               key=lambda place: requests[place]["end_ms"])
+    assert stored.reported(earlier(last, "end_ms", -by_ms)).judge().failed_checks == failed
+
+
+@pytest.mark.parametrize(("under_way", "leaves_ms", "held"), [
+    (10, 80, True), (9, 80, False), (10, 70, False), (10, None, False)])
+def test_a_request_is_held_by_a_full_window_until_something_comes(
+        under_way: int, leaves_ms: int | None, held: bool) -> None:
+    def segment(time_ms: int, to_client: bool, seq: int, ack: int) -> Segment:
+        return Segment(
+            time_ms * 10**6, to_client, 1024, seq=seq, ack=ack,
+            payload_bytes=0 if to_client else 66, frame_bytes=132, flags=ACK, window=500, stamp=None, echo=None, sacked=(),
+            identification=0)
+
+    requests = [segment(number, False, 1 + 66 * number, 1) for number in range(under_way)]
+    answer = segment(80, True, 1, 1 + 66 * 5)
+    following = [] if leaves_ms is None else [segment(leaves_ms, False, 1 + 66 * under_way, 1)]
+    at_client = sorted([*requests, answer, *following], key=lambda each: each.time_ns)
+    assert browsed.is_held(at_client, 50 * 10**6, allowed_ms=0.3) is held
 
 
 @pytest.mark.parametrize("name", stored_browsed.NAMES)
