@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
@@ -115,16 +116,20 @@ def _is_prompt(trial: PageTrial, connection: ConnectionTimes) -> bool:
 
 
 def _tickets(connection: ConnectionTimes) -> int:
-    """How many segments as long as a ticket the server sends first when Finished has come.
-
-    Each ticket is a write.
-    """
-    finished, count, heard = connection.finished, 0, False
+    """How many tickets the server sends first when Finished has come. Each is a write."""
+    finished, heard = connection.finished, False
+    sent: list[int] = []
     for segment in connection.exchange.at_server:
         if not segment.to_client:
             heard = heard or finished is not None and segment.end == finished.end
         elif heard and segment.payload_bytes:
-            if not LEAST_TICKET_BYTES <= segment.payload_bytes <= MOST_TICKET_BYTES:
-                break
-            count += 1
-    return count
+            sent.append(segment.payload_bytes)
+    return leading_tickets(sent)
+
+
+def leading_tickets(lengths: Sequence[int]) -> int:
+    """How many of the first segments are tickets: those of a session have one length."""
+    first = lengths[0] if lengths else 0
+    if not LEAST_TICKET_BYTES <= first <= MOST_TICKET_BYTES:
+        return 0
+    return len([*itertools.takewhile(lambda length: length == first, lengths)])

@@ -20,6 +20,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.tcp import RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
 from firstflight.workloads.page import analysis, findings, order, predicted, timing, verify
+from firstflight.workloads.page.handshakes import leading_tickets
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
@@ -394,3 +395,10 @@ def test_a_missing_or_damaged_file_is_told_in_one_line() -> None:
                     b"named_ms,start_ms,first_byte_ms,end_ms\n1,2,1,1,0,0,0,nan\n"):
         with pytest.raises(FirstFlightError, match="objects.csv: is damaged"):
             read_file(content, "objects.csv")
+
+
+@pytest.mark.parametrize(("lengths", "count"), [
+    ((271, 271, 198, 1448), 2), ((271, 271), 2), ((271, 62, 271), 1), ((62, 271), 0), ((), 0)])
+def test_a_short_response_behind_the_tickets_is_no_ticket(
+        lengths: tuple[int, ...], count: int) -> None:
+    assert leading_tickets(lengths) == count
