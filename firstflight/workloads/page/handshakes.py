@@ -100,11 +100,21 @@ def _before_responses(evidence: PageEvidence, port: int, connection: ConnectionT
     flight, trial = connection.flight_bytes, evidence.trial
     tickets = tls.tickets_of(trial)
     least, most = (flight + tickets * size for size in (LEAST_TICKET_BYTES, MOST_TICKET_BYTES))
-    # Another server sends its tickets when the client's Finished comes, just before the request.
     messages = find_messages(connection.exchange, is_secure=True)
     if messages is None or not _is_prompt(trial, connection):
         return least, most
-    return max(least, messages.start), min(most, messages.start)
+    return narrowed(least, most, messages.start)
+
+
+def narrowed(least: int, most: int, before_request: int) -> tuple[int, int]:
+    """The bounds of what a server sends before its responses, by what it sent before a request.
+
+    Another server sends its tickets when the client's Finished comes: just before the request, or
+    over a fast link just after it, which tells nothing.
+    """
+    if before_request < least:
+        return least, most
+    return before_request, min(most, before_request)
 
 
 def _is_prompt(trial: PageTrial, connection: ConnectionTimes) -> bool:

@@ -20,7 +20,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.tcp import RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
 from firstflight.workloads.page import analysis, findings, order, predicted, timing, verify
-from firstflight.workloads.page.handshakes import leading_tickets
+from firstflight.workloads.page.handshakes import leading_tickets, narrowed
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import stored_page
@@ -402,3 +402,10 @@ def test_a_missing_or_damaged_file_is_told_in_one_line() -> None:
 def test_a_short_response_behind_the_tickets_is_no_ticket(
         lengths: tuple[int, ...], count: int) -> None:
     assert leading_tickets(lengths) == count
+
+
+@pytest.mark.parametrize(("before_request", "bounds"), [
+    (1453, (1453, 1453)), (879, (1179, 1519)), (1600, (1600, 1519))])
+def test_tickets_behind_a_request_are_bytes_before_its_response(
+        before_request: int, bounds: tuple[int, int]) -> None:
+    assert narrowed(1179, 1519, before_request) == bounds
