@@ -1,17 +1,17 @@
 """Measures jobs of one kind in guests; a copy of the project does it with altered programs.
 
-    /usr/bin/python3 -m benchmarks.outside.measure_jobs JOBS.json FOUND.pickle 2
+benchmarks.outside.tampered starts it: python3 -m benchmarks.outside.measure_jobs JOBS FOUND GUESTS.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import command
 from firstflight.base.errors import OK
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.messages import Job, ObservedTrial
@@ -33,4 +33,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    command.run("measure_jobs", main)
+    sys.exit(main(sys.argv[1:]))

@@ -149,7 +149,7 @@ def test_a_kernel_that_does_not_start_is_this_machine_s_fault(
 
 def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert batch.main(["--versions"]) == errors.OK
-    assert json.loads(capsys.readouterr().out) == provenance.tools()
+    assert json.loads(capsys.readouterr().out) == {**provenance.tools(), **provenance.browser()}
 
 
 # docs/completion.bash completes what run.sh takes today -------------------------------
