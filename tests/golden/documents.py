@@ -33,7 +33,7 @@ from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.trace import scenario as trace
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.schedule import Request, Schedule, Write
-from tests.golden import one_trial
+from tests.golden import one_page, one_trial
 
 # Files of docs/examples, which describe keys in comments.
 EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",),
@@ -240,8 +240,12 @@ def checks_of_load() -> str:
                       f"| not seen, of what judges a fetch | {', '.join(missing)} |"])
 
 
+def one_trial_and_page() -> str:
+    return f"{one_trial.page()}\n{one_page.section()}"
+
+
 # The example comes first: REFERENCE.md has the keys that the examples lack.
-DOCUMENTS = {QUESTION: question, "REFERENCE.md": reference, "ONE_TRIAL.md": one_trial.page,
+DOCUMENTS = {QUESTION: question, "REFERENCE.md": reference, "ONE_TRIAL.md": one_trial_and_page,
              METHOD: method}
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from firstflight.study import registry
 from firstflight.wire.delivery.host import find_uncaused
 from firstflight.wire.exchange import read_exchange
 from firstflight.workloads.fetch.scenario.figures import FIGURES
-from tests.golden import documents, one_trial, stored, stored_questions
+from tests.golden import (documents, one_page, one_trial, stored, stored_page,
+                          stored_questions)
 from tests.golden.rendering import REPORTS
 from tests.golden.test_links import DOCUMENTS, text_of
 from tests.golden.test_typed_numbers import WRITTEN
@@ -145,3 +146,10 @@ def test_a_packet_that_nothing_explains_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(one_trial.stored, "load", lambda _: tampered)
     with pytest.raises(ValueError, match="^queue_timer: fail path host TCP, 19 rows"):
         one_trial.page()
+
+
+def test_a_page_that_does_not_pass_is_no_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = stored_page.load(one_page.NAME).requested(initcwnd=3)
+    monkeypatch.setattr(one_page.stored_page, "load", lambda _: other)
+    with pytest.raises(ValueError, match="^http2: initial window of connection 1: observed 10"):
+        one_page.section()
