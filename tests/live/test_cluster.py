@@ -188,7 +188,7 @@ def test_a_cluster_resumes_pages_in_a_browser(machines: Machines, results: Path,
             keep_the_first(home / "site", 2)
         done = run_program(command(home, *flags, "--no-figures", "--name", "site", "--page", folder,
                                    "--client", "chromium", "--rtt", "20,50", "--bw", "5M", "--iw",
-                                   "3,10"), env=environment)
+                                   "3,10", "--repeat", "1"), env=environment)
         assert done.returncode == 0, done.stderr
         found[home] = rows(home, "site")
     measured, resumed = found.values()

@@ -17,7 +17,9 @@ from firstflight.testbed.hosts.browser.load import Load
 from firstflight.workloads.page import film
 from tests.golden import stored_browsed
 from tests.unit.drawing.samples import PIXEL
-from tests.unit.page.test_browsed import stored_sites as stored_sites
+from tests.unit.page import test_browsed
+
+stored_sites = test_browsed.stored_sites  # a fixture, used by every test here
 
 
 def png(wide: int, high: int, rows: bytes = b"", more: bytes = b"") -> bytes:
