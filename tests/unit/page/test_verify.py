@@ -10,6 +10,7 @@ import pytest
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.findings.charts import PageChart
+from firstflight.judge import records
 from firstflight.model.predict import Prediction
 from firstflight.model.transfer import Transfer
 from firstflight.net.buffers import RECEIVE_BUFFERS
@@ -409,3 +410,12 @@ def test_a_short_response_behind_the_tickets_is_no_ticket(
 def test_tickets_behind_a_request_are_bytes_before_its_response(
         before_request: int, bounds: tuple[int, int]) -> None:
     assert narrowed(1179, 1519, before_request) == bounds
+
+
+@pytest.mark.parametrize(("lengths", "passes"), [
+    ((271, 271, 62, 31, *[15_168] * 12, 1260, 13_930), True),
+    ((271, 271, 62, 31, *[8214, 6976] * 13), False)])
+def test_a_full_socket_splits_few_responses(lengths: tuple[int, ...], passes: bool) -> None:
+    most_short = 2 + records.SETTINGS_RECORDS + records.most_flushes([15_000] * 13)
+    compared = records.compare_filled(lengths, 16_384, most_short, "TLS records")
+    assert all(one.passed for one in compared) is passes
