@@ -9,9 +9,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
@@ -73,18 +74,20 @@ class ExternalServers:
         self.sockets.close()
         shutil.rmtree(self.own_folder, ignore_errors=True)
 
-    def prepare(self, trial: Job) -> Path | None:
+    def prepare(self, trial: Job, inherited: Mapping[str, str] = MappingProxyType({})
+                ) -> Path | None:
         """Have the server of a trial run; the root to trust, None for plain HTTP.
 
-        Raises Lacking where it is missing, WorkerError if it does not start.
+        inherited: the trial's own sysctls that a connection has as they were when its server began
+        to listen. Raises Lacking where it is missing, WorkerError if it does not start.
         """
         tls, requested = trial.get("tls"), trial.get("own")
         chains = self.chains.of_trial(trial) if tls and tls["chain_bytes"] else ()
         files = chains[0].files if chains else None
         spec = self._own(trial, requested, files) if requested else self._nginx(trial, chains)
-        running = self.running
-        if running is None or spec.settings != self.settings \
-                or running.process.poll() is not None:
+        spec = replace(spec, settings=(spec.settings, dict(inherited)))
+        if self.running is None or spec.settings != self.settings \
+                or self.running.process.poll() is not None:
             self._start(spec, port_of(trial))
         if files:
             return files.root

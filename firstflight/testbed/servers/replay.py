@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class ReplaySettings:
     site: str
     http: str
     tls: tuple[tuple[str, Any], ...]
+    inherited: tuple[tuple[str, str], ...]
 
 
 class ReplayServer:
@@ -96,12 +97,16 @@ class ReplayServer:
         self.backend.process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def prepare(self, site: Path, http: str, tls: Tls) -> Recording:
-        """Have the servers of a site run. Raises Lacking, WorkerError."""
+    def prepare(self, site: Path, http: str, tls: Tls, inherited: Mapping[str, str]) -> Recording:
+        """Have the servers of a site run. Raises Lacking, WorkerError.
+
+        inherited: as of ExternalServers.prepare.
+        """
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         recorded = self._recording(site)
-        settings = ReplaySettings(str(site), http, tuple(sorted(tls.items())))
+        settings = ReplaySettings(str(site), http, tuple(sorted(tls.items())),
+                                  tuple(sorted(inherited.items())))
         if settings != self.settings or self.running is None \
                 or self.running.process.poll() is not None:
             self._start(recorded, http, tls)

@@ -45,7 +45,7 @@ class BrowserBench(FetchBench):
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.log = {}
         site = self.folder / file_name(trial["site"])
-        recorded = self.site.prepare(site, trial["http"], trial["tls"])
+        recorded = self.site.prepare(site, trial["http"], trial["tls"], self.listens_with)
         start = {"rules": self.site.rules(recorded),
                  "keys": self.site.keys(recorded, trial["tls"])}
         if (library := self.folder / BROWSER_RANDOM).exists():

@@ -121,7 +121,7 @@ class FetchBench:
         if self.external is None:
             self.external = ExternalServers(self.star.server, self.folder, self.chains)
         try:
-            trusted = self.external.prepare(trial)
+            trusted = self.external.prepare(trial, self.listens_with)
         except WorkerError:
             self.log = self.external.log()
             raise

@@ -20,7 +20,7 @@ from firstflight.testbed.bench import Lacking, WorkerError
 from firstflight.testbed.guests import UmlEngine
 from firstflight.testbed.hosts.certificates import ChainFiles, HostChain
 from firstflight.testbed.servers import nginx
-from firstflight.testbed.servers.external import ExternalServers, own_command
+from firstflight.testbed.servers.external import ExternalServers, ServerSpec, own_command
 from firstflight.testbed.servers.program import Program, SocketSample, Sockets, Watch
 from firstflight.testbed.worker import worker
 from firstflight.workloads.page.objects import MOST_OBJECTS
@@ -323,6 +323,23 @@ def test_where_nginx_is_missing_a_trial_is_skipped(monkeypatch: pytest.MonkeyPat
     others: Any = SimpleNamespace()
     with pytest.raises(Lacking, match="nginx is missing: ./install.sh --with-nginx brings it"):
         ExternalServers._nginx(others, {"paths": ["/1"]}, None)
+
+
+def test_a_server_starts_anew_where_its_connections_would_inherit_others_sysctls() -> None:
+    """A connection has some of them as they were when its server began to listen."""
+    spec = ServerSpec("nginx", "the same", list, Path(), bool)
+    others: Any = SimpleNamespace(running=None, settings=None, _nginx=lambda *_: spec)
+    started = []
+
+    def start(spec: ServerSpec, _port: int) -> None:
+        started.append(spec.settings)
+        others.running = SimpleNamespace(process=SimpleNamespace(poll=lambda: None))
+        others.settings = spec.settings
+
+    others._start = start
+    for inherited in ({}, {}, {"net.ipv4.tcp_reordering": "10"}, {}):
+        ExternalServers.prepare(others, {"paths": ["/1"]}, inherited)
+    assert len(started) == 3 and started[0] == started[2] != started[1]
 
 
 def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
