@@ -415,7 +415,7 @@ def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
         came = next((each for each in exchange.at_server if not each.to_client), None)
         causes = [] if came is None else [came._replace(time_ns=at_ns) for at_ns in answered[port]]
         at_server = sorted((*causes, *exchange.at_server), key=lambda each: each.time_ns)
-        found += uncaused(at_server, True, evidence.tick_ns)
+        found += uncaused(at_server, True, evidence.tick_ns, more_ns=order.NGINX_NS)
     yield sending.uncaused(
         [f"at {(each.time_ns - evidence.begun_ns) / MS:.3f} ms" for each in found])
 

@@ -24,7 +24,7 @@ from firstflight.workloads.page import analysis, findings, order, predicted, tim
 from firstflight.workloads.page.handshakes import leading_tickets, narrowed
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
-from tests.golden import stored_page
+from tests.golden import one_page, stored_page
 from tests.golden.stored import Packet
 from tests.golden.stored_page import StoredPage, two
 from tests.unit.page.altered import data, later, without
@@ -419,3 +419,11 @@ def test_a_full_socket_splits_few_responses(lengths: tuple[int, ...], passes: bo
     most_short = 2 + records.SETTINGS_RECORDS + records.most_flushes([15_000] * 13)
     compared = records.compare_filled(lengths, 16_384, most_short, "TLS records")
     assert all(one.passed for one in compared) is passes
+
+
+@pytest.mark.parametrize(("name", "number", "late_ns", "found"), [
+    ("http2", 8, 7500, 0), ("http2", 8, 9000, 1), ("tls", 8, 2500, 0), ("tls", 8, 7500, 1)])
+def test_nginx_may_write_some_microseconds_after_a_request(
+        name: str, number: int, late_ns: int, found: int) -> None:
+    evidence = one_page.evidence_of(stored_page.load(name).captured("server", later(number, late_ns)))
+    assert len(order.uncaused_data(evidence)) == found
