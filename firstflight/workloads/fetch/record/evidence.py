@@ -198,7 +198,7 @@ class Evidence(Observed):
                  TCP: self.is_comparable}
         return " ".join(word for word, judges in words.items() if judges)
 
-    @property
+    @cached_property
     def seen(self) -> Seen:
         """What the checks look at that other workloads have, too."""
         trial, fetch, report = self.trial, self.fetch, self.report
