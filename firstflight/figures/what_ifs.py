@@ -14,7 +14,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar, Generic
 
-from firstflight.figures.window_changes import SAME_PART, CellSetting, Reason, WindowChange, mean
+from firstflight.figures.window_changes import (SAME_PART, CellSetting, Reason, WindowChange,
+                                                mean, saved_between)
 from firstflight.net.link import MANAGED
 from firstflight.runs.kinds import R, T
 from firstflight.runs.results.cells import grouped
@@ -57,10 +58,13 @@ class WhatIfs(ABC, Generic[T, R]):
     def cost_s(self, trial: T) -> float:
         """A rough estimate of how long a trial takes in a guest."""
 
-    @abstractmethod
     def between(self, base: CellSetting[T, R], experiment: CellSetting[T, R]
                 ) -> WindowChange[T, R]:
         """What one setting changes against another. Raises ValueError where one has no mean."""
+        first: Any = base.requested
+        second: Any = experiment.requested
+        return WindowChange(base, experiment, saved_between(base, experiment),
+                            (first.initcwnd, second.initcwnd))
 
     @abstractmethod
     def sent(self, change: WindowChange[T, R]) -> str:

@@ -16,6 +16,9 @@ from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, 
 from firstflight.wire.exchange import Exchange
 from firstflight.wire.offers import Offer, expected_offer, has_timestamps, offers_of, sysctl
 
+MOST_HALVED_SEGMENTS = 4  # a window of two segments halves them (tcp_bound_to_half_wnd)
+_LEAST_JUDGED_SEGMENTS, _MOST_CUT_SHARE = 12, 0.25
+
 
 def compare_all_syns(seen: Seen) -> Iterator[Comparison]:
     """Compare the SYNs of all connections."""
@@ -23,9 +26,6 @@ def compare_all_syns(seen: Seen) -> Iterator[Comparison]:
         yield from compare_syns(seen.setting, seen.client_sysctls, seen.server_sysctls,
                                 connection.exchange, has_scale=seen.is_exact,
                                 judges_server=seen.knows_server)
-
-MOST_HALVED_SEGMENTS = 4
-_LEAST_JUDGED_SEGMENTS, _MOST_CUT_SHARE = 12, 0.25
 
 
 def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
@@ -40,7 +40,6 @@ def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
             if segment.to_client and segment.payload_bytes]
     longest = max((segment.payload_bytes for segment in sent), default=0)
     yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
-    # A window of two segments halves them (tcp_bound_to_half_wnd).
     if seen.setting.client_window > MOST_HALVED_SEGMENTS and len(sent) >= _LEAST_JUDGED_SEGMENTS:
         cut = sum(segment.payload_bytes < mss and not segment.flags & PUSH for segment in sent)
         yield Comparison(cut <= _MOST_CUT_SHARE * len(sent), f"{cut} of {len(sent)} segments with"

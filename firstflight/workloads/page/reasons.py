@@ -12,7 +12,7 @@ from typing import ClassVar
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.figures import reasons, what_ifs
 from firstflight.figures.reasons import explained
-from firstflight.figures.window_changes import CellSetting, Reason, WindowChange, saved_between
+from firstflight.figures.window_changes import CellSetting, Reason, WindowChange
 from firstflight.runs.kinds import RunData
 from firstflight.setting.limits import Limit, chain_limit, network_limits, sysctl_limits
 from firstflight.setting.server import HTTP_1, HTTP_2
@@ -58,10 +58,6 @@ class PageWhatIfs(what_ifs.WhatIfs[PageTrial, PageRecord]):
 
     def cost_s(self, trial: PageTrial) -> float:
         return guest_s(trial)
-
-    def between(self, base: PageCell, experiment: PageCell) -> PageChange:
-        return WindowChange(base, experiment, saved_between(base, experiment),
-                            (base.requested.initcwnd, experiment.requested.initcwnd))
 
     def sent(self, change: PageChange) -> str:
         flights = [_first_flights(cell) for cell in (change.base, change.experiment)]
@@ -128,9 +124,7 @@ def changes(settings: Sequence[Setting]) -> list[PageChange]:
         if setting.trial.site:
             continue
         cells = [CellSetting(times.records[0].trial, times.records) for times in setting.counting]
-        found += [WindowChange(cells[0], cell, saved_between(cells[0], cell),
-                               (cells[0].requested.initcwnd, cell.requested.initcwnd))
-                  for cell in cells[1:]]
+        found += [PageWhatIfs().between(cells[0], cell) for cell in cells[1:]]
     return found
 
 

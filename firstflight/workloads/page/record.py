@@ -93,7 +93,7 @@ class PageEvidence:
         return {port: [length for length, count in runs for _ in range(count)]
                 for port, runs in self.observation.get("records", ())}
 
-    @property
+    @cached_property
     def seen(self) -> Seen:
         """What the checks look at that other workloads have, too."""
         trial, exchanges = self.trial, {**self.every, **self.exchanges}

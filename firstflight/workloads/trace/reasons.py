@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from firstflight.figures import what_ifs
 from firstflight.figures.reasons import explained, range_of
-from firstflight.figures.window_changes import CellSetting, Reason, WindowChange, saved_between
+from firstflight.figures.window_changes import CellSetting, Reason, WindowChange
 from firstflight.runs.results.cells import grouped
 from firstflight.setting.limits import Limit, network_limits, sysctl_limits
 from firstflight.workloads.trace.analysis import without_repeat
@@ -44,10 +44,6 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
 
     def cost_s(self, trial: TraceTrial) -> float:
         return guest_s(trial)
-
-    def between(self, base: TraceCell, experiment: TraceCell) -> TraceChange:
-        return WindowChange(base, experiment, saved_between(base, experiment),
-                            (base.requested.initcwnd, experiment.requested.initcwnd))
 
     def has_dropped(self, record: TraceRecord) -> bool:
         return bool(record.lost_segments)
