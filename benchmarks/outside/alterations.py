@@ -165,10 +165,6 @@ def _of_server(trial: NetworkSetting, job: Job) -> Job | None:
     return None if "server" in job else job
 
 
-def _of_page(trial: NetworkSetting, job: Job) -> Job | None:
-    return job if "objects" in job else None
-
-
 def _reused(trial: NetworkSetting, job: Job) -> Job | None:
     """Only where a connection is used again."""
     return job if "objects" in job or len(job.get("paths", ())) > 1 else None

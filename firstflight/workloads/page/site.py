@@ -58,7 +58,6 @@ _LEFT_OUT = DROPPED | {"alt-svc", "content-encoding", "nel", "report-to", "repor
                        "accept-ranges", "content-range", "clear-site-data"}
 _HTML = ("text/html", "application/xhtml+xml")
 _REDIRECTS = (301, 302, 303, 307, 308)
-_NAME_MOST = 100  # of characters of a name in a message
 
 
 @dataclass(frozen=True)

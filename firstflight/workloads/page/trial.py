@@ -105,10 +105,6 @@ class PageTrial(Setting):
     def size_bytes(self) -> int:
         return self.site_bytes or sum(each.size_bytes for each in self.requested)
 
-    @property
-    def host_count(self) -> int:
-        return 1 + max(each.host for each in self.requested)
-
     @cached_property
     def carriers(self) -> tuple[int, ...]:
         """By host, the first host with the same certificate."""
