@@ -3,13 +3,15 @@
     /usr/bin/python3 -m benchmarks.outside.reasons --questions 100 --seed 1
     /usr/bin/python3 -m benchmarks.outside.reasons --seed 1 --only 17,93
 
-Draws questions by seed: fetches and uploads, pages, and kernels with another parameter of a module,
-over networks with one to four limits: a receive window, a slow uplink, a short queue, fq_codel or
-fq, random loss, jitter, a pause, a long chain, a sysctl. Each question is typed, and its reason is
-read from the exported JSON. Then it is typed again, with and without each limit, and with no
-reasons. From the times in trials.csv alone a reason is right or wrong:
+Draws questions by seed: fetches and uploads, pages, traces of two responses with a pause between
+them, and kernels with another parameter of a module, over networks with one to four limits: a
+receive window, a slow uplink, a short queue, fq_codel or fq, random loss, jitter, a pause, a long
+chain, a sysctl. Each question is typed, and its reason is read from the exported JSON. Then it is
+typed again, with and without each limit, and with no reasons. From the times in trials.csv alone a
+reason is right or wrong:
 
-- "round trips": with a hundredth of the RTT the larger window saves less than a quarter of it.
+- "round trips": with a hundredth of the RTT, and an uplink that delays no acknowledgement, the
+  larger window saves less than a quarter of it.
 - a limit is named beside: without it the saving is another one by more than a third of the larger.
 - a limit that was requested is not named, but without it alone the saving changes its sign, or by
   more than two thirds of the larger: wrong.
@@ -28,7 +30,6 @@ from __future__ import annotations
 
 import csv
 import json
-import random
 import statistics
 import subprocess
 import tempfile
@@ -41,25 +42,19 @@ from typing import Any
 from scipy import stats
 
 from benchmarks import command
+from benchmarks.outside.random_questions import (FREE, SHARED, SUBJECTS, TRACE, Question, drawn,
+                                                 typed_words)
 from firstflight.base.argument_types import positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK
 from firstflight.base.parser import Parser
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PART = 0.01  # of the time: a smaller change is none
-FEW = 12  # repeats of a question with random loss or jitter
 FEW_PAGES = "6"  # repeats of a page, where its question has more
 TOGETHER = {"page": 2}  # limits that are varied in one run; of others 3
-# A limit: its name in answers, the flag that requests it, and the value that lifts it.
-FREE = {"receive window": ("--rwnd", "1000"), "uplink": ("--uplink", ""),
-        "queue": ("--queue", "100000"), "random loss": ("--loss", "0"), "jitter": ("--jitter", "0"),
-        "pacing": ("--qdisc", "fifo"), "used connection": ("--kept", "0"),
-        "certificate chain": ("--chain", "400"), "bandwidth": ("--bw", "10G"),
-        "connections": ("--connections", "60"), "tcp_sack": ("--sysctl", "net.ipv4.tcp_sack=1"),
-        "slow start after the pause": ("--sysctl", "net.ipv4.tcp_slow_start_after_idle=0"),
-        "HTTP/2": ("--http", "1.1")}
 RTT, CHANCE, NOT_KNOWN = "round trips", "may be chance", "not found"
-SAME = ("same flights", "no round trip less", "same round trips", "fits one flight")
+SAME = ("same flights", "no round trip less", "same round trips", "same window",
+        "fits one flight")
 
 
 @dataclass(frozen=True)
@@ -81,40 +76,6 @@ class Saving:
         return self.half_ms > PART * self.of_ms and abs(self.saved_ms) <= self.half_ms
 
 
-@dataclass(frozen=True)
-class Question:
-    """One question: flags with their values, and what it is about."""
-
-    subject: str
-    flags: Mapping[str, str]
-    limits: tuple[str, ...]  # requested ones, and the bandwidth
-
-    @property
-    def words(self) -> list[str]:
-        return [word for pair in self.flags.items() for word in pair]
-
-    def without(self, *limits: str) -> dict[str, str]:
-        """The flags without some limits."""
-        flags = dict(self.flags)
-        for name in limits:
-            flag, value = FREE[name]
-            if flag == "--sysctl" and name.startswith("slow start"):
-                flags[flag] = "+".join(filter(None, (flags.get(flag), value)))
-            elif value:
-                flags[flag] = value
-            else:
-                flags.pop(flag, None)
-        if "queue" in limits and flags.get("--qdisc") == "fq_codel":
-            flags.pop("--qdisc")
-        if "random loss" in limits:
-            flags.pop("--burst-loss", None)
-        if "used connection" in limits:
-            flags.pop("--idle", None)
-        if "HTTP/2" in limits:
-            flags["--connections"] = "6"
-        return flags
-
-
 # Limits that one run has as a list: which of its trials are without the limit.
 _LISTED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
     "receive window": lambda row: row["initrwnd"] == "1000",
@@ -124,88 +85,9 @@ _LISTED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
     "jitter": lambda row: float(row["jitter_ms"]) == 0,
     "pacing": lambda row: row["qdisc"] == "fifo",
     "certificate chain": lambda row: row["chain_bytes"] == "400",
-    "connections": lambda row: row["connections"] == "60",
+    "number of connections": lambda row: row["connections"] == "60",
     "tcp_sack": lambda row: row["sysctl"].endswith("=1"),
-    "HTTP/2": lambda row: row["http"] == "1.1"}
-
-
-def drawn(seed: int, number: int) -> Question:
-    """The question of a seed and a number; always the same."""
-    draw = random.Random(f"reasons {seed} {number}")
-    subject = draw.choices(("fetch", "upload", "page", "kernel"), (6, 1, 3, 1))[0]
-    windows = draw.choice(("10,30", "3,10", "10,20", "10,40", "4,10", "2,25", "10,64"))
-    bandwidth = draw.choice(("1M", "3M", "10M", "30M", "60M", "150M", "1G"))
-    flags = {"--rtt": str(draw.choice((5, 12, 25, 40, 66, 90, 150, 300, 600))), "--bw": bandwidth,
-             "--iw": windows}
-    limits = ["bandwidth"]
-    if subject == "page":
-        flags |= {"--objects": str(draw.choice((3, 8, 18, 30))),
-                  "--size": draw.choice(("2kB", "9kB", "22kB", "60kB")),
-                  "--document": draw.choice(("8kB", "35kB", "90kB"))}
-        if draw.random() < 0.4:
-            flags["--http"] = "2"
-            limits.append("HTTP/2")
-        else:
-            flags["--connections"] = draw.choice(("1", "2", "6"))
-            limits.append("connections")
-    elif subject == "upload":
-        flags["--request"] = draw.choice(("14kB", "30kB", "90kB", "250kB"))
-        flags["--client-iw"] = flags.pop("--iw")
-    else:
-        flags["--size"] = draw.choice(("8kB", "14kB", "22kB", "30kB", "60kB", "140kB", "600kB"))
-    if subject == "kernel":
-        flags["--module-parameter"] = draw.choice(("tcp_cubic.hystart=0", "tcp_cubic.beta=512"))
-    for name in draw.sample(list(_REQUESTED), draw.choice((0, 1, 1, 2, 3))):
-        added = _REQUESTED[name](draw, subject)
-        if added and not added.keys() & flags.keys() and name not in limits:
-            flags |= added
-            limits.append(name)
-    return Question(subject, flags, tuple(limits))
-
-
-def _rwnd(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--rwnd": draw.choice(("4", "10", "14", "20", "45"))}
-
-
-def _uplink(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--uplink": draw.choice(("32k", "128k", "512k"))} if subject != "upload" else {}
-
-
-def _queue(draw: random.Random, subject: str) -> dict[str, str]:
-    flags = {"--queue": draw.choice(("8", "15", "20", "30", "60"))}
-    return flags | ({"--qdisc": "fq_codel"} if draw.random() < 0.25 else {})
-
-
-def _loss(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--loss": draw.choice(("0.5", "2")), "--repeat": str(FEW)} | (
-        {"--burst-loss": "4"} if draw.random() < 0.3 else {})
-
-
-def _jitter(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--jitter": draw.choice(("1", "3")), "--repeat": str(FEW)}
-
-
-def _pacing(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--qdisc": "fq"}
-
-
-def _used(draw: random.Random, subject: str) -> dict[str, str]:
-    return {} if subject in ("page", "upload") else {"--kept": draw.choice(("1", "2"))} | (
-        {"--idle": draw.choice(("100", "3000"))} if draw.random() < 0.6 else {})
-
-
-def _chain(draw: random.Random, subject: str) -> dict[str, str]:
-    return {} if subject == "upload" else {
-        "--chain": draw.choice(("2500", "4000", "9000", "17000"))}
-
-
-def _sack(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--sysctl": "net.ipv4.tcp_sack=0"}
-
-
-_REQUESTED = {"receive window": _rwnd, "uplink": _uplink, "queue": _queue, "random loss": _loss,
-              "jitter": _jitter, "pacing": _pacing, "used connection": _used,
-              "certificate chain": _chain, "tcp_sack": _sack}
+    SHARED: lambda row: row["http"] == "1.1"}
 
 
 # What is typed ------------------------------------------------------------------------------
@@ -226,8 +108,9 @@ def typed(words: Sequence[str], folder: Path) -> dict[str, Any]:
 
 def trials_of(flags: Mapping[str, str], folder: Path) -> list[dict[str, str]]:
     """The rows of trials.csv of a question without reasons, those that passed."""
-    typed([*(word for pair in flags.items() for word in pair), "--no-reasons"], folder)
-    with (folder / "results/own/latest/trials.csv").open(encoding="utf-8", newline="") as file:
+    answer = typed([*typed_words(flags, folder), "--no-reasons"], folder)
+    path = folder / "results" / answer["run"] / "trials.csv"
+    with path.open(encoding="utf-8", newline="") as file:
         return [row for row in csv.DictReader(file) if row["verdict"] == "pass"]
 
 
@@ -235,8 +118,8 @@ def saving_in(rows: Sequence[Mapping[str, str]]) -> Saving:
     """What the larger window saves in the trials of one setting, with Student's interval."""
     if len({row["initcwnd"] + row.get("client_initcwnd", "") for row in rows}) < 2:
         raise RuntimeError("of one window no trial passed")
-    window, time_ms = (("client_initcwnd" if rows[0].get("client_initcwnd", "0") != "0"
-                        else "initcwnd"), "page_ms" if "page_ms" in rows[0] else "total_ms")
+    window = "client_initcwnd" if rows[0].get("client_initcwnd", "0") != "0" else "initcwnd"
+    time_ms = next(name for name in ("page_ms", "total_ms", "latency_ms") if name in rows[0])
     small, large = sorted({int(row[window]) for row in rows})
     times = [{row["repeat"]: float(row[time_ms]) for row in rows if int(row[window]) == size}
              for size in (small, large)]
@@ -258,17 +141,13 @@ def read(answer: Mapping[str, Any]) -> tuple[Saving, str]:
                 if name in ("improved", "earlier") and unit == "ms":
                     row = table["rows"][-1]
                     half_ms = _half(row[place])
-                    of_ms = _number(row[_place(names, ("total time", "from", "ms"))]
+                    of_ms = _number(row[[each[1] for each in names].index("from")]
                                     if name == "improved" else
-                                    table["rows"][0][_place(names, ("", "page", "ms"))])
+                                    table["rows"][0][names.index(("", "page", "ms"))])
                     reason = row[[each[1] for each in names].index("reason")] if "reason" in {
                         each[1] for each in names} else ""
                     return Saving(of_ms, _number(row[place]), half_ms), reason or ""
     raise RuntimeError("no comparison in the answer")
-
-
-def _place(names: Sequence[tuple[str, str, str]], wanted: tuple[str, str, str]) -> int:
-    return names.index(wanted)
 
 
 def _number(cell: Any) -> float:
@@ -301,6 +180,8 @@ class Judge:
     def measure(self, names: Sequence[str]) -> None:
         """Measure the question with and without these limits, several in one run."""
         flags = self.question.flags
+        if TRACE in flags:  # a trace has one value of each
+            return
         listed = [name for name in names if name in _LISTED and FREE[name][0] in flags and not (
             name == "queue" and "--qdisc" in flags or name == "random loss"
             and "--burst-loss" in flags)]
@@ -313,7 +194,7 @@ class Judge:
         for name in names:
             flag, value = FREE[name]
             flags[flag] += f",{value or flags['--bw']}"
-        if "HTTP/2" in names:
+        if SHARED in names:
             flags["--connections"] = "6"
         groups: dict[frozenset[str], list[dict[str, str]]] = {}
         for row in trials_of(self._cheaper(flags), self.folder):
@@ -339,7 +220,7 @@ class Judge:
             return
         named = [part for part in reason.replace(" and ", ", ").replace(" or ", ", ").split(", ")]
         if RTT in named:
-            flags = {**self.question.flags, "--rtt": str(
+            flags = {**self.question.without("uplink"), "--rtt": str(
                 max(0.1, float(self.question.flags["--rtt"]) / 100))}
             flags.pop("--jitter", None)  # is never more than the delay
             near = saving_in(trials_of(self._cheaper(flags), self.folder))
@@ -396,10 +277,18 @@ class Judge:
 
 def judge(question: Question, folder: Path) -> tuple[str, str]:
     """The reason of a question, and what is wrong with it ("" for nothing)."""
-    own, reason = read(typed(question.words, folder))
+    own, reason = read(typed(typed_words(question.flags, folder), folder))
     if not reason or reason == NOT_KNOWN:
         return reason, ""
     return reason, "; ".join(Judge(question, own, folder).faults(reason))
+
+
+def _shown(question: Question) -> str:
+    """The flags of a question in one line; of a trace's scenario what was drawn of it."""
+    shown = {flag: value for flag, value in question.flags.items() if flag != TRACE}
+    drawn_of_trace = [line for line in question.flags.get(TRACE, "").splitlines()
+                      if line.startswith(("requests", "validation", "think_s"))]
+    return " ".join([*(f"{flag} {value}" for flag, value in shown.items()), *drawn_of_trace])
 
 
 def main(words: Sequence[str]) -> int:
@@ -407,7 +296,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--questions", type=positive_number, default=100)
     parser.add_argument("--seed", type=positive_number, default=1)
     parser.add_argument("--only", type=whole_numbers, help="numbers of questions")
-    parser.add_argument("--subject", choices=("fetch", "upload", "page", "kernel"))
+    parser.add_argument("--subject", choices=SUBJECTS)
     arguments = parser.parse_args(words)
     numbers = arguments.only or range(1, arguments.questions + 1)
     counts: Counter[str] = Counter()
@@ -420,15 +309,14 @@ def main(words: Sequence[str]) -> int:
                 reason, fault = judge(question, Path(name))
             except (RuntimeError, subprocess.SubprocessError) as error:
                 counts["not measured"] += 1
-                print(f"{number} {question.subject}: {' '.join(question.words)}: {error}",
-                      flush=True)
+                print(f"{number} {question.subject}: {_shown(question)}: {error}", flush=True)
                 continue
             found = ("no word" if not reason else "not known" if reason == NOT_KNOWN
                      else "wrong" if fault else "right")
             counts[found] += 1
             counts[f"{question.subject}: {found}"] += 1
-            print(f"{number} {question.subject}: {found}: {' '.join(question.words)}: {reason!r}"
-                  f" {fault}", flush=True)
+            print(f"{number} {question.subject}: {found}: {_shown(question)}: {reason!r} {fault}",
+                  flush=True)
     for what, count in sorted(counts.items()):
         print(f"{count:5} {what}")
     judged = sum(counts[found] for found in ("right", "wrong", "not known", "no word"))
