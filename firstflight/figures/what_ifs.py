@@ -169,12 +169,14 @@ def is_mostly_round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -
 def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R]) -> list[T]:
     """The what-if trials to measure next for the reasons of these comparisons, in their order.
 
-    A comparison gets all trials that its reason needs now, or none, and of those that only add to a
-    known reason as many as there is time for. With those measured already they are MOST_TRIALS at
-    most, their repeats aside. For a reason that is not known they take LONGER times as long as the
-    requested trials at most and LONG_SECONDS more, otherwise as long as these and SECONDS more.
+    An effect whose reason is not known comes first. A comparison gets all trials that its reason
+    needs now, or none, and of those that only add to a known reason as many as there is time for.
+    With those measured already they are MOST_TRIALS at most, their repeats aside. For a reason that
+    is not known they take LONGER times as long as the requested trials at most and LONG_SECONDS
+    more, otherwise as long as these and SECONDS more.
     """
-    changes = list(changes)
+    changes = sorted(changes, key=lambda change: (
+        sign(change) == 0 or is_known(change, what_ifs)))
     measured = {_trial(record) for record in what_ifs.records}
     requested = {_trial(record) for change in changes for cell in (change.base, change.experiment)
                  for record in cell.records}

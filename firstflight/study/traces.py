@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from firstflight.findings.findings import Answer, Report
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
+from firstflight.runs import scenario_file
 from firstflight.runs.reporting import report_of
 from firstflight.scenario import requested
 from firstflight.testbed.messages import ObservedTrial
@@ -27,16 +28,28 @@ def expand(scenario: TraceScenario, overrides: Overrides, seed: int) -> list[Tra
 def report(study: Study[TraceScenario, TraceTrial, TraceRecord], run: RunData[TraceRecord]
            ) -> Report:
     shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
-    why = tuple(reasons.sentences(study.scenario, run.records, run.what_ifs))
-    return report_of(study, run, findings.findings(shown, run),
+    is_asked = is_question(study)
+    why = tuple(reasons.sentences(study.scenario, run.records, run.what_ifs, is_asked))
+    compared = reasons.finding(study.scenario, run.records, run.what_ifs) if is_asked else None
+    table = compared.tables[0].first(reasons.MOST_ROWS) if compared else None
+    made = (*findings.findings(shown, run), *([compared] if compared else []))
+    return report_of(study, run, made,
                      summary=(*findings.summary(run.records), *why), sentences=why,
-                     answer=Answer(notes=why))
+                     answer=Answer(table=table, notes=why))
+
+
+def is_question(study: Study[TraceScenario, TraceTrial, TraceRecord]) -> bool:
+    """Whether a user asks: with a file of his own, or with values of his own for a scenario.
+
+    Then each comparison has its reason.
+    """
+    return not study.whole or study.head.name not in scenario_file.names()
 
 
 def what_if_trials(study: Study[TraceScenario, TraceTrial, TraceRecord],
                    records: Sequence[TraceRecord], what_ifs: Sequence[TraceRecord]
                    ) -> Sequence[TraceTrial]:
-    return reasons.what_if_trials(study.scenario, records, what_ifs)
+    return reasons.what_if_trials(study.scenario, records, what_ifs, is_question(study))
 
 
 def are_the_same(trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:

@@ -21,7 +21,7 @@ from firstflight.findings.render import data, markdown, page, text
 from firstflight.runs.kinds import RunData, Study
 from tests.golden import (answers, captures, defaults, drawn, exchanges, judged, probed, quantities,
                           requested, stored_fetches, stored_load, stored_page, stored_questions,
-                          stored_trace, stored_troubles)
+                          stored_trace, stored_troubles, trace_reasons)
 from tests.unit.render import reports
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
@@ -133,7 +133,7 @@ REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in 
     "fit": stored_questions.fitted, "best": stored_questions.best,
     "goodput": stored_questions.goodput,
     "steps": stored_questions.steps,
-    "warm": stored_trace.warm,
+    "warm": stored_trace.warm, "warm_question": trace_reasons.report,
     "compared": stored_questions.compared,
     "judged": judged.report, "sample": reports.report, "sparse": reports.sparse}.items()}
 RENDERERS: dict[str, Callable[[Report], str]] = {

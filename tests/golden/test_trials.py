@@ -161,7 +161,7 @@ COLUMNS: dict[type[Record], str] = {
         ok error judged_by connect_ms latency_ms finish_ms seen_initcwnd seen_rtt_ms data_segments
         retransmissions lost_segments timeouts longest_rtt_ms largest_window restarts
         restart_windows last_window last_retransmissions samples rule_checked rule_unjudged
-        rule_wrong verdict failed_checks verdict_reason measured_at"""}
+        rule_wrong link_idle_ms last_round_trips verdict failed_checks verdict_reason measured_at"""}
 
 
 @pytest.mark.parametrize(("trial", "name"), IDS, ids=[name[:40] for _, name in IDS])

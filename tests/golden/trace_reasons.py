@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from firstflight.findings.findings import Report
 from firstflight.workloads.trace import reasons
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.trial import TraceTrial
 from tests.golden import stored_trace
-from tests.golden.reasons import lifted
+from tests.golden.reasons import lifted, saves
 
 ONE = next(record for record in stored_trace.warm_run().records
            if record.trial.initcwnd == 3 and record.trial.validation)
 ROUNDS = 3  # of what-if trials
-# What the larger window saves without some limits, in ms.
-Saved = Callable[[set[str]], float]
+# How long the last response takes with the larger window without some limits, and how long its link
+# is idle, in ms.
+Saved = Callable[[set[str]], tuple[float, float]]
 
 
 def measured(network: Saved, trial: TraceTrial) -> TraceRecord:
-    saved_ms = network(lifted(trial)) if trial.initcwnd == 10 else 0.0
-    return replace(ONE, trial=trial, latency_ms=500.0 - saved_ms, last_window=trial.initcwnd)
+    latency_ms, idle_ms = network(lifted(trial)) if trial.initcwnd == 10 else saves(0.0)
+    return replace(ONE, trial=trial, latency_ms=latency_ms, link_idle_ms=idle_ms,
+                   last_window=trial.initcwnd, last_round_trips=4 if idle_ms == 300.0 else 2)
 
 
 def asked(network: Saved) -> tuple[list[TraceRecord], list[TraceRecord]]:
@@ -33,7 +36,7 @@ def asked(network: Saved) -> tuple[list[TraceRecord], list[TraceRecord]]:
     found: list[TraceRecord] = []
     for _ in range(ROUNDS):
         done = {record.trial for record in found}
-        more = reasons.what_if_trials(scenario, records, found)
+        more = reasons.what_if_trials(scenario, records, found, is_question=True)
         found += [measured(network, trial) for trial in more if trial not in done]
     return records, found
 
@@ -42,7 +45,21 @@ def paragraphs() -> Iterator[tuple[str, list[str]]]:
     """The name of each network, and its reasons."""
     scenario = stored_trace.warm_study().scenario
     for name, network in {
-            "the pause": lambda without: 0.0 if "restart" in without else 100.0,
-            "harm that the queue does": lambda without: 0.0 if "queue" in without else -50.0,
-            "no change": lambda without: 0.0}.items():
-        yield f"reasons of a trace: {name}", reasons.sentences(scenario, *asked(network))
+            "idle for all of it": lambda without: saves(100.0),
+            "idle, after a pause": lambda without: saves(
+                0.0 if "restart" in without else 100.0),
+            "not idle, after a pause": lambda without: saves(
+                0.0 if "restart" in without else 100.0, 0.0),
+            "harm that the queue does": lambda without: saves(
+                0.0 if "queue" in without else -50.0, 0.0),
+            "no change": lambda without: saves(0.0)}.items():
+        yield f"reasons of a trace: {name}", reasons.sentences(
+            scenario, *asked(network), is_question=True)
+
+
+def report() -> Report:
+    """Of a question: 3 and 10 segments on a network in which a pause brings the window back."""
+    study = replace(stored_trace.warm_study(), whole=False)
+    records, found = asked(lambda without: saves(0.0 if "restart" in without else 100.0))
+    run = replace(stored_trace.warm_run(), records=records, what_ifs=found)
+    return study.report(run)

@@ -6,11 +6,14 @@ The time is that of the last response, so that pauses before it do not count (fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from firstflight.figures import what_ifs
+from firstflight.figures import reasons, what_ifs
 from firstflight.figures.reasons import explained, range_of
+from firstflight.figures.what_ifs import sign
 from firstflight.figures.window_changes import CellSetting, Reason, WindowChange
+from firstflight.findings.findings import REQUESTED, Column, Finding, Table
 from firstflight.runs.results.cells import grouped
 from firstflight.setting.limits import Limit, network_limits, sysctl_limits
 from firstflight.workloads.trace.analysis import without_repeat
@@ -18,12 +21,18 @@ from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import TraceScenario
 from firstflight.workloads.trace.trial import TraceTrial, guest_s
 
+MOST_ROWS = 20  # of an answer's table
+MOST_REASONS = 3
+
 TraceCell = CellSetting[TraceTrial, TraceRecord]
 TraceChange = WindowChange[TraceTrial, TraceRecord]
 
 
+@dataclass(frozen=True)
 class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
     """The what-if trials of a run of traces."""
+
+    IDLE: ClassVar[str] = "link_idle_ms"
 
     def every_limit(self, trial: TraceTrial) -> Sequence[Limit[TraceTrial]]:
         receive, *others = network_limits(self.sysctls, _sent_bytes)
@@ -48,15 +57,22 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
     def has_dropped(self, record: TraceRecord) -> bool:
         return bool(record.lost_segments)
 
+    def cannot_differ(self, change: TraceChange) -> bool:
+        """Whether the last response leaves in one flight under both windows."""
+        return sign(change) == 0 and _fit_one_flight(change)
+
     def sent(self, change: TraceChange) -> str:
-        begun = [range_of(cell, "last_window") for cell in (change.base, change.experiment)]
-        if begun[0] == begun[1]:
-            return f"the last response begins with a window of {begun[0]} in either case"
-        return (f"the last response begins with a window of {begun[0]} and of {begun[1]}")
+        begun, flights = _ranges(change, "last_window"), _ranges(change, "last_round_trips")
+        windows = (f"a window of {begun[0]} in either case" if begun[0] == begun[1] else
+                   f"a window of {begun[0]} and of {begun[1]}")
+        takes = (f"takes {_flights_of(flights[0])} in either case" if flights[0] == flights[1] else
+                 f"takes {_flights_of(flights[0])} and {flights[1]}")
+        return f"the last response begins with {windows}, and {takes}"
 
     def same(self, change: TraceChange) -> Reason:
-        begun = {range_of(cell, "last_window") for cell in (change.base, change.experiment)}
-        label = "same window" if len(begun) == 1 else "no round trip less"
+        label = ("fits one flight" if _fit_one_flight(change) else
+                 "same window" if len({*_ranges(change, "last_window")}) == 1 else
+                 "no round trip less")
         return Reason(label, self.sent(change), label)
 
     def where(self, change: TraceChange, changes: Sequence[TraceChange]) -> str:
@@ -64,6 +80,19 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
         think = "" if trial.think_s is None else f", after {trial.think_s:g} s"
         windows = " → ".join(map(str, change.windows))
         return f"{trial.trace}, {trial.tcp}{think}, {windows}"
+
+
+def _ranges(change: TraceChange, column: str) -> list[str]:
+    """A column of counts under both windows, each as range_of has it."""
+    return [range_of(cell, column) for cell in (change.base, change.experiment)]
+
+
+def _fit_one_flight(change: TraceChange) -> bool:
+    return _ranges(change, "last_round_trips") == ["1", "1"]
+
+
+def _flights_of(counted: str) -> str:
+    return f"{counted} flight{'s' * (counted != '1')}"
 
 
 def _sent_bytes(trial: TraceTrial) -> int:
@@ -83,20 +112,49 @@ def changes(records: Sequence[TraceRecord]) -> list[TraceChange]:
 
 
 def what_if_trials(scenario: TraceScenario, records: Sequence[TraceRecord],
-                   measured: Sequence[TraceRecord]) -> Sequence[TraceTrial]:
-    """The what-if trials to measure next: of the largest saving and the largest harm."""
-    found = what_ifs.changes_to_explain(changes(records), is_question=False)
+                   measured: Sequence[TraceRecord], is_question: bool) -> Sequence[TraceTrial]:
+    """The what-if trials to measure next (figures.what_ifs). is_question: see changes_to_explain.
+    """
+    found = what_ifs.changes_to_explain(changes(records), is_question)
     return what_ifs.what_if_trials(found, TraceWhatIfs(measured, scenario.head.sysctls))
 
 
 def sentences(scenario: TraceScenario, records: Sequence[TraceRecord],
-              measured: Sequence[TraceRecord]) -> list[str]:
-    """Why a larger window changes the last response most, for better and for worse.
+              measured: Sequence[TraceRecord], is_question: bool) -> list[str]:
+    """Why larger windows change the last response, those that change it most first.
 
-    [] without what-if trials.
+    [] of a scenario without what-if trials.
     """
-    if not measured:
+    if not (measured or is_question):
         return []
     every = changes(records)
-    found = what_ifs.changes_to_explain(every, is_question=False)
-    return explained(found, TraceWhatIfs(measured, scenario.head.sysctls), among=every)
+    found = what_ifs.changes_to_explain(every, is_question)
+    known = TraceWhatIfs(measured, scenario.head.sysctls)
+    why = explained(found, known, among=every)
+    return [*why[:MOST_REASONS], *reasons.not_measured(found, known)] if is_question else why
+
+
+def finding(scenario: TraceScenario, records: Sequence[TraceRecord],
+            measured: Sequence[TraceRecord]) -> Finding | None:
+    """What each larger window changed, and why, as a table; None where nothing is compared."""
+    found = changes(records)
+    if not found:
+        return None
+    known = TraceWhatIfs(measured, scenario.head.sysctls)
+    columns = (Column("trace", "", REQUESTED, is_text=True, rank=2),
+               Column("TCP", "", REQUESTED, is_text=True),
+               Column("think time", "s", REQUESTED), Column("window", "segments", REQUESTED),
+               Column("from", "ms", "last response", rank=4),
+               Column("to", "ms", "last response", rank=5), Column("improved", "ms"),
+               Column("improved", "%"), Column("begins with", "segments", is_text=True, rank=1),
+               Column("reason", is_text=True, is_filter=True, rank=3))
+    rows = tuple((change.base.requested.trace, change.base.requested.tcp,
+                  change.base.requested.think_s, " → ".join(map(str, change.windows)),
+                  change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
+                  change.saved.percent.value,
+                  " → ".join(_ranges(change, "last_window")),
+                  ", ".join(dict.fromkeys(reason.label
+                                          for reason in reasons.reasons(change, known))))
+                 for change in found)
+    title = "What the larger window changed"
+    return Finding("windows", title, (Table("", columns, rows).without_empty(),))

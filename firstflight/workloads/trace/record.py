@@ -110,6 +110,8 @@ class TraceRecord(Record):
         loss, or behind one before TCP filled its window again, and all of a sender that paces, or
         whose kernel or settings the rules do not follow.
     rule_wrong: those that differed from the rules.
+    link_idle_ms: of latency_ms, how long the link to the client sent nothing.
+    last_round_trips: flights in which the last response left.
     """
 
     COMPARED: ClassVar[str] = "finish_ms"
@@ -137,6 +139,8 @@ class TraceRecord(Record):
     rule_checked: int | None = None
     rule_unjudged: int | None = None
     rule_wrong: int | None = None
+    link_idle_ms: float | None = None
+    last_round_trips: int | None = None
 
     def validate(self) -> None:
         """Check what goes together in requests and writes. Raises ValueError."""
@@ -181,4 +185,6 @@ def record_of(evidence: TraceEvidence) -> TraceRecord:
         samples=len(view.samples),
         rule_checked=replayed.checked,
         rule_unjudged=replayed.unjudged,
-        rule_wrong=len(replayed.mismatches))
+        rule_wrong=len(replayed.mismatches),
+        link_idle_ms=view.last_idle_ms(),
+        last_round_trips=len(view.last_flights()))

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.words import plain
-from firstflight.net.segments import Segment
+from firstflight.net.path import serialised_ms
+from firstflight.net.segments import MS, Segment
 from firstflight.runs.measuring import capture_path, trial_file_path, read_trial_file
 from firstflight.wire.exchange import Exchange, read_exchange
+from firstflight.wire.flights import split_into_flights
 from firstflight.workloads.trace.replay import Replay, SendGroup, groups_of, replay
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import (INFINITE, LOSS, WINDOW_FILE, WindowSample, limit,
@@ -124,6 +126,33 @@ class View:
         requests = [segment for segment in self.exchange.at_server
                     if not segment.to_client and segment.payload_bytes]
         return self.seconds(requests[-1].time_ns)
+
+    def last_idle_ms(self) -> float | None:
+        """How long the link to the client sent nothing during the last response.
+
+        From its first byte sent until its last byte was acknowledged. Each packet that arrived
+        meanwhile kept the link busy for its length. None where HTB shapes: its packets leave in
+        bursts.
+        """
+        if self.trial.htb_burst_bytes:
+            return None
+        begun_ns = self._last_sends()[0].time_ns
+        ended_ns = self.start_ns + round(self.finish_s() * 1e9)
+        busy_ms = sum(serialised_ms(segment.frame_bytes, self.trial.down_kbps)
+                      for segment in self.exchange.at_client
+                      if segment.to_client and begun_ns < segment.time_ns <= ended_ns)
+        return max(0.0, (ended_ns - begun_ns) / MS - busy_ms)
+
+    def last_flights(self) -> list[list[Segment]]:
+        """The flights in which the last response left."""
+        sends = self._last_sends()
+        return split_into_flights(self.exchange.at_server, sends[0].seq - 1,
+                                  max(segment.end for segment in sends))
+
+    def _last_sends(self) -> list[Segment]:
+        """The data segments of the last response, in the order in which they left."""
+        request_s = self.last_request_s()
+        return [segment for segment in self.sends if self._since(segment, request_s)]
 
     def lateness_ms(self, quiet_ms: float) -> float | None:
         """How late the latest write was that found nothing outstanding; None without a schedule.

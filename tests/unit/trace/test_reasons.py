@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
+from firstflight.net.headers import ACK, PUSH
 from firstflight.setting.limits import without
-from firstflight.study.traces import KIND
+from firstflight.study.traces import KIND, is_question
 from firstflight.workloads.trace import reasons
 from firstflight.workloads.trace.reasons import TraceWhatIfs
-from tests.golden import stored_trace
+from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.view import stored, view_of
+from tests.golden import exchanges, stored_trace
+from tests.golden.reasons import saves
 from tests.golden.trace_reasons import ONE, asked
+from tests.unit.tcp.conversation import MSS, Conversation
 
 TRACE = replace(ONE.trial, receive_window=20, nagle=True, validation=True, outage_from_ms=5.0,
                 outage_to_ms=9.0, loss_percent=1.0)
@@ -41,6 +46,63 @@ def test_a_trace_asks_about_the_largest_saving_and_the_largest_harm() -> None:
 
 def test_the_time_of_a_trace_is_that_of_its_last_response() -> None:
     """Its pauses are in the time until it finishes."""
-    records, _ = asked(lambda free: 100.0)
+    records, _ = asked(lambda free: saves(100.0))
     (change,) = reasons.changes([replace(record, finish_ms=300_000.0) for record in records])
     assert change.saved_ms == 100.0
+
+
+def test_a_question_asks_about_each_comparison() -> None:
+    """Of the whole scenario the largest saving and harm; with a window of the user's, all."""
+    whole, records = stored_trace.warm_study(), stored_trace.warm_run().records
+    asked_of = {trial.think_s for trial in KIND.what_if_trials(
+        replace(whole, whole=False), records, [])}
+    assert len(asked_of) > 2
+    assert is_question(replace(whole, whole=False))
+    assert not is_question(whole)
+
+
+def test_a_last_response_in_one_flight_cannot_differ() -> None:
+    """Nothing is asked about it: there is no round trip to save."""
+    records = [replace(ONE, trial=replace(ONE.trial, initcwnd=window), latency_ms=100.0,
+                       last_round_trips=1, last_window=40) for window in (3, 10)]
+    (change,) = reasons.changes(records)
+    assert TraceWhatIfs().same(change).label == "fits one flight"
+    assert not reasons.what_if_trials(stored_trace.warm_study().scenario, records, [], True)
+    later = [replace(record, last_round_trips=2) for record in records]
+    assert reasons.what_if_trials(stored_trace.warm_study().scenario, later, [], True)
+
+
+def test_the_link_is_idle_for_what_a_last_response_did_not_send() -> None:
+    """Two writes with a pause between them are one response: the pause is idle, too."""
+    view = stored(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
+    assert [len(flight) for flight in view.last_flights()] == [10, 16, 10, 11]
+    sending_ms = sum(segment.frame_bytes for segment in view.sends) * 8 / 100_000  # at 100 Mbit/s
+    took_ms = view.finish_s() * 1000 - (view.sends[0].time_ns - view.start_ns) / 1e6
+    assert view.last_idle_ms() == pytest.approx(took_ms - sending_ms, abs=0.01)
+    assert replace(view, trial=replace(view.trial, htb_burst_bytes=9000)).last_idle_ms() is None
+
+
+def test_the_last_of_two_responses_is_alone_in_its_flights_and_its_idle_time() -> None:
+    """Two segments, a pause, then two of a further response that wait for no acknowledgement."""
+    packets = Conversation().handshake().flight(0, 1, each_ms=12)
+    packets.acknowledge(224, 2).send(1000, False, ACK | PUSH, seq=96, ack=1 + 2 * MSS, payload=95)
+    packets.flight(2, 3, at_ms=1050, each_ms=12).acknowledge(1124, 4)
+    trial = replace(stored_trace.trial("idle-linux-iw10"), bandwidth_kbps=1000.0)
+    view = view_of(trial, packets.read(), [exchanges.sample(0, 4)])
+    assert [len(flight) for flight in view.last_flights()] == [2]
+    frame_ms = (MSS + 54) * 8 / 1000
+    assert view.last_idle_ms() == pytest.approx(124 - 2 * frame_ms)
+
+
+def test_an_unknown_reason_of_a_small_harm_is_asked_before_what_adds_to_known_ones() -> None:
+    """Ten savings of round trips alone would take all the what-if trials there are."""
+    def timed(think_s: float, window: int, latency_ms: float) -> TraceRecord:
+        trial = replace(ONE.trial, think_s=think_s, initcwnd=window, loss_percent=1.0)
+        return replace(ONE, trial=trial, latency_ms=latency_ms, link_idle_ms=latency_ms - 50)
+
+    saved = [timed(think_s, window, 300.0 if window == 3 else 150.0)
+             for think_s in range(1, 31) for window in (3, 10)]
+    harmed = [timed(31.0, window, 100.0 if window == 3 else 120.0) for window in (3, 10)]
+    trials = reasons.what_if_trials(stored_trace.warm_study().scenario, [*saved, *harmed], [],
+                                    is_question=True)
+    assert trials[0].think_s == 31.0 and {trial.think_s for trial in trials} > {31.0}
