@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -44,34 +45,45 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
     figures: with their findings. bars: the figures of bars. findings: all of the run.
     """
     own = next((made.answer for made in findings if made.answer is not None), None)
-    why = tuple(explained(changes_to_explain(analysis.compared, analysis.scenario.cells),
-                          analysis.what_ifs, among=analysis.compared)[:MOST_REASONS])
+    if own is not None:
+        return own
+
+    is_question = analysis.scenario.cells
+    to_explain = changes_to_explain(analysis.compared, is_question)
+    why = explained(to_explain, analysis.what_ifs, among=analysis.compared)[:MOST_REASONS]
     answers = [made[0].sentence for figure, made in figures
                if FIGURES[figure.kind].is_answer and not made[0].missing]
-    if own is None and answers:
-        own = Answer(" ".join(answers), notes=why)
-    if own is None and analysis.cells and not analysis.scenario.cells and any(
-            bar_figure.n + bar_figure.excluded.total == sum(
-                record.trial.initcwnd in bar_figure.windows for record in analysis.records)
-            for bar_figure in bars):  # one figure shows all records of a part of a scenario
-        own = Answer(table=figures_table(bars),
-                     notes=(*why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
-    if own is None and analysis.cells:
-        own = answer_of_cells(analysis.cells, analysis.changes, analysis.scenario.cells,
-                              analysis.what_ifs)
-        own = replace(own, notes=(*own.notes, *_windows_that_hold_all(analysis.records)))
-    return own or Answer(table=figures_table(bars), notes=(
-        *why, *_windows_that_hold_all(analysis.records), *_tolerance(bars)))
+    if answers:
+        return Answer(" ".join(answers), notes=tuple(why))
+
+    windows = _windows_that_hold_all(analysis.records)
+    # Of a part of a scenario, one figure may show all records.
+    is_of_bars = not is_question and any(_shows_all(bar_figure, analysis.records)
+                                         for bar_figure in bars)
+    if analysis.cells and not is_of_bars:
+        own = answer_of_cells(analysis.cells, analysis.changes, is_question, analysis.what_ifs)
+        return replace(own, notes=(*own.notes, *windows))
+    return Answer(table=figures_table(bars), notes=(*why, *windows, *_tolerance(bars)))
+
+
+def _shows_all(bar_figure: BarFigure, records: Sequence[Record]) -> bool:
+    """Whether a figure shows, or counts as excluded, each record under its windows."""
+    under_its_windows = sum(record.trial.initcwnd in bar_figure.windows for record in records)
+    return bar_figure.n + bar_figure.excluded.total == under_its_windows
 
 
 def _windows_that_hold_all(records: Sequence[Record]) -> tuple[str, ...]:
     """A note where several windows hold the whole response, whose bars are equal for that."""
     trials = [record.trial for record in records]
     first = next((record for record in records if record.counts and record.header_bytes), None)
-    if first is None or len({(trial.response_bytes, trial.mss) for trial in trials}) > 1 or any(
-            trial.before or trial.is_secure or trial.gap_ms for trial in trials):
+    is_one_size = len({(trial.response_bytes, trial.mss) for trial in trials}) == 1
+    if first is None or not is_one_size:
         return ()
-    segments = -(-(first.trial.response_bytes + (first.header_bytes or 0)) // first.trial.mss)
+    if any(trial.before or trial.is_secure or trial.gap_ms for trial in trials):
+        return ()
+
+    sent_bytes = first.trial.response_bytes + (first.header_bytes or 0)
+    segments = -(-sent_bytes // first.trial.mss)
     windows = sorted({trial.initcwnd for trial in trials if trial.initcwnd >= segments})
     if len(windows) < 2:
         return ()
@@ -98,46 +110,49 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     """
     if all(cell.total_ms is None for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
+
+    requested = [cell.requested for cell in cells]
     records = [record for cell in cells for record in cell.records]
-    hints = queue_hints([cell.requested for cell in cells], records) if is_question else []
+    hints = queue_hints(requested, records) if is_question else []
     is_one = is_question and any(len(cell.records) == 1 and is_one_draw(cell.records[0])
                                  for cell in cells)
-    notes = (*hints, *note_on_draws([record.trial for record in records], is_one))
+    notes = (*hints, *note_on_draws([record.trial for record in records], is_one),
+             *note_on_windows(requested, "--iw default leaves it to each"))
+
     of_kernels = kernel_changes(cells)
-    notes += tuple(note_on_windows([cell.requested for cell in cells],
-                                   "--iw default leaves it to each"))
     if not changes and of_kernels:
         return Answer(kernel_answer(of_kernels), kernels_table(of_kernels, MOST_ROWS), notes)
     if not changes:
         return Answer(_single(cells), _times(cells), notes)
+
     networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
     if of_kernels:
         sentence = f"{kernel_answer(of_kernels)} {sentence}"
+
     why = explained(changes_to_explain(changes, is_question), what_ifs, known=sentence)
     if is_question:
         why = [*why[:MOST_REASONS], *not_measured(changes, what_ifs)]
-    return Answer(sentence, _without_equal(changes_table(changes, MOST_ROWS, what_ifs)),
-                  (*why[:MOST_REASONS + 1], *notes))
+    table = _without_equal(changes_table(changes, MOST_ROWS, what_ifs))
+    return Answer(sentence, table, (*why[:MOST_REASONS + 1], *notes))
 
 
 def _single(cells: Sequence[CellSetting]) -> str:
     """The answer of a run with a single window, where nothing is compared."""
-    times = [cell.total_ms for cell in cells if cell.total_ms is not None]
+    timed = [cell for cell in cells if cell.total_ms is not None]
     is_uploaded = all(cell.requested.request_bytes for cell in cells)
-    window_of = (attrgetter("requested.uploading_window") if is_uploaded
-                 else attrgetter("requested.initcwnd"))
-    windows = sorted({window_of(cell) for cell in cells if cell.total_ms is not None})
+    window_of = attrgetter("requested.uploading_window" if is_uploaded else "requested.initcwnd")
+    windows = sorted({window_of(cell) for cell in timed})
     failed = sorted({window_of(cell) for cell in cells} - {*windows})
-    median = cells[0].median if len(cells) == 1 else None
-    count, flights = ((0, "") if median is None
-                      else (median.upload_round_trips, median.upload_flights) if is_uploaded
-                      else (median.response_round_trips, median.response_flights))
-    sent = f", in {count} flight{'s' if count != 1 else ''} ({flights} segments)" * bool(flights)
-    drawn_ms = [record.total_ms for record in cells[0].counting if record.total_ms is not None]
-    taken = format_range(times, "ms")
-    if len(cells) == 1 and max(drawn_ms) - min(drawn_ms) >= VARIES_MS:
-        taken = f"{format_brief(times[0])}{_half(estimate(drawn_ms))} ms"
+
+    taken, sent = format_range([cell.total_ms for cell in timed], "ms"), ""
+    if len(cells) == 1:
+        repeats_ms = [record.total_ms for record in cells[0].counting
+                      if record.total_ms is not None]
+        if max(repeats_ms) - min(repeats_ms) >= VARIES_MS:
+            taken = f"{format_brief(cells[0].total_ms)}{_half(estimate(repeats_ms))} ms"
+        sent = _in_flights(cells[0].median, is_uploaded)
+
     if is_uploaded:
         return _single_upload(cells, windows, taken, sent)
     if cells[0].requested.window_by == BY_KERNEL:
@@ -151,6 +166,18 @@ def _single(cells: Sequence[CellSetting]) -> str:
             f" --iw {windows[0]},{2 * windows[0]},{4 * windows[0]}.")
 
 
+def _in_flights(record: Record | None, is_uploaded: bool) -> str:
+    """The flights of a request or a response, such as ", in 2 flights (10+7 segments)"."""
+    if record is None:
+        return ""
+    count, flights = record.response_round_trips, record.response_flights
+    if is_uploaded:
+        count, flights = record.upload_round_trips, record.upload_flights
+    if not flights:
+        return ""
+    return f", in {count} flight{'s' if count != 1 else ''} ({flights} segments)"
+
+
 def _single_upload(cells: Sequence[CellSetting], windows: Sequence[int], taken: str,
                    sent: str) -> str:
     """The answer of a run of requests with a body under a single window of the client."""
@@ -162,32 +189,45 @@ def _single_upload(cells: Sequence[CellSetting], windows: Sequence[int], taken: 
 
 
 def _times(cells: Sequence[CellSetting]) -> Table | None:
+    """A row for each cell, with its time; None for a single one."""
     if len(cells) < 2:
         return None
     requested = requested_columns([cell.requested for cell in cells])
-    return Table("", (*(column for column, _ in requested), Column("total time", "ms")), tuple(
-        (*(show(cell.requested) for _, show in requested), cell.total_ms) for cell in cells)).first(
-            MOST_ROWS)
+    columns = (*(column for column, _ in requested), Column("total time", "ms"))
+    rows = []
+    for cell in cells:
+        rows.append((*(show(cell.requested) for _, show in requested), cell.total_ms))
+    return Table("", columns, tuple(rows)).first(MOST_ROWS)
 
 
 def _one_network(changes: Sequence[WindowChange]) -> str:
     """Such as "IW 10 → 20 saves 34.6 ms (20 %), from 168 to 133 ms; → 40 saves 46.7 ms (28 %)."."""
-    shown = (list(changes) if len(changes) <= MOST_WINDOWS else
-             sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS])
+    shown = list(changes)
+    if len(changes) > MOST_WINDOWS:
+        shown = sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS]
     first, *others = sorted(shown, key=lambda change: change.windows[1])
     base, window = first.windows
     text = (f"{_iw(first)} {base} → {window} {_effect(first)}, from"
             f" {format_brief(first.saved.base.value)} to"
             f" {format_brief(first.saved.experiment.value)} ms")
-    text += "".join(f"; → {other.windows[1]} {_effect(other)}"
-                    for other in others)
-    best = min(changes, key=lambda change: change.saved.experiment.value)
-    if len(changes) > 1 and best.effect > 0 and best is not max(
-            changes, key=lambda change: change.windows[1]) and all(
-                change_between(best.experiment, other.experiment).effect < 0
-                for other in changes if other is not best):
-        text += f". Of these windows {best.windows[1]} is the fastest"
+    text += "".join(f"; → {other.windows[1]} {_effect(other)}" for other in others)
+
+    fastest = _fastest(changes)
+    if fastest is not None:
+        text += f". Of these windows {fastest.windows[1]} is the fastest"
     return f"{text}."
+
+
+def _fastest(changes: Sequence[WindowChange]) -> WindowChange | None:
+    """The change to a window that is surely faster than all others; None for the largest window."""
+    best = min(changes, key=lambda change: change.saved.experiment.value)
+    largest = max(changes, key=lambda change: change.windows[1])
+    if best is largest or best.effect <= 0:
+        return None
+    others = [change for change in changes if change is not best]
+    is_surely = all(change_between(best.experiment, other.experiment).effect < 0
+                    for other in others)
+    return best if is_surely else None
 
 
 def _iw(change: WindowChange) -> str:
@@ -196,18 +236,25 @@ def _iw(change: WindowChange) -> str:
 
 def _without_equal(table: Table) -> Table:
     """The table without the requested columns whose value is the same in all rows."""
-    shown = [place for place, column in enumerate(table.columns) if column.group != REQUESTED
-            or len(table.rows) < 2 or len({row[place] for row in table.rows}) > 1]
-    return replace(table, columns=tuple(table.columns[place] for place in shown),
+    if len(table.rows) < 2:
+        return table
+    shown = []
+    for place, column in enumerate(table.columns):
+        values = {row[place] for row in table.rows}
+        if column.group != REQUESTED or len(values) > 1:
+            shown.append(place)
+    columns = tuple(table.columns[place] for place in shown)
+    return replace(table, columns=columns,
                    rows=tuple(tuple(row[place] for place in shown) for row in table.rows))
 
 
 def _effect(change: WindowChange) -> str:
-    saved = change.saved.absolute
+    """What a larger window does, such as "saves 34.6 ms (20 %)"."""
+    interval = change.saved.absolute.interval
+    if not change.effect and interval is None:
+        return "changes nothing"
     if not change.effect:
-        interval = (f" (95 % interval of the saving {format_interval(saved.interval)} ms)"
-                    if saved.interval is not None else "")
-        return f"changes nothing{interval}" if not interval else f"has no sure effect{interval}"
+        return f"has no sure effect (95 % interval of the saving {format_interval(interval)} ms)"
     size = _size(change)
     return f"saves {size}" if change.effect > 0 else f"takes {size} longer"
 
@@ -231,22 +278,24 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
     worst, best = ordered[0], ordered[-1]
     ends = [change for change in (best, worst) if change.effect]
     ends.sort(key=lambda change: -abs(change.saved_ms))
-    gains, losses = (sum(change.effect == sign for change in changes) for sign in (1, -1))
-    unchanged = len(changes) - gains - losses
     what = "A larger window of the client" if worst.is_of_client else "A larger window"
     if not ends:
         return f"{what} changes nothing in any of {len(changes)} comparisons."
     if len({change.effect for change in ends}) == 1:  # only gains, or only losses
         ends = ends[:1]
+
     parts = []
     for change in ends:
-        why = ("" if change.effect > 0 else
-               next((f": {reason.text}" for reason in reasons(change, what_ifs)), ""))
-        verb = "saves" if change.effect > 0 else "takes"
-        longer = "" if change.effect > 0 else " longer"
-        parts.append(f"{verb} up to {_size(change)}{longer}, at {where(change, changes)}{why}")
-    counted = [f"{count} {what}" for count, what in (
-        (gains, "faster"), (losses, "slower"), (unchanged, "unchanged")) if count]
+        size, place = _size(change), where(change, changes)
+        if change.effect > 0:
+            parts.append(f"saves up to {size}, at {place}")
+        else:
+            why = next((f": {reason.text}" for reason in reasons(change, what_ifs)), "")
+            parts.append(f"takes up to {size} longer, at {place}{why}")
+
+    counts = Counter(change.effect for change in changes)
+    effects = ((1, "faster"), (-1, "slower"), (0, "unchanged"))
+    counted = [f"{counts[sign]} {word}" for sign, word in effects if counts[sign]]
     return (f"{what} {', and '.join(parts)}. Of {len(changes)} comparisons:"
             f" {', '.join(counted)}.")
 
@@ -257,24 +306,26 @@ def figures_table(bar_figures: Sequence[BarFigure]) -> Table | None:
     """A row for each figure of bars: what the larger window saves, measured and published."""
     if not bar_figures:
         return None
-    columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in (
-        ("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
-        ("published, %", 1)))
+    heads = (("figure", 9), ("windows", 3), ("saved", 9), ("saved, %", 4), ("published", 2),
+             ("published, %", 1))
+    columns = tuple(Column(name, is_text=True, rank=rank) for name, rank in heads)
     return Table("", columns, tuple(map(_figure, bar_figures))).without_empty().first(MOST_FIGURES)
 
 
 def _figure(bar_figure: BarFigure) -> tuple[Cell, ...]:
+    """The cells of a figure's row."""
+    figure, unit = bar_figure.figure, bar_figure.metric.unit
     bars = [bar for bar in bar_figure.bars if not bar_figure.is_baseline(bar)]
-    windows = (f"{bar_figure.bars[0].label} … {bar_figure.bars[-1].label}"
-               if bar_figure.is_sweep else
-               f"{bar_figure.figure.baseline_initcwnd} → {bar_figure.figure.experiment_initcwnd}")
-    # Sources of window sweeps publish the time under each window, not the saving.
-    known = [] if bar_figure.is_sweep else [bar.published for bar in bars]
-    return (bar_figure.figure.name, windows,
-            _span([bar.difference.absolute.value for bar in bars], bar_figure.metric.unit),
+    windows = f"{figure.baseline_initcwnd} → {figure.experiment_initcwnd}"
+    published = [bar.published for bar in bars]
+    if bar_figure.is_sweep:
+        windows = f"{bar_figure.bars[0].label} … {bar_figure.bars[-1].label}"
+        published = []  # their sources publish the time under each window, not the saving
+    return (figure.name, windows,
+            _span([bar.difference.absolute.value for bar in bars], unit),
             _span([bar.difference.percent.value for bar in bars], "%"),
-            _span([published.absolute for published in known], bar_figure.metric.unit),
-            _span([published.percent for published in known], "%"))
+            _span([known.absolute for known in published], unit),
+            _span([known.percent for known in published], "%"))
 
 
 def _span(values: Sequence[float | None], unit: str) -> str:

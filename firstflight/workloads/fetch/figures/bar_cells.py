@@ -22,6 +22,7 @@ from firstflight.workloads.fetch.scenario.figures import check_joint_labels
 from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_EXPERIMENT, Axis, Figure,
                                                            Scenario)
 from firstflight.workloads.fetch.scenario.sweep import CellKey, Sweep, bucket_value, cell_key
+from firstflight.workloads.fetch.trial import Trial
 
 JOINT_SHARES = "joint_shares.csv"  # in paper/, computed by paper.draw.bucket_shares
 
@@ -43,9 +44,12 @@ def published_bars(figure: Figure) -> dict[str, Published]:
         return dict.fromkeys(printed, Published())
     if figure.percent_of != OF_EXPERIMENT:
         return printed
-    return {label: bar if bar.percent is None else replace(
-        bar, percent=of_baseline(bar.percent, sign_of(figure.metric)))
-        for label, bar in printed.items()}
+
+    sign, converted = sign_of(figure.metric), {}
+    for label, bar in printed.items():
+        percent = None if bar.percent is None else of_baseline(bar.percent, sign)
+        converted[label] = replace(bar, percent=percent)
+    return converted
 
 
 def beside_baseline(bar_figure: BarFigure) -> tuple[Bar, ...]:
@@ -56,9 +60,10 @@ def beside_baseline(bar_figure: BarFigure) -> tuple[Bar, ...]:
     for bar in bar_figure.bars:
         own, sign = bar.published, bar.difference.sign
         if base.level is not None and own.level is not None and own is not base:
-            bar = replace(bar, published=replace(
+            improvement = replace(
                 own, absolute=sign * (base.level - own.level),
-                percent=percent_of(base.level, own.level, sign), error=base.error + own.error))
+                percent=percent_of(base.level, own.level, sign), error=base.error + own.error)
+            bar = replace(bar, published=improvement)
         bars.append(bar)
     return tuple(bars)
 
@@ -79,13 +84,15 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
         chosen, lambda record: (cell_key(record.trial), record.trial.initcwnd))
     missing = [cell for cell in cells
                if any((cell, initcwnd) not in by_cell_and_window for initcwnd in windows)]
-    if missing and (is_whole or len(missing) == len(cells)):
-        named = ", ".join(f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
-                          for cell in missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise NoBars(f"{len(missing)} of {len(cells)} cells ({named}) of {scenario.name}"
-                      f" {figure.name} were not measured; measure with"
-                      f" {_command(scenario, missing)}")
-    return chosen, by_cell_and_window
+    if not missing or not is_whole and len(missing) < len(cells):
+        return chosen, by_cell_and_window
+
+    named = [f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
+             for cell in missing[:3]]
+    if len(missing) > 3:
+        named.append("…")
+    raise NoBars(f"{len(missing)} of {len(cells)} cells ({', '.join(named)}) of {scenario.name}"
+                 f" {figure.name} were not measured; measure with {_command(scenario, missing)}")
 
 
 def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
@@ -94,9 +101,12 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     A run may have another client than the sweep names, but only one. Raises NoBars.
     """
     cells = set(sweep.cells)
-    by_client = grouped([record for record in records if not (trial := record.trial).part
-                    and trial.initcwnd in sweep.initcwnd and cell_key(trial) in cells],
-                   lambda record: record.trial.client)
+
+    def is_of_sweep(trial: Trial) -> bool:
+        return not trial.part and trial.initcwnd in sweep.initcwnd and cell_key(trial) in cells
+
+    by_client = grouped([record for record in records if is_of_sweep(record.trial)],
+                        lambda record: record.trial.client)
     if sweep.client in by_client or not by_client:
         return by_client.get(sweep.client, [])
     if len(by_client) > 1:
@@ -110,11 +120,11 @@ def _command(scenario: Scenario, cells: Sequence[CellKey]) -> str:
     line = f"./run.sh --scenario {scenario.name}"
     if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
         return line
-    rtts = ",".join(typed_number(rtt_ms, "ms")
-                    for rtt_ms in dict.fromkeys(cell.rtt_ms for cell in cells))
-    bandwidths = ",".join(typed_number(kbps, "kbit/s")
-                          for kbps in dict.fromkeys(cell.bandwidth_kbps for cell in cells))
-    return f"{line} --rtt {rtts} --bw {bandwidths}"
+    rtts_ms = dict.fromkeys(cell.rtt_ms for cell in cells)
+    rates_kbps = dict.fromkeys(cell.bandwidth_kbps for cell in cells)
+    rtts = ",".join(typed_number(rtt_ms, "ms") for rtt_ms in rtts_ms)
+    rates = ",".join(typed_number(rate_kbps, "kbit/s") for rate_kbps in rates_kbps)
+    return f"{line} --rtt {rtts} --bw {rates}"
 
 
 WeightedCells = list[list[tuple[CellKey, float]]]  # of each bucket
@@ -124,15 +134,19 @@ def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCe
     """The cells of each bucket of the axis, with their weights: shares in percent, or 1."""
     if figure.weights == JOINT:
         return _joint_cells(scenario, figure, axis)
-    cells = scenario.sweep(figure.sweep).cells
-    members = [[cell for cell in cells if bucket_value(figure.by, cell) == value]
-               for value in axis.values]
-    if not figure.weights:
-        return [[(cell, 1.0) for cell in bucket] for bucket in members]
-    weights = scenario.axis(figure.weights)
-    assert weights is not None  # the reader of the scenario has looked
-    return [[(cell, weights.share_percent(bucket_value(figure.weights, cell)) or 0.0)
-             for cell in bucket] for bucket in members]
+    weights = scenario.axis(figure.weights) if figure.weights else None
+
+    def weight_of(cell: CellKey) -> float:
+        if weights is None:
+            return 1.0
+        return weights.share_percent(bucket_value(figure.weights, cell)) or 0.0
+
+    by_value = grouped(scenario.sweep(figure.sweep).cells,
+                       lambda cell: bucket_value(figure.by, cell))
+    buckets = []
+    for value in axis.values:
+        buckets.append([(cell, weight_of(cell)) for cell in by_value.get(value, ())])
+    return buckets
 
 
 def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
@@ -146,9 +160,14 @@ def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCell
     columns = ("RTT", "BW", "BDP", "share")
     shares = {(row["RTT"], row["BW"], row["BDP"]): published.number(row, "share", JOINT_SHARES)
               for row in published.rows(published.path_of(JOINT_SHARES), columns)}
-    rtts, bandwidths = (known for by in ("rtt_ms", "bandwidth_kbps")
-                        if (known := scenario.axis(by)) is not None)  # both: the check has looked
-    return [[(cell, 100 * share) for cell in scenario.sweep(figure.sweep).cells
-             if (share := shares.get((rtts.label(cell.rtt_ms),
-                                      bandwidths.label(cell.bandwidth_kbps), label)))]
-            for label in axis.labels]
+    rtts, bandwidths = scenario.axis("rtt_ms"), scenario.axis("bandwidth_kbps")
+    assert rtts is not None and bandwidths is not None  # the check has looked
+    buckets: WeightedCells = []
+    for label in axis.labels:
+        bucket = []
+        for cell in scenario.sweep(figure.sweep).cells:
+            place = rtts.label(cell.rtt_ms), bandwidths.label(cell.bandwidth_kbps), label
+            if shares.get(place):
+                bucket.append((cell, 100 * shares[place]))
+        buckets.append(bucket)
+    return buckets

@@ -21,14 +21,11 @@ class NoBars(NothingToShow):
 
 @dataclass(frozen=True)
 class Sample:
-    """The values under one window of a figure, of which a distribution can be drawn.
-
-    values: in the unit of the figure's metric; weights: one for each value.
-    """
+    """The values under one window of a figure, of which a distribution can be drawn."""
 
     initcwnd: int
-    values: Any
-    weights: Any
+    values: Any  # in the unit of the figure's metric
+    weights: Any  # one for each value
 
     @property
     def name(self) -> str:
@@ -37,36 +34,33 @@ class Sample:
 
 @dataclass(frozen=True)
 class BarFigure:
-    """The bars of one figure, with the client and the congestion control that measured them.
-
-    fetch_count, fetches_excluded: of the whole figure, where one fetch can be in several bars; None
-    where it is in one at most. samples: the values, one Sample for each window. remarks: what else
-    than the windows limited the transfers. is_of_loss: whether each bar is also shown beyond the
-    lossless one (workloads.fetch.figures.recovery). own_window: how to name the window that no
-    route sets (workloads.fetch.record.record.own_window). statements: the published claims on this
-    figure, once it is judged.
-    """
+    """The bars of one figure, with the client and the congestion control that measured them."""
 
     figure: Figure
     bars: tuple[Bar, ...]
     client: str
     congestion_control: str
+    # Of the whole figure, where one fetch can be in several bars; None where it is in one at most.
     fetch_count: int | None = None
     fetches_excluded: Excluded | None = None
-    samples: tuple[Sample, ...] = field(default=(), compare=False)
-    remarks: tuple[str, ...] = ()
+    samples: tuple[Sample, ...] = field(default=(), compare=False)  # one for each window
+    remarks: tuple[str, ...] = ()  # what else than the windows limited the transfers
+    # Whether each bar is also shown beyond the lossless one (workloads.fetch.figures.recovery).
     is_of_loss: bool = False
+    # How to name the window that no route sets (workloads.fetch.record.record.own_window).
     own_window: str = ""
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...] = ()  # the published claims on it, once it is judged
 
     @property
     def n(self) -> int:
+        """How many fetches its bars have."""
         if self.fetch_count is not None:
             return self.fetch_count
         return sum(bar.difference.n for bar in self.bars)
 
     @property
     def excluded(self) -> Excluded:
+        """Which fetches its bars exclude."""
         if self.fetches_excluded is not None:
             return self.fetches_excluded
         return sum((bar.difference.excluded for bar in self.bars), Excluded())
@@ -88,8 +82,9 @@ class BarFigure:
     @property
     def windows(self) -> set[int]:
         """The initial windows that it compares."""
-        return ({int(bar.label) for bar in self.bars} if self.is_sweep else
-                {self.figure.baseline_initcwnd, self.figure.experiment_initcwnd})
+        if self.is_sweep:
+            return {int(bar.label) for bar in self.bars}
+        return {self.figure.baseline_initcwnd, self.figure.experiment_initcwnd}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -47,30 +47,30 @@ def bars(analysis: Analysis, figure: Figure) -> list[Finding]:
         raise NoBars(analysis.missing[figure.name])
     scenario, bar_figure = analysis.scenario, analysis.bar_figures[figure.name]
     drawn = chart(scenario, bar_figure)
-    return [Finding(
+    source = ""
+    if figure.is_published:
+        source = f"{published.source(figure.published)} (paper/{figure.published})"
+    findings = [Finding(
         figure.name, figure.title, tables=(figure_table(scenario, bar_figure),),
         statements=bar_figure.statements, sentence=summary.figure_sentence(bar_figure),
-        bars=bar_figure.counts, chart=drawn, held_out=figure.held_out,
-        published=f"{published.source(figure.published)} (paper/{figure.published})"
-        if figure.is_published else ""),
-        *(Finding(f"{figure.name}_{name}", further.title, chart=further)
-          for name in figure.also for further in [CHARTS[name](bar_figure, drawn)])]
+        bars=bar_figure.counts, chart=drawn, held_out=figure.held_out, published=source)]
+
+    for name in figure.also:
+        further = CHARTS[name](bar_figure, drawn)
+        findings.append(Finding(f"{figure.name}_{name}", further.title, chart=further))
+    return findings
 
 
 def figure_table(scenario: Scenario, bar_figure: BarFigure) -> Table:
     """The numbers of one figure, without empty columns."""
-    figure, unit = bar_figure.figure, bar_figure.metric.unit
-    means: list[ColumnGetter] = [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
-                                  lambda bar: bar.difference.base.value),
-                                 (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
-                                  lambda bar: bar.difference.experiment.value)]
-    if bar_figure.is_sweep:
-        means = _window_columns(bar_figure)
+    means = _window_columns(bar_figure) if bar_figure.is_sweep else _pair_columns(bar_figure)
     columns = [*_first_columns(bar_figure), *means, *_improved_columns(bar_figure),
                *_further_columns(bar_figure), *_published_columns(bar_figure)]
-    return Table(figure.title, tuple(column for column, _ in columns),
-                 tuple(tuple(cell(bar) for _, cell in columns) for bar in bar_figure.bars),
-                 tuple(_notes(scenario, bar_figure))).without_empty()
+    rows = []
+    for bar in bar_figure.bars:
+        rows.append(tuple(cell_of(bar) for _, cell_of in columns))
+    return Table(bar_figure.figure.title, tuple(column for column, _ in columns), tuple(rows),
+                 notes=tuple(_notes(scenario, bar_figure))).without_empty()
 
 
 def averaged(figure: Figure) -> str:
@@ -82,18 +82,31 @@ def averaged(figure: Figure) -> str:
     return f"{name} by {whose} shares"
 
 
+def _pair_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    """The means under both windows."""
+    figure, unit = bar_figure.figure, bar_figure.metric.unit
+    return [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
+             lambda bar: bar.difference.base.value),
+            (Column(f"IW{figure.experiment_initcwnd}", unit, "mean", rank=3),
+             lambda bar: bar.difference.experiment.value)]
+
+
 def _window_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    """Mean and median under the window of a bar, and the published level."""
     unit = bar_figure.metric.unit
     medians = any(abs(bar.difference.experiment_median - bar.difference.experiment.value)
                   > MEDIANS_DIFFER for bar in bar_figure.bars)
+
+    def off_percent(bar: Bar) -> Cell:
+        level = bar.published.level
+        return (bar.difference.experiment.value / level - 1) * 100 if level else None
+
     return [(Column("mean", unit, "under this window"),
              lambda bar: bar.difference.experiment.value),
             (Column("median", unit, "under this window", rank=1),
              lambda bar: bar.difference.experiment_median if medians else ""),
             (Column("published", unit, "under this window"), lambda bar: bar.published.level),
-            (Column("off", "%", "under this window", signed=True, rank=0),
-             lambda bar: (bar.difference.experiment.value / level - 1) * 100
-             if (level := bar.published.level) else None)]
+            (Column("off", "%", "under this window", signed=True, rank=0), off_percent)]
 
 
 def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
@@ -109,7 +122,8 @@ def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 def _improved_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
     unit, group = bar_figure.metric.unit, "improved"
     printed = bar_figure.figure.percent_of == OF_EXPERIMENT
-    medians = not bar_figure.is_sweep and bar_figure.figure.by != "percentile" and any(
+    has_medians = not bar_figure.is_sweep and bar_figure.figure.by != "percentile"
+    medians = has_medians and any(
         abs(bar.difference.median_absolute - bar.difference.absolute.value) > MEDIANS_DIFFER
         for bar in bar_figure.bars)
     return [(Column("", unit, group), lambda bar: bar.difference.absolute.value),
@@ -164,15 +178,16 @@ def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 
 def _notes(scenario: Scenario, bar_figure: BarFigure) -> list[str]:
     figure, over = bar_figure.figure, averaged(bar_figure.figure)
-    mean_of = ("weighted mean over a population of clients and responses"
-               if scenario.population(figure.sweep) is not None else
-               f"averaged over {over}" if over else "one network a bar")
+    mean_of = f"averaged over {over}" if over else "one network a bar"
+    if scenario.population(figure.sweep) is not None:
+        mean_of = "weighted mean over a population of clients and responses"
     notes = [f"{bar_figure.metric.what}; {bar_figure.client}, {bar_figure.congestion_control};"
              f" {mean_of}"]
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As printed: the source's own percentage, base / experiment − 1, which the"
                      " comparison uses. The other percentages are of the baseline.")
-    notes += [TWO_WEEKS] if any(bar.difference.same for bar in bar_figure.bars) else []
+    if any(bar.difference.same for bar in bar_figure.bars):
+        notes.append(TWO_WEEKS)
     few = [bar.label for bar in bar_figure.bars if bar.result.outcome == UNDECIDED
            and not bar.difference.exact and bar.difference.draws < LEAST_DRAWS]
     if few:
@@ -186,10 +201,12 @@ def _exclusions(bar_figure: BarFigure) -> list[str]:
     labels_of: dict[str, list[str]] = {}
     for bar in bar_figure.bars:
         change = bar.difference
-        if change.excluded.total:
-            cells = (f"{change.cells} of {change.cells_requested} cells count; "
-                     if change.cells < change.cells_requested else "")
-            labels_of.setdefault(f"{cells}excluded: {change.excluded}", []).append(bar.label)
+        if not change.excluded.total:
+            continue
+        what = f"excluded: {change.excluded}"
+        if change.cells < change.cells_requested:
+            what = f"{change.cells} of {change.cells_requested} cells count; {what}"
+        labels_of.setdefault(what, []).append(bar.label)
     return [f"{', '.join(labels)}: {what}." for what, labels in labels_of.items()]
 
 
@@ -197,48 +214,69 @@ def _exclusions(bar_figure: BarFigure) -> list[str]:
 
 def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
     """Improvements like the paper's Figure 5, or a bar for each window like its Figure 2."""
-    figure = bar_figure.figure
+    figure, metric = bar_figure.figure, bar_figure.metric
     # Whether the responses are drawn from the paper's population.
     like_the_papers = scenario.population(figure.sweep) is not None
-    averages = averaged(figure)
-    metric = bar_figure.metric.what.replace("the client's", f"{bar_figure.client}'s")
-    common = "" if like_the_papers else fixed(scenario.sweep(figure.sweep).cells)
+    foot = (_choice(figure) if like_the_papers else "", _exact_values(scenario, bar_figure),
+            _in_several(bar_figure), _percentages(bar_figure))
     around: dict[str, Any] = {
-        "context": (f"real Linux TCP, {bar_figure.congestion_control}; {metric}"
-                    f"{f', averaged over {averages}' if averages else ''}",
-                    *([common] if common else [])),
+        "context": _context(scenario, bar_figure),
         "compared": _weeks(bar_figure) if like_the_papers else "",
-        "foot": " ".join(filter(None, (_choice(figure) if like_the_papers else "",
-                                       _exact_values(scenario, bar_figure),
-                                       _in_several(bar_figure), _percentages(bar_figure)))),
+        "foot": " ".join(filter(None, foot)),
         "alarm": f"excluded: {bar_figure.excluded}" if bar_figure.excluded.total else "",
-        "axis": bar_figure.by.axis, "unit": bar_figure.metric.unit,
+        "axis": bar_figure.by.axis, "unit": metric.unit,
         "over": "clients" if like_the_papers else "repeats",
-        "publisher": "" if not figure.is_published else
-                     "by them" if not published.is_of_the_paper(figure.published) else
-                     "in the paper" if like_the_papers else "in the paper, of its own users"}
+        "publisher": _publisher(figure, like_the_papers)}
+
     if bar_figure.is_sweep:
-        of_time = bar_figure.metric.unit == "ms"
         named = tuple(replace(bar, label=bar_figure.label_of(bar)) for bar in bar_figure.bars)
         baseline = bar_figure.own_window or str(figure.baseline_initcwnd)
-        return TimeChart(figure.title, **around, baseline=baseline,
-                         measured="time" if of_time else
-                         bar_figure.metric.label or bar_figure.metric.head,
-                         improved=bar_figure.metric.improved, bars=named)
+        measured = "time" if metric.unit == "ms" else metric.label or metric.head
+        return TimeChart(figure.title, **around, baseline=baseline, measured=measured,
+                         improved=metric.improved, bars=named)
+
     # Where the last bucket is open (">5000"), the others are named by their upper ends, as in the
     # paper.
-    upper = ("≤ " if any(bar.label.startswith(">") for bar in bar_figure.bars)
-             and not _is_exact(scenario, bar_figure) else "")
+    is_open = any(bar.label.startswith(">") for bar in bar_figure.bars)
+    upper = "≤ " if is_open and not _is_exact(scenario, bar_figure) else ""
     windows = figure.baseline_initcwnd, figure.experiment_initcwnd
-    title = figure.title if all(f"IW {window} " in figure.title for window in windows) else (
-        f"{figure.title}: {windows[0]} → {windows[1]} segments")
+    title = figure.title
+    if not all(f"IW {window} " in title for window in windows):
+        title = f"{title}: {windows[0]} → {windows[1]} segments"
     return BarChart(
         title, **around, bars=tuple(_labelled(bar_figure, bar, upper) for bar in bar_figure.bars),
-        above=ABOVE_LOSS if bar_figure.is_of_loss else
-        f"in segments of {MSS} bytes" if figure.by == IN_SEGMENTS else
-        _of_shares(scenario) if any(bar.share_percent is not None
-                                    for bar in bar_figure.bars) else "",
-        is_like_the_papers=like_the_papers)
+        above=_above(scenario, bar_figure), is_like_the_papers=like_the_papers)
+
+
+def _context(scenario: Scenario, bar_figure: BarFigure) -> tuple[str, ...]:
+    """What was measured and averaged, and the parameters that all cells share."""
+    figure, averages = bar_figure.figure, averaged(bar_figure.figure)
+    metric = bar_figure.metric.what.replace("the client's", f"{bar_figure.client}'s")
+    line = f"real Linux TCP, {bar_figure.congestion_control}; {metric}"
+    if averages:
+        line += f", averaged over {averages}"
+    if scenario.population(figure.sweep) is not None:
+        return (line,)
+    return tuple(filter(None, (line, fixed(scenario.sweep(figure.sweep).cells))))
+
+
+def _publisher(figure: Figure, like_the_papers: bool) -> str:
+    """Who published the values of a figure, in words; "" for none."""
+    if not figure.is_published:
+        return ""
+    if not published.is_of_the_paper(figure.published):
+        return "by them"
+    return "in the paper" if like_the_papers else "in the paper, of its own users"
+
+
+def _above(scenario: Scenario, bar_figure: BarFigure) -> str:
+    """The legend of what stands above each bar; "" where nothing does."""
+    if bar_figure.is_of_loss:
+        return ABOVE_LOSS
+    if bar_figure.figure.by == IN_SEGMENTS:
+        return f"in segments of {MSS} bytes"
+    has_shares = any(bar.share_percent is not None for bar in bar_figure.bars)
+    return _of_shares(scenario) if has_shares else ""
 
 
 def _of_shares(scenario: Scenario) -> str:
@@ -274,22 +312,25 @@ def _in_several(bar_figure: BarFigure) -> str:
 
 def _choice(figure: Figure) -> str:
     """How the population's parameters were chosen, in a sentence."""
-    return ("Held out: no parameter of this population was chosen by these published values."
-            if figure.held_out else
-            "Fitted: the population's parameters were chosen to match the paper.")
+    if figure.held_out:
+        return "Held out: no parameter of this population was chosen by these published values."
+    return "Fitted: the population's parameters were chosen to match the paper."
 
 
 def _weeks(bar_figure: BarFigure) -> str:
-    return ("two different weeks, as in the paper"
-            if any(bar.difference.same for bar in bar_figure.bars) else
-            "the window alone, the same responses; in the paper: two different weeks")
+    """Which weeks the bars compare, and which the paper compared."""
+    if any(bar.difference.same for bar in bar_figure.bars):
+        return "two different weeks, as in the paper"
+    return "the window alone, the same responses; in the paper: two different weeks"
 
 
 def _percentages(bar_figure: BarFigure) -> str:
     """A note where published percentages were converted; "" where none was."""
-    return "Published percentages are converted to parts of the baseline." if (
-        bar_figure.figure.percent_of == OF_EXPERIMENT and not bar_figure.is_sweep
-        and any(bar.published_percent is not None for bar in bar_figure.bars)) else ""
+    if bar_figure.figure.percent_of != OF_EXPERIMENT or bar_figure.is_sweep:
+        return ""
+    if all(bar.published_percent is None for bar in bar_figure.bars):
+        return ""
+    return "Published percentages are converted to parts of the baseline."
 
 
 def _labelled(bar_figure: BarFigure, bar: Bar, upper: str) -> Bar:

@@ -20,20 +20,22 @@ LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
 def chart(bar_figure: BarFigure, bars: Chart) -> LineChart:
     """One curve for each sample; bars: the chart of the figure's bars."""
+    lines, least, most = [], [], []
+    for look, sample in enumerate(bar_figure.samples):
+        values, percent = curve(sample)
+        lines.append(Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look,
+                          style="curve", window=sample.initcwnd))
+        least.append(float(values[0]))
+        most.append(float(values[percent > LEAST_PERCENT].max(initial=values[0])))
+
+    plot = Plot(bar_figure.metric.axis, "responses that take longer (%)", tuple(lines),
+                x_scale="log", y_scale="log", x_ends=(min(least) * 0.9, max(most) * 1.1),
+                y_ends=(LEAST_PERCENT, 100))
+    compared = [f"Curves: {bars.compared}"] if bars.compared else []
     counts = ", ".join(f"n = {len(sample.values)} with {sample.name}"
                        for sample in bar_figure.samples)
-    curves = [curve(sample) for sample in bar_figure.samples]
-    ends = (min(float(values[0]) for values, _ in curves) * 0.9,
-            max(float(values[percent > LEAST_PERCENT].max(initial=values[0]))
-                for values, percent in curves) * 1.1)
-    plot = Plot(bar_figure.metric.axis, "responses that take longer (%)", tuple(
-        Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look, style="curve",
-             window=sample.initcwnd)
-        for look, (sample, (values, percent)) in enumerate(zip(bar_figure.samples, curves))),
-        x_scale="log", y_scale="log", x_ends=ends, y_ends=(LEAST_PERCENT, 100))
     return LineChart(
-        f"{bar_figure.figure.title}: how many take longer",
-        (*bars.context, *([f"Curves: {bars.compared}"] if bars.compared else [])),
+        f"{bar_figure.figure.title}: how many take longer", (*bars.context, *compared),
         f"{counts}; weighted by what each stands for", columns=((plot,),), plot_inches=4.4,
         legend=True)
 

@@ -14,12 +14,14 @@ from firstflight.findings.findings import REQUESTED, Cell, Column, Finding, Tabl
 from firstflight.runs.reporting import MOST_ROWS
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
-from firstflight.workloads.fetch.figures.cells import CellSetting, WindowChange, without_repeat
+from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, largest_changes,
+                                                       without_repeat)
 from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_table
 from firstflight.workloads.fetch.figures.raw_cells import PublishedCell, PublishedCells
 from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.varied_parameters import order, requested_columns
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import notes
 
 Group = tuple[tuple[Cell, ...], Sequence[Record]]
@@ -74,48 +76,53 @@ def cells_finding(settings: Sequence[CellSetting], changes: Sequence[WindowChang
 
     published: values of single cells (raw_cells.published_cells).
     """
+    tables = []
+    if changes:
+        tables.append(changes_table(changes, MOST_ROWS, what_ifs))
     of_kernels = kernel_changes(settings)
-    tables = [*([changes_table(changes, MOST_ROWS, what_ifs)] if changes else []),
-              *([kernels_table(of_kernels, MOST_ROWS)] if of_kernels else []),
-              _settings(settings, published)]
+    if of_kernels:
+        tables.append(kernels_table(of_kernels, MOST_ROWS))
+    tables.append(_settings(settings, published))
     return Finding("cells", "What larger windows changed, and every cell", tables=tuple(tables))
 
 
 def _settings(settings: Sequence[CellSetting], published: PublishedCells | None) -> Table:
     """A row for each cell, with footnotes: why data was retransmitted, limits, exclusions."""
-    published_rows: list[PublishedCell | None] = [
-        published.of_trial.get(row.records[0].trial) if published else None
-        for row in settings[:MOST_ROWS]]
     requested = requested_columns([row.requested for row in settings])
     footnotes: dict[str, int] = {}
+    shown_published: list[PublishedCell] = []
     rows: list[tuple[Cell, ...]] = []
-    for row, theirs in zip(settings, published_rows):
-        causes = dict.fromkeys((*(record.retransmission_cause for record in row.records),
-                               *map(notes.limit_note, row.records), *(
-            record.error or record.verdict_reason for record in row.records
-            if not record.counts)))
+    for row in settings[:MOST_ROWS]:
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
-                        for note in causes if note)
+                        for note in _cell_notes(row.records))
         total_ms, latency_ms, model_ms, deviation_ms = _times(row.counting)
-        rows.append((*(cell(row.requested) for _, cell in requested), *_observed(row.records),
+        theirs = published.of_trial.get(row.records[0].trial) if published else None
+        if theirs is not None:
+            shown_published.append(theirs)
+        rows.append((*(show(row.requested) for _, show in requested), *_observed(row.records),
                      total_ms, model_ms, deviation_ms, latency_ms,
                      theirs.published_ms if theirs else "", theirs.mark if theirs else "",
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
-    return Table("Every cell", (*(column for column, _ in requested), *_OF_CELL), tuple(rows),
-                 (*(f"[{place}] {note}" for note, place in footnotes.items()),
-                  *([] if published is None else
-                    published.explain_marks(filter(None, published_rows)))),
-                 len(settings) - len(rows)).without_empty(unknown=False)
+
+    columns = (*(column for column, _ in requested), *_OF_CELL)
+    lines = [f"[{place}] {note}" for note, place in footnotes.items()]
+    if published is not None:
+        lines += published.explain_marks(shown_published)
+    return Table("Every cell", columns, tuple(rows), notes=tuple(lines),
+                 hidden_rows=len(settings) - len(rows)).without_empty(unknown=False)
+
+
+def _cell_notes(records: Sequence[Record]) -> Iterable[str]:
+    """Why the records of a cell retransmitted, what limited them, and why some do not count."""
+    causes = [record.retransmission_cause for record in records]
+    excluded = [record.error or record.verdict_reason for record in records if not record.counts]
+    return filter(None, dict.fromkeys((*causes, *map(notes.limit_note, records), *excluded)))
 
 
 def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs) -> Table:
     """A row for each comparison; where there are more than `most`, those with the largest effect.
     """
-    shown = changes
-    if len(changes) > most:
-        largest = {id(change) for change in sorted(
-            changes, key=lambda change: -abs(change.saved_ms))[:most]}
-        shown = [change for change in changes if id(change) in largest]
+    shown = largest_changes(changes, most)
     requested = requested_columns([change.base.requested for change in changes],
                                   without=("initcwnd", *(change.varied for change in changes)))
     is_of_client = any(change.is_of_client for change in changes)
@@ -127,26 +134,25 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
                Column("n", rank=1), Column("from", "", "flights", is_text=True, rank=2),
                Column("to", "", "flights", is_text=True, rank=2),
                Column("reason", is_text=True, is_filter=True, rank=3))
-    table = Table("What the larger window changed", columns, tuple(
-        (*(show(change.base.requested) for _, show in requested),
-         " → ".join(map(str, change.windows)),
-         change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
-         change.saved.percent.value,
-         f"{len(change.base.counting)}, {len(change.experiment.counting)}",
-         *_flights(change),
-         ", ".join(dict.fromkeys(reason.label for reason in reasons(change, what_ifs)
-                                 if reason.label)) or what_ifs.accounted(change))
-        for change in shown)).without_empty()
+    rows = []
+    for change in shown:
+        labels = dict.fromkeys(reason.label for reason in reasons(change, what_ifs))
+        why = ", ".join(filter(None, labels)) or what_ifs.accounted(change)
+        rows.append((*(show(change.base.requested) for _, show in requested),
+                     " → ".join(map(str, change.windows)),
+                     change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
+                     change.saved.percent.value,
+                     f"{len(change.base.counting)}, {len(change.experiment.counting)}",
+                     *_flights(change), why))
+    table = Table("What the larger window changed", columns, tuple(rows)).without_empty()
     return replace(table, hidden_rows=len(changes) - len(shown), picked="with the largest change")
 
 
-def _flights(change: WindowChange) -> tuple[str, str]:
-    """The flights of the transfers with the median time, with either window."""
+def _flights(change: WindowChange) -> list[str]:
+    """The flights of the transfers with the median time, under base and experiment."""
     column = "upload_flights" if change.is_of_client else "response_flights"
     medians = change.base.median, change.experiment.median
-    base, experiment = (getattr(median, column) if median is not None else ""
-                        for median in medians)
-    return base, experiment
+    return ["" if median is None else getattr(median, column) for median in medians]
 
 
 # Every trial -------------------------------------------------------------------------
@@ -165,13 +171,16 @@ def trials_table(records: Sequence[Record], published: PublishedCells | None = N
     is_long = len(ordered) > MOST_ROWS
     if is_long and any(record.trial.part for record in ordered):
         return _drawn_table(ordered)
-    settings = grouped(ordered, lambda record: without_repeat(record.trial) if is_long
-                       else record.trial)
-    requested = requested_columns(list(settings))
-    groups = [(tuple(cell(trial) for _, cell in requested), group)
-              for trial, group in settings.items()]
+
+    def row_of(record: Record) -> Trial:
+        return without_repeat(record.trial) if is_long else record.trial
+
+    by_row = grouped(ordered, row_of)
+    requested = requested_columns(list(by_row))
+    groups = [(tuple(show(trial) for _, show in requested), group)
+              for trial, group in by_row.items()]
     return rows_table("Every cell" if is_long else "Every trial",
-                      tuple(column for column, _ in requested), groups, published)
+                      tuple(column for column, _ in requested), groups, published=published)
 
 
 def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group],
@@ -184,20 +193,23 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
     marks = () if published is None else published.explain_marks(of_trial.values())
-    limits = dict.fromkeys(note for _, group in groups for note in map(notes.limit_note, group)
-                           if note)
-    return Table(title, (*requested, *_OF_TRIAL), rows, (*notes_before, *marks, *limits),
-                 len(groups) - len(rows)).without_empty()
+    records = [record for _, group in groups for record in group]
+    limits = filter(None, dict.fromkeys(map(notes.limit_note, records)))
+    return Table(title, (*requested, *_OF_TRIAL), rows, notes=(*notes_before, *marks, *limits),
+                 hidden_rows=len(groups) - len(rows)).without_empty()
 
 
-def _of_trial(group: Sequence[Record], published: Any) -> tuple[Cell, ...]:
+def _of_trial(group: Sequence[Record], published: PublishedCell | None) -> tuple[Cell, ...]:
     """The cells under _OF_TRIAL: of one trial, or the means over a cell's trials that count."""
-    alone = len(group) == 1
+    theirs: tuple[Cell, ...] = ("", "")
+    if published is not None:
+        theirs = published.published_ms, published.mark
+    limits = ", ".join(dict.fromkeys(word for record in group for word in notes.limits(record)))
+    if len(group) == 1:
+        return ("", *_observed(group), *_times(group), *theirs, limits, group[0].outcome)
     counting = [record for record in group if record.counts]
-    return ("" if alone else len(group), *_observed(group), *_times(group if alone else counting),
-            *(("", "") if published is None else (published.published_ms, published.mark)),
-            ", ".join(dict.fromkeys(word for record in group for word in notes.limits(record))),
-            group[0].outcome if alone else f"{len(counting)}/{len(group)} pass")
+    return (len(group), *_observed(group), *_times(counting), *theirs, limits,
+            f"{len(counting)}/{len(group)} pass")
 
 
 # Retransmissions ----------------------------------------------------------------------
@@ -207,9 +219,9 @@ def causes_table(records: Sequence[Record]) -> Table | None:
     counts: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
     if not counts:
         return None
+    columns = (Column("cause", is_text=True), Column("transfers"))
     rows: Any = tuple(sorted(counts.items(), key=lambda counted: (-counted[1], counted[0])))
-    return Table("Causes of retransmissions", (Column("cause", is_text=True),
-                                               Column("transfers")), rows)
+    return Table("Causes of retransmissions", columns, rows)
 
 
 def _causes_of(record: Record) -> list[str]:
@@ -249,8 +261,8 @@ def _drawn_table(records: Sequence[Record]) -> Table:
 
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
     """The records grouped by population, bucket of RTT, of bandwidth if wanted, and window."""
-    rtts, bandwidths = (list(published.shares(by)) for by in ("rtt_ms", "bandwidth_kbps"))
-    rtt_ends, bandwidth_ends = map(_ends, (rtts, bandwidths))
+    rtts, bandwidths = list(published.shares("rtt_ms")), list(published.shares("bandwidth_kbps"))
+    rtt_ends, bandwidth_ends = _ends(rtts), _ends(bandwidths)
 
     def bucket(record: Record) -> tuple[str, int, int, int]:
         trial = record.trial
@@ -260,11 +272,14 @@ def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
         return (trial.part, bisect_left(rtt_ends, rtt_ms),
                 bisect_left(bandwidth_ends, bandwidth_kbps) if by_bandwidth else 0, trial.initcwnd)
 
-    return [((part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "",
-              initcwnd, *(mean(group, column) for column in
-                          ("rtt_ms", "bandwidth_kbps", "response_bytes"))), group)
-            for (part, rtt, bandwidth, initcwnd), group in sorted(
-                grouped(records, bucket).items(), key=lambda item: item[0])]
+    groups: list[Group] = []
+    by_bucket = grouped(records, bucket)
+    for part, rtt, bandwidth, initcwnd in sorted(by_bucket):
+        group = by_bucket[part, rtt, bandwidth, initcwnd]
+        filed = (part, _upper(rtts[rtt]), _upper(bandwidths[bandwidth]) if by_bandwidth else "")
+        means = [mean(group, column) for column in ("rtt_ms", "bandwidth_kbps", "response_bytes")]
+        groups.append(((*filed, initcwnd, *means), group))
+    return groups
 
 
 def _ends(labels: Sequence[str]) -> list[float]:

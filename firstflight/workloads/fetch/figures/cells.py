@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import starmap
 
 from firstflight.figures import window_changes
 from firstflight.figures.window_changes import saved_between
@@ -24,13 +25,15 @@ def without_repeat(trial: Trial) -> Trial:
 
 def settings(records: Iterable[Record]) -> list[CellSetting]:
     """The settings in the order of their records, windows of a cell together and ascending."""
-    rows = [CellSetting(requested, group) for requested, group in grouped(
-        records, lambda record: without_repeat(record.trial)).items()]
-    return [row for cell in _of_cells(rows) for row in sorted(cell, key=lambda row: (
-        row.requested.initcwnd, row.requested.uploading_window))]
+    by_setting = grouped(records, lambda record: without_repeat(record.trial))
+    ordered = []
+    for cell in _cells_of(list(starmap(CellSetting, by_setting.items()))):
+        ordered += sorted(cell, key=lambda row: (row.requested.initcwnd,
+                                                 row.requested.uploading_window))
+    return ordered
 
 
-def _of_cells(rows: Sequence[CellSetting]) -> Iterable[list[CellSetting]]:
+def _cells_of(rows: Sequence[CellSetting]) -> Iterable[list[CellSetting]]:
     """The settings grouped by cell: those in a group differ in the window only.
 
     It is the server's window; the client's, where that varies and the server's does not.
@@ -43,7 +46,8 @@ def _of_cells(rows: Sequence[CellSetting]) -> Iterable[list[CellSetting]]:
 
 def change_between(base: CellSetting, experiment: CellSetting) -> WindowChange:
     """What one setting changes against another. Raises ValueError where one has no mean."""
-    saved, (first, second) = saved_between(base, experiment), (base.requested, experiment.requested)
+    saved = saved_between(base, experiment)
+    first, second = base.requested, experiment.requested
     if first.client_initcwnd != second.client_initcwnd:
         return WindowChange(base, experiment, saved, varied="client_initcwnd",
                             windows=(first.uploading_window, second.uploading_window))
@@ -52,13 +56,25 @@ def change_between(base: CellSetting, experiment: CellSetting) -> WindowChange:
 
 def changes(rows: Sequence[CellSetting]) -> list[WindowChange]:
     """Each larger window of a cell against the smallest one with a mean."""
-    timed = [[row for row in cell if row.total_ms is not None] for cell in _of_cells(rows)]
-    return [change_between(base, experiment)
-            for base, *larger in filter(None, timed) for experiment in larger]
+    found = []
+    for cell in _cells_of(rows):
+        timed = [row for row in cell if row.total_ms is not None]
+        found += [change_between(timed[0], larger) for larger in timed[1:]]
+    return found
+
+
+def largest_changes(changes: Sequence[WindowChange], most: int) -> Sequence[WindowChange]:
+    """The changes, in their order; where there are more than `most`, those with the largest effect.
+    """
+    if len(changes) <= most:
+        return changes
+    by_effect = sorted(changes, key=lambda change: -abs(change.saved_ms))
+    largest = set(map(id, by_effect[:most]))
+    return [change for change in changes if id(change) in largest]
 
 
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
     """The parameters of a comparison that distinguish it from the others, and its windows."""
     others = [other.base.requested for other in changes]
-    return ", ".join([*setting_words(change.base.requested, others, differing=True),
-                      " → ".join(map(str, change.windows))])
+    words = setting_words(change.base.requested, others, differing=True)
+    return ", ".join([*words, " → ".join(map(str, change.windows))])

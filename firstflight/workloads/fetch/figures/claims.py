@@ -32,12 +32,13 @@ def judge_bars(bar_figure: BarFigure, stated: Sequence[Claim], exact: bool = Fal
     enough.
     """
     bars = tuple(_judged(bar, bar_figure.metric.unit, exact) for bar in beside_baseline(bar_figure))
-    return replace(bar_figure, bars=bars, statements=tuple(
-        as_read(claim, _tested(claim, bar_figure, bars))
-        for claim in claims_on(bar_figure.figure, stated)))
+    statements = tuple(as_read(claim, _tested(claim, bar_figure, bars))
+                       for claim in claims_on(bar_figure.figure, stated))
+    return replace(bar_figure, bars=bars, statements=statements)
 
 
 def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
+    """The bar with its result. exact: whether values without an interval cannot vary."""
     interval = bar.difference.absolute.interval
     varies = not exact if interval is None else is_wide(interval)
     change = replace(bar.difference, exact=bar.difference.lossless and not varies)
@@ -48,35 +49,38 @@ def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
 # What was published in words ---------------------------------------------------------
 
 def _name(bar_figure: BarFigure, bar: Bar) -> str:
-    """A bar's name in a sentence; in quotes where it is a word, such as "not set"."""
+    """A bar in a sentence, such as "bar IW 10"; in quotes where it is a word, as "not set"."""
     label = bar_figure.label_of(bar)
-    return label if label == bar.label else f'"{label}"'
+    name = label if label == bar.label else f'"{label}"'
+    return f"bar IW {name}" if bar_figure.is_sweep else f"bar {name}"
 
 
 def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Statement:
-    prefix = "IW " if bar_figure.is_sweep else ""
+    """The statement on a claim: what the bars show of it, and its result."""
     if claim.published is not None:
         highest = max(bars, key=lambda bar: bar.percent.value)
-        return Statement(claim.says, f"{words.format_number(highest.percent.value)} %, in bar"
-                         f" {prefix}{_name(bar_figure, highest)}",
-                         judge_highest(highest, claim.published))
+        return Statement(claim.says, f"{words.format_number(highest.percent.value)} %, in"
+                         f" {_name(bar_figure, highest)}", judge_highest(highest, claim.published))
+
     by_label = {bar.label: bar for bar in bars}
     compared = [by_label[label] for label in claim.compares]
     if claim.expects == MOST:
         highest = max(compared, key=lambda bar: bar.percent.value)
         others = [bar for bar in bars if bar.label not in claim.compares]
         second = max(others, key=lambda bar: bar.percent.value)
-        return Statement(claim.says,
-                         f"{words.format_number(highest.percent.value)} % in bar {prefix}"
-                         f"{_name(bar_figure, highest)}, at most"
-                         f" {words.format_number(second.percent.value)} % in the"
-                         f" {len(others)} others, in bar {prefix}{_name(bar_figure, second)}",
-                         judge_larger(highest, *others))
+        measured = (f"{words.format_number(highest.percent.value)} % in"
+                    f" {_name(bar_figure, highest)}, at most"
+                    f" {words.format_number(second.percent.value)} % in the {len(others)} others,"
+                    f" in {_name(bar_figure, second)}")
+        return Statement(claim.says, measured, judge_larger(highest, *others))
+
     # Where one is expected to be larger, it comes first.
     first, second = reversed(compared) if claim.expects == MORE else compared
+    unit = bar_figure.metric.unit
     measured = " and ".join(
         f"{words.format_number(bar.difference.percent.value)} %"
-        f" ({words.format_number(bar.difference.absolute.value)} {bar_figure.metric.unit}) in bar"
-        f" {prefix}{_name(bar_figure, bar)}" for bar in (first, second))
-    return Statement(claim.says, measured, judge_equal(first, second)
-                     if claim.expects == ALIKE else judge_larger(first, second))
+        f" ({words.format_number(bar.difference.absolute.value)} {unit}) in"
+        f" {_name(bar_figure, bar)}" for bar in (first, second))
+    outcome = (judge_equal(first, second) if claim.expects == ALIKE else
+               judge_larger(first, second))
+    return Statement(claim.says, measured, outcome)

@@ -42,18 +42,14 @@ PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
 
 @dataclass(frozen=True)
 class Paired:
-    """Responses of one population, measured under two windows.
+    """Responses of one population, measured under two windows."""
 
-    rows: for each window one row per response, in the same order. A row's unit is the number of
-    its client, its weight that of the response under this window, its value the figure's metric.
-    trials: one of each response, under the baseline. sign: see Difference. unpaired: one trial of
-    each response without a record that counts under both windows.
-    """
-
+    # For each window one row per response, in the same order. A row's unit is the number of its
+    # client, its weight that of the response under this window, its value the figure's metric.
     rows: Mapping[int, Rows]
-    trials: tuple[Trial, ...]
-    sign: int
-    unpaired: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # one of each response, under the baseline
+    sign: int  # see Difference
+    unpaired: tuple[Trial, ...]  # one of each response that does not count under both windows
 
     @cached_property
     def clients(self) -> int:
@@ -62,19 +58,19 @@ class Paired:
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
         """The responses where `inside`, of shape (n,), is true; none of the unpaired ones."""
-        return Paired({window: list(compress(side, inside)) for window, side in self.rows.items()},
-                      tuple(compress(self.trials, inside)), self.sign, ())
+        rows = {window: list(compress(side, inside)) for window, side in self.rows.items()}
+        return Paired(rows, tuple(compress(self.trials, inside)), self.sign, unpaired=())
 
     def difference(self, windows: Windows, clients: int) -> Difference:
         """What the second window changes in the mean; clients: how many to draw from."""
         base, experiment = (self.rows[window] for window in windows)
-        return replace(resampled_clients(base, experiment, self.sign, clients),
-                       excluded=Excluded(unpaired=len(self.unpaired)))
+        change = resampled_clients(base, experiment, self.sign, clients=clients)
+        return replace(change, excluded=Excluded(unpaired=len(self.unpaired)))
 
     def mean(self, window: int) -> float:
         """The weighted mean under a window."""
-        return float(numpy.average([row.value for row in self.rows[window]],
-                                   weights=[row.weight for row in self.rows[window]]))
+        sample = self.sample(window)
+        return float(numpy.average(sample.values, weights=sample.weights))
 
     def share_percent(self, inside: NDArray[numpy.bool_], window: int) -> float:
         """The share of the weight under a window that the responses `inside` have."""
@@ -82,15 +78,16 @@ class Paired:
         return 100 * float(weight[inside].sum() / weight.sum())
 
     def sample(self, window: int) -> Sample:
+        """The values under a window, with their weights."""
         rows = self.rows[window]
         return Sample(window, [row.value for row in rows], [row.weight for row in rows])
 
 
 def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
     """The quantity of each trial by which an axis of the paper has buckets, shape (n,)."""
-    rtt_ms, bandwidth_kbps, size_bytes = (
-        numpy.array([float(getattr(trial, name) or 0) for trial in trials])
-        for name in ("key_rtt_ms", "key_bandwidth_kbps", "response_bytes"))
+    rtt_ms = numpy.array([float(trial.key_rtt_ms or 0) for trial in trials])
+    bandwidth_kbps = numpy.array([float(trial.key_bandwidth_kbps or 0) for trial in trials])
+    size_bytes = numpy.array([float(trial.response_bytes) for trial in trials])
     known: dict[str, Numbers] = {
         "rtt_ms": rtt_ms, "bandwidth_kbps": bandwidth_kbps,
         "bdp_bytes": rtt_ms * bandwidth_kbps / 8,
@@ -113,32 +110,36 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
     Raises NoBars where none was measured or none counts.
     """
     base, experiment = windows
-    chosen = {sample: rows for sample, rows in sorted(responses.items())
-              if base in rows or experiment in rows}
-    if not chosen:
+    pairs, unpaired = [], []
+    for _, records in sorted(responses.items()):
+        measured = [records[window] for window in windows if window in records]
+        counting = [record for record in measured
+                    if record.counts and getattr(record, metric) is not None]
+        if len(counting) == len(windows):
+            pairs.append(counting)
+        elif measured:
+            unpaired.append(measured[0].trial)
+    if not pairs and not unpaired:
         raise NoBars(f"nothing of population '{part}' was measured; measure with"
-                      " ./run.sh --scenario with this scenario's name")
-    both = {sample: (rows[base], rows[experiment]) for sample, rows in chosen.items()
-            if all(window in rows and rows[window].counts
-                   and getattr(rows[window], metric) is not None for window in windows)}
-    if not both:
-        raise NoBars(f"no response of '{part}' counts under both windows, {base} and"
-                      f" {experiment}")
-    trials = [first.trial for first, _ in both.values()]
+                     " ./run.sh --scenario with this scenario's name")
+    if not pairs:
+        raise NoBars(f"no response of '{part}' counts under both windows, {base} and {experiment}")
+
+    trials = [first.trial for first, _ in pairs]
     clients = [(trial.key_rtt_ms, trial.key_bandwidth_kbps) for trial in trials]
     numbers = {client: number for number, client in enumerate(dict.fromkeys(clients))}
-    return Paired(
-        {window: [Row(None, window, numbers[client], pair[place].trial.weight,
-                      getattr(pair[place], metric)) for client, pair in zip(clients, both.values())]
-         for place, window in enumerate(windows)}, tuple(trials), sign_of(metric),
-        tuple((rows.get(base) or rows[experiment]).trial
-              for sample, rows in chosen.items() if sample not in both))
+    rows: dict[int, list[Row]] = {}
+    for place, window in enumerate(windows):
+        rows[window] = [Row(None, window, unit=numbers[client], weight=pair[place].trial.weight,
+                            value=getattr(pair[place], metric))
+                        for client, pair in zip(clients, pairs)]
+    return Paired(rows, tuple(trials), sign_of(metric), unpaired=tuple(unpaired))
 
 
 # Figures -----------------------------------------------------------------------------
 
 def bar_figures(drawn: Populations, figures: Iterable[Figure],
-           records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
+                records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
     """Figures of bars by name, and for the names without bars the reason."""
     made, missing = {}, {}
     of_part: dict[str, Responses] = {}
@@ -157,30 +158,41 @@ def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarF
 
     Raises NoBars where a bar has no response that counts.
     """
-    measured_with = drawn.template.client, drawn.template.lists["congestion_control"][0]
-    windows: tuple[int, ...] = figure.baseline_initcwnd, figure.experiment_initcwnd
+    client = drawn.template.client
+    congestion_control: str = drawn.template.lists["congestion_control"][0]
     if figure.is_of_windows:
-        windows = tuple(dict.fromkeys(initcwnd for rows in responses.values() for initcwnd in rows)
-                        ) or (figure.baseline_initcwnd,)
-    remarks = notes.limiting_notes([record for rows in responses.values() for initcwnd, record
-                                    in rows.items() if initcwnd in windows and record.counts])
-    if figure.is_of_windows:
+        measured = dict.fromkeys(initcwnd for records in responses.values() for initcwnd in records)
+        windows = tuple(measured) or (figure.baseline_initcwnd,)
         bars, samples = window_bars(responses, figure, windows)
-        return BarFigure(figure, tuple(bars), *measured_with, samples=samples, remarks=remarks)
-    base, experiment = windows
-    paired = pair_of(figure.sweep, responses, (base, experiment), figure.metric)
+        return BarFigure(figure, tuple(bars), client, congestion_control, samples=samples,
+                         remarks=_remarks(responses, windows))
+
+    pair = figure.baseline_initcwnd, figure.experiment_initcwnd
+    remarks = _remarks(responses, pair)
+    paired = pair_of(figure.sweep, responses, pair, metric=figure.metric)
     if figure.by != "percentile":
-        return BarFigure(figure, tuple(bars_of(
-            paired, (base, experiment), figure.by, published_bars(figure))),
-            *measured_with, samples=tuple(map(paired.sample, windows)), remarks=remarks)
+        bars = bars_of(paired, pair, figure.by, published=published_bars(figure))
+        return BarFigure(figure, tuple(bars), client, congestion_control,
+                         samples=tuple(map(paired.sample, pair)), remarks=remarks)
+
     if figure.bandwidth_at_most_kbps:
-        paired = paired.only(
-            quantity_of("bandwidth_kbps", paired.trials) <= figure.bandwidth_at_most_kbps)
-    bars = percentile_bars(paired, (base, experiment), published_bars(figure))
+        bandwidths_kbps = quantity_of("bandwidth_kbps", paired.trials)
+        paired = paired.only(bandwidths_kbps <= figure.bandwidth_at_most_kbps)
+    bars = percentile_bars(paired, pair, published_bars(figure))
     # All percentiles are of the same records, which count once.
-    return BarFigure(figure, tuple(bars), *measured_with, fetch_count=bars[0].difference.n,
+    return BarFigure(figure, tuple(bars), client, congestion_control,
+                     fetch_count=bars[0].difference.n,
                      fetches_excluded=bars[0].difference.excluded,
-                     samples=tuple(map(paired.sample, windows)), remarks=remarks)
+                     samples=tuple(map(paired.sample, pair)), remarks=remarks)
+
+
+def _remarks(responses: Responses, windows: Sequence[int]) -> tuple[str, ...]:
+    """What limited the responses that count under these windows, in sentences."""
+    counting = []
+    for records in responses.values():
+        counting += [record for initcwnd, record in records.items()
+                     if initcwnd in windows and record.counts]
+    return notes.limiting_notes(counting)
 
 
 def bars_of(paired: Paired, windows: Windows, by: str,
@@ -190,18 +202,19 @@ def bars_of(paired: Paired, windows: Windows, by: str,
     Raises NoBars where a bar has no response.
     """
     ends = [float(label) for label in published if not label.startswith(">")]
-    number, of_unpaired = (numpy.searchsorted(ends, quantity_of(by, trials), side="left")
-                           for trials in (paired.trials, paired.unpaired))
+    bucket, bucket_of_unpaired = (
+        numpy.searchsorted(ends, quantity_of(by, trials), side="left")
+        for trials in (paired.trials, paired.unpaired))
     bars = []
-    for place, (label, bar) in enumerate(published.items()):
-        inside = number == place
+    for place, (label, known) in enumerate(published.items()):
+        inside = bucket == place
         if not inside.any():
             raise NoBars(f"no response fell into the bucket '{label}'")
         value = ends[place] if place < len(ends) else ends[-1] * 2
         change = paired.only(inside).difference(windows, paired.clients)
-        bars.append(Bar(label, replace(change, excluded=Excluded(
-            unpaired=int((of_unpaired == place).sum()))), bar, value,
-            paired.share_percent(inside, windows[1])))
+        excluded = Excluded(unpaired=int((bucket_of_unpaired == place).sum()))
+        bars.append(Bar(label, replace(change, excluded=excluded), known, value=value,
+                        share_percent=paired.share_percent(inside, windows[1])))
     return bars
 
 
@@ -210,10 +223,11 @@ def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Pu
     """A bar for the mean and for each percentile of the paper's table, "mean", "p50", …"""
     shares = [percentile_of(label) for label in published]
     base, experiment = (paired.rows[window] for window in windows)
-    changes = resampled_quantiles(base, experiment, paired.sign, paired.clients, shares)
-    return [Bar(label, replace(change, excluded=Excluded(unpaired=len(paired.unpaired))), bar,
-                100 * (share or 0.0))
-            for (label, bar), share, change in zip(published.items(), shares, changes)]
+    changes = resampled_quantiles(base, experiment, paired.sign, clients=paired.clients,
+                                  shares=shares)
+    excluded = Excluded(unpaired=len(paired.unpaired))
+    return [Bar(label, replace(change, excluded=excluded), known, value=100 * (share or 0.0))
+            for (label, known), share, change in zip(published.items(), shares, changes)]
 
 
 def window_bars(responses: Responses, figure: Figure,
@@ -223,10 +237,10 @@ def window_bars(responses: Responses, figure: Figure,
     bars, samples = [], []
     for window in windows:
         against = figure.baseline_initcwnd, window
-        paired = pair_of(figure.sweep, responses, against, figure.metric)
+        paired = pair_of(figure.sweep, responses, against, metric=figure.metric)
         change = paired.difference(against, paired.clients)
         # A bar's n has its own window's fetches only; those of the baseline are in its own bar.
         bars.append(Bar(str(window), replace(change, n=change.n // 2),
-                        known.get(str(window), Published()), float(window)))
+                        known.get(str(window), Published()), value=float(window)))
         samples.append(paired.sample(window))
     return bars, tuple(samples)

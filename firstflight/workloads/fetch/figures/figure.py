@@ -25,39 +25,37 @@ FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "request_
 
 @dataclass(frozen=True)
 class Analysis:
-    """A run, analysed by study.fetch_findings before anything is rendered.
-
-    is_whole: whether the whole scenario was measured, not a part of it. bar_figures, missing: the
-    judged figures of bars by name, and why the others have none. cells, changes: the cells,
-    ordered by what they vary, and what each larger window changes in them; empty where the figures
-    show all of it. compared: the changes, also where the figures show them. what_ifs: trials
-    measured to find reasons. timelines: of kept captures.
-    """
+    """A run, analysed by study.fetch_findings before anything is rendered."""
 
     scenario: Scenario
     run: RunData[Record]
-    is_whole: bool
-    bar_figures: Mapping[str, BarFigure]
-    missing: Mapping[str, str]
+    is_whole: bool  # whether the whole scenario was measured, not a part of it
+    bar_figures: Mapping[str, BarFigure]  # judged, by name
+    missing: Mapping[str, str]  # why the other figures have no bars
+    # The cells, ordered by what they vary, and what each larger window changes in them; empty
+    # where the figures show all of it.
     cells: Sequence[CellSetting] = ()
     changes: Sequence[WindowChange] = ()
-    compared: Sequence[WindowChange] = ()
-    what_ifs: WhatIfs = WhatIfs()
-    timelines: tuple[Timeline, ...] = ()
+    compared: Sequence[WindowChange] = ()  # the changes, also where the figures show them
+    what_ifs: WhatIfs = WhatIfs()  # trials measured to find reasons
+    timelines: tuple[Timeline, ...] = ()  # of kept captures
 
     @property
     def records(self) -> Sequence[Record]:
+        """The records of the run."""
         return self.run.records
 
 
 def interval(ends: Ends | None) -> Interval | None:
+    """The cell that shows an interval; None without one."""
     return None if ends is None else Interval(*ends)
 
 
 def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
     """The parameters that all cells share, in words with units; "" where they share none."""
     values = shared_values(cells, FIXED)
-    if len(compared := {*windows}) == 1:
+    compared = {*windows}
+    if len(compared) == 1:
         values["initcwnd"] = compared.pop()
     return ", ".join(named(name, value) for name, value in values.items() if value)
 
@@ -78,6 +76,8 @@ def _servers(records: Sequence[Record]) -> str:
     if {server for server, _ in servers} <= {BUILTIN}:
         return ""
     names = {BUILTIN: "server.py", OWN: "one's own"}
-    return f"; server{'s' if len(servers) > 1 else ''}: " + ", ".join(
-        names.get(server, server) + ("" if http == HTTP_1 else f" (HTTP/{http})")
-        for server, http in servers)
+    words = []
+    for server, http in servers:
+        version = "" if http == HTTP_1 else f" (HTTP/{http})"
+        words.append(f"{names.get(server, server)}{version}")
+    return f"; server{'s' if len(servers) > 1 else ''}: {', '.join(words)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import product, starmap
 from typing import Any, TypeVar
 
 from firstflight.base import stats
@@ -32,32 +32,33 @@ MOST_ROWS = 24  # of the table of all cells, in a terminal and a document
 
 T = TypeVar("T")
 Place = tuple[Any, Any]  # a value of `by` and one of `down`
+Group = tuple[Difference | None, ...]  # of one cell, one for each window
 
 
 @dataclass(frozen=True)
 class Grid:
     """The cells of a figure's sweep: a column for each value of `by`, a row for each of `down`.
 
-    A figure without `down` has one row, "". records: of the sweep; by_cell: the same by cell and
-    window.
+    A figure without `down` has one row, "".
     """
 
     figure: Figure
     sweep: Sweep
-    records: Sequence[Record]
-    by_cell: ByCell
+    records: Sequence[Record]  # of the sweep
+    by_cell: ByCell  # the same by cell and window
 
     @classmethod
     def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
         """Raises NoBars where a cell was not measured."""
         sweep = analysis.scenario.sweep(figure.sweep)
-        return cls(figure, sweep, *by_cell(analysis.scenario, figure, sweep.initcwnd,
-                                           analysis.records))
+        records, cells = by_cell(analysis.scenario, figure, sweep.initcwnd, analysis.records)
+        return cls(figure, sweep, records, cells)
 
     def values(self, name: str) -> list[Any]:
         """The sweep's values of a quantity, in its order; "" alone for no quantity."""
-        return list(dict.fromkeys(getattr(cell, name) for cell in self.cells)
-                    ) if name else [""]
+        if not name:
+            return [""]
+        return list(dict.fromkeys(getattr(cell, name) for cell in self.cells))
 
     @cached_property
     def cells(self) -> list[CellKey]:
@@ -74,46 +75,58 @@ class Grid:
     def combinations(self) -> Iterator[tuple[list[str], dict[Place, CellKey]]]:
         """Each combination of the varied quantities, in words, and its cells by place."""
         for values in product(*map(self.values, self.varied)):
-            yield ([named(name, value) for name, value in zip(self.varied, values)],
-                   {(getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")): cell
-                    for cell in self.cells
-                    if tuple(getattr(cell, name) for name in self.varied) == values})
+            wanted = dict(zip(self.varied, values))
+            cells = {}
+            for cell in self.cells:
+                if all(getattr(cell, name) == value for name, value in wanted.items()):
+                    place = getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")
+                    cells[place] = cell
+            yield list(starmap(named, wanted.items())), cells
 
     def map(self, title: str, values: Mapping[Place, T | None],
             square: Callable[[T], Square]) -> SquareMap:
         """A map with a square for each place that has a value."""
         known = {place: square(value) for place, value in values.items() if value is not None}
         columns = self.values(self.figure.by)
-        return SquareMap(title, tuple(quantity(self.figure.by).ticks(columns)[0]), tuple(
-            tuple(known.get((column, row)) for column in columns)
-            for row in self.values(self.figure.down)))
+        labels, _ = quantity(self.figure.by).ticks(columns)
+        rows = []
+        for row in self.values(self.figure.down):
+            rows.append(tuple(known.get((column, row)) for column in columns))
+        return SquareMap(title, tuple(labels), tuple(rows))
 
     def table(self, title: str, values: Mapping[Place, T | None],
               text: Callable[[T], str]) -> Table:
         """A table of a map's values, the first row at the top."""
-        across = quantity(self.figure.by)
-        down = [quantity(self.figure.down)] if self.figure.down else []
-        known = {place: text(value) for place, value in values.items() if value is not None}
-        columns = self.values(self.figure.by)
-        return Table(f"{title}; {across.head} across", (
-            *(Column(value.head, value.unit) for value in down),
-            *(Column(plain(column), across.unit, is_text=True) for column in columns)), tuple(
-                (*(plain(row) for _ in down), *(known.get((column, row)) for column in columns))
-                for row in self.values(self.figure.down)))
+        across, known = quantity(self.figure.by), self.values(self.figure.by)
+        columns = [Column(plain(value), across.unit, is_text=True) for value in known]
+        if self.figure.down:
+            down = quantity(self.figure.down)
+            columns.insert(0, Column(down.head, down.unit))
+
+        rows = []
+        for row in self.values(self.figure.down):
+            in_row = [values.get((value, row)) for value in known]
+            texts = [None if value is None else text(value) for value in in_row]
+            rows.append((plain(row), *texts) if self.figure.down else tuple(texts))
+        return Table(f"{title}; {across.head} across", tuple(columns), tuple(rows))
 
     def chart(self, maps: Sequence[SquareMap], foot: str, **more: Any) -> SquareChart:
+        """The chart of these maps; more: of SquareChart's fields."""
         figure = self.figure
-        rows, y_label = ([""], "") if not figure.down else quantity(figure.down).ticks(
-            self.values(figure.down))
+        _, x_label = quantity(figure.by).ticks(self.values(figure.by))
+        rows, y_label = [""], ""
+        if figure.down:
+            rows, y_label = quantity(figure.down).ticks(self.values(figure.down))
         return SquareChart(
             figure.title, heading(self.records), foot, maps=tuple(maps), rows=tuple(rows),
-            x_label=quantity(figure.by).ticks(self.values(figure.by))[1], y_label=y_label, **more)
+            x_label=x_label, y_label=y_label, **more)
 
 
 def cell_difference(figure: Figure, cells: ByCell, cell: CellKey,
-              windows: tuple[int, int]) -> Difference | None:
+                    windows: tuple[int, int]) -> Difference | None:
     """What the second window changes in one cell; None where no record counts under both."""
-    return difference_of(figure, [rows_of(figure, cells, cell, 1.0, windows)], windows)
+    rows = rows_of(figure, cells, cell, weight=1.0, windows=windows)
+    return difference_of(figure, [rows], windows)
 
 
 def mean_interval(values: Sequence[float]) -> Ends | None:
@@ -122,8 +135,8 @@ def mean_interval(values: Sequence[float]) -> Ends | None:
         return None
     if len(set(values)) == 1:
         return values[0], values[0]
-    return stats.percentile_interval(
-        stats.resampled_means([values], [1.0], stats.generator(seed=1)))
+    means = stats.resampled_means([values], [1.0], stats.generator(seed=1))
+    return stats.percentile_interval(means)
 
 
 # What a larger window changes --------------------------------------------------------
@@ -135,28 +148,34 @@ def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
     """
     grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
     metric = quantity(figure.metric)
-    all_maps = list(product([window for window in grid.sweep.initcwnd if window != base],
-                            grid.combinations()))
+    larger = [window for window in grid.sweep.initcwnd if window != base]
+    all_maps = list(product(larger, grid.combinations()))
     if not all_maps:
         return []
+
+    def square(change: Difference) -> Square:
+        return Square(change.absolute.value, change.percent.value, change.is_unsure,
+                      n=change.n, excluded=change.excluded.total)
+
+    def text(change: Difference) -> str:
+        saved = metric.with_unit(format_brief(change.absolute.value))
+        return f"{saved} {format_number(change.percent.value, 0)} %"
+
     maps, tables = [], []
     for window, (words, cells) in all_maps[:MOST_MAPS]:
         title = ", ".join([f"{window} instead of {base} segments", *words])
         changes = {place: cell_difference(figure, grid.by_cell, cell, (base, window))
                    for place, cell in cells.items()}
-        maps.append(grid.map(title, changes, lambda change: Square(
-            change.absolute.value, change.percent.value, change.is_unsure, change.n,
-            change.excluded.total)))
-        tables.append(grid.table(
-            f"{metric.improved.capitalize()}, {title}", changes, lambda change: (
-                f"{metric.with_unit(format_brief(change.absolute.value))}"
-                f" {format_number(change.percent.value, 0)} %")))
+        maps.append(grid.map(title, changes, square))
+        tables.append(grid.table(f"{metric.improved.capitalize()}, {title}", changes, text))
+
     if len(maps) == 1:
         maps = [replace(maps[0], title="")]
-    omitted, sentence = _omitted_maps(len(all_maps), grid.varied), _range_of(metric, maps)
+    omitted = _omitted_maps(len(all_maps), grid.varied)
     foot = (f"{metric.axis}, and percent of it: blue {metric.improved}, orange lost; in brackets:"
             f" the 95 % interval holds zero.{omitted}")
-    return [Finding(figure.name, figure.title, tables=tuple(tables), sentence=sentence + omitted,
+    return [Finding(figure.name, figure.title, tables=tuple(tables),
+                    sentence=_range_of(metric, maps) + omitted,
                     chart=grid.chart(maps, foot, unit=metric.unit))]
 
 
@@ -175,11 +194,11 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
     for shown in maps:
         known = [square for row in shown.rows for square in row if square is not None]
         if known:
-            low, high = (choose(known, key=lambda square: square.value) for choose in (min, max))
-            ranges.append(f"{shown.title}{': ' if shown.title else ''}{format_brief(low.value)} to"
-                        f" {metric.with_unit(format_brief(high.value))} {metric.improved},"
-                        f" {format_brief(min(square.percent for square in known))} to"
-                        f" {format_brief(max(square.percent for square in known))} %")
+            values = [square.value for square in known]
+            percents = [square.percent for square in known]
+            ranges.append(f"{shown.title}{': ' if shown.title else ''}{format_brief(min(values))}"
+                          f" to {metric.with_unit(format_brief(max(values)))} {metric.improved},"
+                          f" {format_brief(min(percents))} to {format_brief(max(percents))} %")
     return f"{'. '.join(ranges) or NOTHING_COUNTS}."
 
 
@@ -187,16 +206,12 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
 
 @dataclass(frozen=True)
 class SufficientWindow:
-    """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best.
-
-    means: of the metric, by window; excluded: records that do not count; sign: −1 where more is
-    better.
-    """
+    """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best."""
 
     window: int
-    means: Mapping[int, float]
-    excluded: int
-    sign: int = 1
+    means: Mapping[int, float]  # of the metric, by window
+    excluded: int  # records that do not count
+    sign: int = 1  # −1 where more is better
 
     def improved_percent(self, baseline: int) -> float | None:
         """The improvement against the baseline; None where the baseline has no mean."""
@@ -223,9 +238,10 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
         maps.append(grid.map(title, by_place, square))
         tables.append(grid.table(f"Smallest sufficient window, segments: {title or figure.title}",
                                  by_place, lambda cell: str(cell.window)))
+
+    best = "highest" if metric.more_is_better else "lowest"
     foot = (f"The smallest window whose mean {metric.label or metric.head} is within"
-            f" {WITHIN_PERCENT:g} % of the {'highest' if metric.more_is_better else 'lowest'} of"
-            f" {', '.join(map(str, windows))} segments.")
+            f" {WITHIN_PERCENT:g} % of the {best} of {', '.join(map(str, windows))} segments.")
     sentence = _needed(figure, [cell for cell in sufficient.values() if cell is not None])
     return [Finding(
         figure.name, figure.title, sentence=sentence,
@@ -245,11 +261,12 @@ def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
             means[window] = sum(values) / len(values)
     if not means:
         return None
+
     sign = sign_of(figure.metric)
     best = min(sign * mean for mean in means.values())
     bound = best + WITHIN_PERCENT / 100 * abs(best)
-    return SufficientWindow(min(window for window, mean in means.items() if sign * mean <= bound),
-                            means, excluded, sign)
+    smallest = min(window for window, mean in means.items() if sign * mean <= bound)
+    return SufficientWindow(smallest, means, excluded, sign=sign)
 
 
 def _all_cells(figure: Figure, varied: Sequence[str],
@@ -262,10 +279,13 @@ def _all_cells(figure: Figure, varied: Sequence[str],
                Column("window", "segments"), Column("mean", metric.unit, "with it"),
                Column("mean", metric.unit, f"with {base}"),
                Column(metric.improved, "%", f"of {base}'s"))
-    return Table("Every network and response", columns, tuple(
-        (*(plain(getattr(cell, name)) for name in names), found.window,
-         found.means[found.window], found.means.get(base), found.improved_percent(base))
-        for cell, found in sufficient.items() if found is not None))
+    rows: list[tuple[Cell, ...]] = []
+    for cell, found in sufficient.items():
+        if found is not None:
+            rows.append((*(plain(getattr(cell, name)) for name in names), found.window,
+                         found.means[found.window], found.means.get(base),
+                         found.improved_percent(base)))
+    return Table("Every network and response", columns, tuple(rows))
 
 
 def _needed(figure: Figure, sufficient: Sequence[SufficientWindow]) -> str:
@@ -286,39 +306,57 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
     """A group of bars for each value of `by`, a bar for each window, with 95 % intervals."""
     grid = Grid.gather(analysis, figure)
     by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
-    saved, unit = metric.improved, metric.unit
     windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]
     own = own_window(grid.records)
+    values = [getattr(cell, figure.by) for cell in grid.cells]
+    bars: list[Group] = []
+    rows, parts = [], []
+    for cell, value in zip(grid.cells, values):
+        group = tuple(_bar(figure, grid.by_cell, cell, (base, window)) for window in windows)
+        bars.append(group)
+        row: list[Cell] = [plain(value)]
+        means = []
+        for window, change in zip(windows, group):
+            row += _row(change, window == base)
+            if change is not None:
+                mean = metric.with_unit(format_brief(change.experiment.value))
+                means.append(f"{mean} with {own or window}")
+        rows.append(tuple(row))
+        parts.append(f"{by.head} {plain(value)} {by.unit}: "
+                     f"{', '.join(means) or 'nothing counts'}")
+
+    table = Table(figure.title, tuple(_group_columns(by, metric, windows, own)), tuple(rows))
+    bucket_names, axis = by.bucket_names(values)
+    chart = GroupChart(
+        figure.title, heading(grid.records), _foot(metric, bars), axis=axis, unit=metric.unit,
+        windows=tuple(windows), own_window=own, groups=tuple(zip(bucket_names, bars)),
+        measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")
+    return [Finding(figure.name, figure.title, tables=(table.without_empty(),),
+                    sentence=f"{'; '.join(parts)}.", chart=chart)]
+
+
+def _group_columns(by: Quantity, metric: Quantity, windows: Sequence[int], own: str
+                   ) -> list[Column]:
+    """The columns under which each window has the values of _row. own: as own_window."""
+    saved, unit = metric.improved, metric.unit
     columns = [Column(by.head, by.unit)]
     for window in windows:
         head = f"IW {own}" if own else f"IW{window}"
         columns += [Column(head, unit, "mean"),
-                    Column("95 % interval", f"{head}{f', {unit}' if unit else ''}", rank=2),
+                    Column("95 % interval", f"{head}, {unit}" if unit else head, rank=2),
                     Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
                     Column("95 % interval", unit, f"with {window}", rank=3)]
-    values = [getattr(cell, figure.by) for cell in grid.cells]
-    bucket_names, axis = by.bucket_names(values)
-    bars, rows = [], []
-    for cell, label in zip(grid.cells, map(plain, values)):
-        group = tuple(_bar(figure, grid.by_cell, cell, (base, window)) for window in windows)
-        bars.append((label, group))
-        rows.append((label, *(value for window, change in zip(windows, group)
-                              for value in _row(change, window == base))))
-    table = Table(figure.title, tuple(columns), tuple(rows)).without_empty()
-    sentence = "; ".join(f"{by.head} {label} {by.unit}: " + (", ".join(
-        f"{metric.with_unit(format_brief(change.experiment.value))} with {own or window}"
-        for window, change in zip(windows, group) if change) or "nothing counts")
-        for label, group in bars)
-    foot = "Below the bars: the mean." if len(windows) == 1 else (
-        f"Below the bars: the mean and what percentage of the first window's is {saved}"
-        + (", in brackets where its 95 % interval holds zero" if any(
-            change and change.is_unsure for _, group in bars for change in group) else "") + ".")
-    return [Finding(
-        figure.name, figure.title, tables=(table,), sentence=f"{sentence}.",
-        chart=GroupChart(figure.title, heading(grid.records), foot, axis=axis, unit=unit,
-                         windows=tuple(windows), own_window=own,
-                         groups=tuple(zip(bucket_names, (group for _, group in bars))),
-                         measured=f"{metric.axis[0].lower()}{metric.axis[1:]}"))]
+    return columns
+
+
+def _foot(metric: Quantity, bars: Sequence[Group]) -> str:
+    """What stands below the bars, in a sentence."""
+    if len(bars[0]) == 1:
+        return "Below the bars: the mean."
+    is_unsure = any(change is not None and change.is_unsure for group in bars for change in group)
+    brackets = ", in brackets where its 95 % interval holds zero" if is_unsure else ""
+    return (f"Below the bars: the mean and what percentage of the first window's is"
+            f" {metric.improved}{brackets}.")
 
 
 def _bar(figure: Figure, cells: ByCell, cell: CellKey,
@@ -329,11 +367,12 @@ def _bar(figure: Figure, cells: ByCell, cell: CellKey,
         return None
     own, excluded = counting(cells[cell, windows[1]], figure.metric)
     values = [value for _, value in own]
-    return replace(change, n=len(values), excluded=excluded, experiment=Estimate(
-        change.experiment.value, mean_interval(values), len(values)))
+    mean = Estimate(change.experiment.value, mean_interval(values), len(values))
+    return replace(change, n=len(values), excluded=excluded, experiment=mean)
 
 
 def _row(change: Difference | None, is_base: bool) -> tuple[Cell, ...]:
+    """The cells of one window: its mean, and the improvement, each with its interval."""
     if change is None:
         return (None, "", "", "", "")
     own, ends = change.experiment, change.absolute.interval

@@ -10,7 +10,7 @@ from firstflight.base.words import format_brief, plain
 from firstflight.figures.shared import named
 from firstflight.figures.window_changes import mean
 from firstflight.findings.charts import Line, LineChart, Plot
-from firstflight.findings.findings import Column, Finding, Table
+from firstflight.findings.findings import Cell, Column, Finding, Table
 from firstflight.parameters import default
 from firstflight.scenario import published
 from firstflight.setting.kernels import kernel_words
@@ -29,26 +29,25 @@ _COLOUR = 2  # of the bars
 
 @dataclass(frozen=True)
 class KernelBar:
-    """One cell: its kernel, and the means of the figure's metric and of the segments lost.
-
-    value, lost: None where no record counts. published, published_lost: None for none. skipped:
-    whether its trials were skipped, as without their kernel.
-    """
+    """One cell: its kernel, and the means of the figure's metric and of the segments lost."""
 
     cell: CellKey
-    value: float | None
+    value: float | None  # None where no record counts
     lost: float | None
-    published: float | None
+    published: float | None  # None where nothing was published
     published_lost: float | None
-    skipped: bool
+    skipped: bool  # whether its trials were skipped, as without their kernel
 
     @property
     def label(self) -> str:
         """The kernel, and what is set in its modules, without the names of these."""
-        words = self.cell.module_parameter
-        parameters = [] if words == default("module_parameter") else [
-            word.partition(".")[2] for word in words.split("+")]
-        return ", ".join([self.cell.kernel, *parameters, *(["skipped"] if self.skipped else [])])
+        words = [self.cell.kernel]
+        if self.cell.module_parameter != default("module_parameter"):
+            words += [parameter.partition(".")[2]
+                      for parameter in self.cell.module_parameter.split("+")]
+        if self.skipped:
+            words.append("skipped")
+        return ", ".join(words)
 
 
 Bars = dict[Value, list[KernelBar]]  # by the value of `by`
@@ -64,6 +63,7 @@ def kernels(analysis: Analysis, figure: Figure) -> list[Finding]:
     chosen = [record for record in records if record.trial.initcwnd == window]
     if all(record.was_skipped for record in chosen):
         raise NoBars(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
+
     levels = published.levels(figure.published) if figure.published else {}
     bars: Bars = {}
     for cell in sweep.cells:
@@ -75,12 +75,14 @@ def kernels(analysis: Analysis, figure: Figure) -> list[Finding]:
 
 def _bar(figure: Figure, cell: CellKey, records: Sequence[Record],
          levels: Mapping[tuple[str, str], float]) -> KernelBar:
+    """The bar of a cell. levels: the published ones, by panel and kernel."""
     counting = [record for record in records if record.counts]
-    by = getattr(cell, figure.by)
-    of_metric, of_lost = (levels.get((panel_of(metric, by), kernel_words(cell)))
-                          for metric in (figure.metric, LOST))
-    return KernelBar(cell, mean(counting, figure.metric), mean(counting, LOST), of_metric, of_lost,
-                     all(record.was_skipped for record in records))
+    by, kernel = getattr(cell, figure.by), kernel_words(cell)
+    return KernelBar(
+        cell, value=mean(counting, figure.metric), lost=mean(counting, LOST),
+        published=levels.get((panel_of(figure.metric, by), kernel)),
+        published_lost=levels.get((panel_of(LOST, by), kernel)),
+        skipped=all(record.was_skipped for record in records))
 
 
 def _table(figure: Figure, bars: Bars) -> Table:
@@ -89,41 +91,46 @@ def _table(figure: Figure, bars: Bars) -> Table:
     columns = (Column(by.head, by.unit, is_filter=True), Column("kernel", is_text=True),
                Column(metric.head, metric.unit), Column(metric.head, metric.unit, "published"),
                Column(LOST_HEAD), Column(LOST_HEAD, "", "published"))
-    return Table(figure.title, columns, tuple(
-        (value, kernel_words(bar.cell), bar.value, bar.published, bar.lost, bar.published_lost)
-        for value, of_value in bars.items() for bar in of_value)).without_empty()
+    rows: list[tuple[Cell, ...]] = []
+    for value, of_value in bars.items():
+        rows += [(value, kernel_words(bar.cell), bar.value, bar.published, bar.lost,
+                  bar.published_lost) for bar in of_value]
+    return Table(figure.title, columns, tuple(rows)).without_empty()
 
 
 def _sentence(figure: Figure, bars: Bars) -> str:
     """The metric and the losses of each kernel, with what was published of it."""
     metric, sentences = quantity(figure.metric), []
     for value, of_value in bars.items():
-        parts = [f"{kernel_words(bar.cell)} {metric.with_unit(format_brief(bar.value))}"
-                 f"{_beside(bar.published)}" + ("" if bar.lost is None else
-                 f", {plain(bar.lost)} lost{_beside(bar.published_lost)}")
-                 for bar in of_value if bar.value is not None]
+        parts = []
+        for bar in of_value:
+            if bar.value is None:
+                continue
+            shown = (f"{kernel_words(bar.cell)} {metric.with_unit(format_brief(bar.value))}"
+                     f"{_published(bar.published)}")
+            if bar.lost is not None:
+                shown += f", {plain(bar.lost)} lost{_published(bar.published_lost)}"
+            parts.append(shown)
         sentences.append(f"{metric.axis}, {named(figure.by, value)}:"
                          f" {'; '.join(parts) or 'nothing that was measured counts'}.")
     return " ".join(sentences)
 
 
-def _beside(known: float | None) -> str:
+def _published(known: float | None) -> str:
     return "" if known is None else f" (published {plain(known)})"
 
 
-def _chart(figure: Figure, bars: Bars,
-           records: Sequence[Record]) -> LineChart:
+def _chart(figure: Figure, bars: Bars, records: Sequence[Record]) -> LineChart:
+    """Two plots for each value of `by`, the metric above the lost segments."""
     metric, plots = quantity(figure.metric), []
     for value, of_value in bars.items():
         ticks = tuple((float(place), bar.label) for place, bar in enumerate(of_value))
         ends = -ASIDE, len(ticks) - 1 + ASIDE
-        plots += [
-            Plot("", metric.axis, _lines([bar.value for bar in of_value],
-                                         [bar.published for bar in of_value]),
-                 named(figure.by, value), ticks=ticks, x_ends=ends),
-            Plot("", "segments lost", _lines([bar.lost for bar in of_value],
-                                             [bar.published_lost for bar in of_value]),
-                 ticks=ticks, x_ends=ends)]
+        of_metric = _lines([bar.value for bar in of_value], [bar.published for bar in of_value])
+        of_lost = _lines([bar.lost for bar in of_value], [bar.published_lost for bar in of_value])
+        plots.append(Plot("", metric.axis, of_metric, title=named(figure.by, value), ticks=ticks,
+                          x_ends=ends))
+        plots.append(Plot("", "segments lost", of_lost, ticks=ticks, x_ends=ends))
     return LineChart(figure.title, heading(records), "Below each bar: the guest's kernel, and what"
                      " is set in its modules.", columns=(tuple(plots),), plot_inches=1.75,
                      legend=True)

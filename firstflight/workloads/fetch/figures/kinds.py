@@ -49,6 +49,7 @@ def bar_figures(scenario: Scenario, records: Sequence[Record], is_whole: bool = 
     if scenario.drawn is not None and drawn:
         from firstflight.workloads.fetch.figures import drawn_bars
         made, missing = drawn_bars.bar_figures(scenario.drawn, drawn, records)
+
     for figure in scenario.figures:
         make = BARS_OF_SWEEP.get(figure.kind)
         if make is None or figure in drawn:
@@ -74,36 +75,47 @@ def under_measured_windows(scenario: Scenario, records: Sequence[Record],
     own = {window for windows in lists for window in windows}
     if not measured or own == {*measured} or is_whole and own > {*measured}:
         return scenario
+
     figures = [made for figure in scenario.figures for made in _under(figure, measured)]
     # Of figures that compare the same, the first stays; those of the scenario's own windows first.
-    names: dict[Figure, str] = {}
+    name_of: dict[Figure, str] = {}
     for figure in sorted(figures, key=lambda figure: figure.other_windows):
-        names.setdefault(replace(figure, name="", title="", published="", panel="", held_out=False,
-                                 other_windows=False), figure.name)
+        compared = replace(figure, name="", title="", published="", panel="", held_out=False,
+                           other_windows=False)
+        name_of.setdefault(compared, figure.name)
+    names = {*name_of.values()}
     return replace(
-        scenario, figures=tuple(figure for figure in figures if figure.name in names.values()),
-        claims=tuple(claim for claim in scenario.claims if claim.figure in names.values()),
+        scenario, figures=tuple(figure for figure in figures if figure.name in names),
+        claims=tuple(claim for claim in scenario.claims if claim.figure in names),
         sweeps=tuple(replace(sweep, initcwnd=measured) for sweep in scenario.sweeps))
 
 
 def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
     """A figure for the first window with each other one; or one figure of all windows."""
-    compared = figure.baseline_initcwnd, figure.experiment_initcwnd
+    base, experiment = figure.baseline_initcwnd, figure.experiment_initcwnd
     first, *others = measured
     if not FIGURES[figure.kind].is_of_pairs:
-        yield (figure if compared[0] in measured else
-               replace(figure, windows=(first, *figure.windows[1:])))
+        if base not in measured:
+            figure = replace(figure, windows=(first, *figure.windows[1:]))
+        yield figure
         return
-    if {*compared} <= {*measured}:
+
+    if {base, experiment} <= {*measured}:
         yield figure
     for other in others:
-        if (first, other) != compared:
-            named = {str(compared[0]): str(first), str(compared[1]): str(other)}
-            yield replace(
-                figure, name=f"{figure.name}_{first}_{other}", windows=(first, other),
-                other_windows=True,
-                title=re.sub(r"(?<=\bIW )\d+", lambda match: named.get(
-                    str(match[0]), str(match[0])), figure.title))
+        if (first, other) != (base, experiment):
+            title = _with_windows(figure.title, {base: first, experiment: other})
+            yield replace(figure, name=f"{figure.name}_{first}_{other}", windows=(first, other),
+                          other_windows=True, title=title)
+
+
+def _with_windows(title: str, windows: Mapping[int, int]) -> str:
+    """A title with other windows where it has "IW 3"; windows: the new ones, by the old ones."""
+    def renamed(match: re.Match[str]) -> str:
+        window = int(match[0])
+        return str(windows.get(window, window))
+
+    return re.sub(r"(?<=\bIW )\d+", renamed, title)
 
 
 def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
@@ -112,8 +124,8 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
     A part of a scenario has only the figures that it covers. Raises FirstFlightError where a file
     of paper/ is missing or wrong.
     """
-    return [(figure, made) for figure, made in make_figures(
-                analysis, analysis.scenario.figures, MAKERS)
+    all_made = make_figures(analysis, analysis.scenario.figures, MAKERS)
+    return [(figure, made) for figure, made in all_made
             if made and (analysis.is_whole or not made[0].missing)]
 
 

@@ -17,32 +17,43 @@ def queue_hints(trials: Sequence[Trial], records: Sequence[Record]) -> list[str]
     """Sentences on the shortest queue, if it dropped packets, and on the longest one."""
     by_ratio = {}
     for trial in trials:
-        rate_kbps = trial.uplink_kbps if _is_upload(trial) else trial.bandwidth_kbps
-        bdp = trial.rtt_ms * rate_kbps / 8 / (trial.mss + HEADER_BYTES)
         if trial.qdisc == "fifo" and trial.queue_from != AUTO:
-            by_ratio[trial.queue_packets / bdp] = (trial, bdp)
+            by_ratio[trial.queue_packets / _bdp_packets(trial)] = trial
     if not by_ratio:
         return []
-    lines = []
-    trial, bdp = by_ratio[min(by_ratio)]
+    least, most = min(by_ratio), max(by_ratio)
+    return [*_short_queue(by_ratio[least], least, records), *_long_queue(by_ratio[most], most)]
+
+
+def _short_queue(trial: Trial, ratio: float, records: Sequence[Record]) -> list[str]:
+    """A hint on a queue that dropped packets. ratio: of the queue to the path's BDP."""
     drops = [record for record in records
              if _dropped(record) and _path(record.trial) == _path(trial)]
-    if min(by_ratio) < SHORT_BDP and drops:
-        lines.append(f"The queue of {trial.queue_packets} packets is"
-                     f" {100 * min(by_ratio):.2g} % of the path's bandwidth-delay product"
-                     f" ({format_number(bdp, 0)} packets), and dropped packets of {len(drops)}"
-                     f" transfer{'' if len(drops) == 1 else 's'}: compare with --queue 1bdp.")
-    if max(by_ratio) > LONG_BDP:
-        trial, bdp = by_ratio[max(by_ratio)]
-        name, size = (("request", trial.request_bytes) if _is_upload(trial)
-                      else ("response", trial.response_bytes))
-        times = size / trial.mss / bdp
-        if times > LONG_BDP:
-            lines.append(f"The queue of {trial.queue_packets} packets is"
-                         f" {format_number(max(by_ratio), 0)} times the path's"
-                         f" bandwidth-delay product, the {name}"
-                         f" {format_number(times, 0)} times: compare with --queue 1bdp.")
-    return lines
+    if ratio >= SHORT_BDP or not drops:
+        return []
+    return [f"The queue of {trial.queue_packets} packets is {100 * ratio:.2g} % of the path's"
+            f" bandwidth-delay product ({format_number(_bdp_packets(trial), 0)} packets), and"
+            f" dropped packets of {len(drops)} transfer{'' if len(drops) == 1 else 's'}: compare"
+            " with --queue 1bdp."]
+
+
+def _long_queue(trial: Trial, ratio: float) -> list[str]:
+    """A hint on a queue that a long transfer may fill. ratio: of the queue to the path's BDP."""
+    name, size = "response", trial.response_bytes
+    if _is_upload(trial):
+        name, size = "request", trial.request_bytes
+    times = size / trial.mss / _bdp_packets(trial)
+    if ratio <= LONG_BDP or times <= LONG_BDP:
+        return []
+    return [f"The queue of {trial.queue_packets} packets is {format_number(ratio, 0)} times the"
+            f" path's bandwidth-delay product, the {name} {format_number(times, 0)} times: compare"
+            " with --queue 1bdp."]
+
+
+def _bdp_packets(trial: Trial) -> float:
+    """The bandwidth-delay product of the link that carries more of the data."""
+    rate_kbps = trial.uplink_kbps if _is_upload(trial) else trial.bandwidth_kbps
+    return trial.rtt_ms * rate_kbps / 8 / (trial.mss + HEADER_BYTES)
 
 
 def _is_upload(trial: Trial) -> bool:

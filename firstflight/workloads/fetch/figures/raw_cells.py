@@ -1,6 +1,5 @@
 """Published raw values of single cells, next to ours (the [raw] of a scenario)."""
 
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +8,7 @@ from dataclasses import dataclass, replace
 from firstflight.base import stats
 from firstflight.base.words import format_number, plain
 from firstflight.findings.findings import Column, Finding, Table
-from firstflight.runs.results.cells import Cells
+from firstflight.runs.results.cells import Cells, grouped
 from firstflight.scenario import published
 from firstflight.workloads.fetch.figures.bar_cells import of_sweep
 from firstflight.workloads.fetch.figures.bar_figure import NoBars
@@ -23,30 +22,25 @@ from firstflight.workloads.fetch.scenario.varied_parameters import shown
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One published raw value and the measured one.
-
-    n: records that count; measured_ms: their mean, None where none counts. comparable_ms: the
-    published value less the extra round trips that it includes; None where it has a defect, which
-    mark then names.
-    """
+    """One published raw value and the measured one."""
 
     initcwnd: int
     rtt_ms: float
     bandwidth_kbps: float
-    n: int
-    measured_ms: float | None
+    n: int  # records that count
+    measured_ms: float | None  # their mean
     published_ms: float
-    comparable_ms: float | None
-    mark: str
+    comparable_ms: float | None  # less the extra round trips that it includes; None with a defect
+    mark: str  # of its defect; "" for none
 
 
 @dataclass(frozen=True)
 class PublishedCells:
-    """All published raw values, in the order of their file; of_trial: the row of each trial."""
+    """All published raw values."""
 
     raw: Raw
-    rows: Sequence[PublishedCell]
-    of_trial: Mapping[Trial, PublishedCell]
+    rows: Sequence[PublishedCell]  # in the order of their file
+    of_trial: Mapping[Trial, PublishedCell]  # the row of each trial
 
     def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
         """Notes on the marks of these rows, and on the round trips that published times include."""
@@ -68,20 +62,23 @@ def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedC
 
 
 def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
-    by_cell = Cells(of_sweep(scenario.sweep(raw.sweep), records)).by(
-        "initcwnd", "rtt_ms", "bandwidth_kbps")
-    rows, of_trial = [], {}
+    of_raw = Cells(of_sweep(scenario.sweep(raw.sweep), records))
+    by_cell = of_raw.by("initcwnd", "rtt_ms", "bandwidth_kbps")
+    rows: list[PublishedCell] = []
+    of_trial: dict[Trial, PublishedCell] = {}
     for fetch in published.fetches(raw.file):
         cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
         own = cell.records if cell else ()
         values = [value for _, value in counting(own, raw.metric)[0]]
         mark = next((defect.mark for defect in reversed(raw.defects)
                      if bucket_value(defect.by, fetch) in defect.values), "")
-        rows.append(PublishedCell(
-            fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, len(values),
-            sum(values) / len(values) if values else None, fetch.total_ms,
-            None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms, mark))
-        of_trial.update({record.trial: rows[-1] for record in own})
+        comparable_ms = None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms
+        row = PublishedCell(
+            fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, n=len(values),
+            measured_ms=sum(values) / len(values) if values else None,
+            published_ms=fetch.total_ms, comparable_ms=comparable_ms, mark=mark)
+        rows.append(row)
+        of_trial.update((record.trial, row) for record in own)
     return PublishedCells(raw, rows, of_trial)
 
 
@@ -91,26 +88,31 @@ def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
         cells = _compared(scenario, raw, records)
     except NoBars as error:
         return Finding("raw", f"paper/{raw.file}", missing=str(error))
-    rows = cells.rows
-    counts = sorted({row.n for row in rows})
+
+    counts = sorted({row.n for row in cells.rows})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    tables = [_grid(initcwnd, [row for row in rows if row.initcwnd == initcwnd])
-              for initcwnd in sorted({row.initcwnd for row in rows})]
-    notes = (*cells.explain_marks(rows), *_differences(cells))
+    by_window = grouped(cells.rows, lambda row: row.initcwnd)
+    tables = [_grid(initcwnd, by_window[initcwnd]) for initcwnd in sorted(by_window)]
+    notes = (*cells.explain_marks(cells.rows), *_differences(cells))
     return Finding("raw", f"every cell, measured / published (paper/{cells.raw.file}), ms;"
                    f" n = {n} here, 1 there",
                    tables=(*tables[:-1], replace(tables[-1], notes=notes)))
 
 
-def _grid(initcwnd: int, rows: Sequence[PublishedCell]) -> Table:
-    texts = {(row.rtt_ms, row.bandwidth_kbps):
-             f"{format_number(row.measured_ms, 0)}/{format_number(row.published_ms, 0)}"
-             f"{row.mark or ' '}" for row in rows}
+def _grid(initcwnd: int, cells: Sequence[PublishedCell]) -> Table:
+    """The cells of one window, measured / published ms: a row for each RTT."""
+    texts: dict[tuple[float, float], str] = {}
+    for cell in cells:
+        compared = f"{format_number(cell.measured_ms, 0)}/{format_number(cell.published_ms, 0)}"
+        texts[cell.rtt_ms, cell.bandwidth_kbps] = f"{compared}{cell.mark or ' '}"
+
     bandwidths = list(dict.fromkeys(bandwidth for _, bandwidth in texts))
-    return Table(f"IW{initcwnd}", (Column("RTT", "ms"), *(
-        Column(plain(bandwidth), "kbit/s") for bandwidth in bandwidths)), tuple(
-            (shown(rtt), *(texts[rtt, bandwidth] for bandwidth in bandwidths))
-            for rtt in dict.fromkeys(rtt for rtt, _ in texts)))
+    columns = (Column("RTT", "ms"),
+               *(Column(plain(bandwidth), "kbit/s") for bandwidth in bandwidths))
+    rows = []
+    for rtt_ms in dict.fromkeys(rtt_ms for rtt_ms, _ in texts):
+        rows.append((shown(rtt_ms), *(texts[rtt_ms, bandwidth] for bandwidth in bandwidths)))
+    return Table(f"IW{initcwnd}", columns, tuple(rows))
 
 
 def _differences(cells: PublishedCells) -> list[str]:

@@ -23,7 +23,7 @@ HELPS, HARMS = "helps", "harms"
 
 
 def improvement_by_loss(scenario: Scenario, figure: Figure, records: Sequence[Record],
-                  is_whole: bool = True) -> BarFigure:
+                        is_whole: bool = True) -> BarFigure:
     """The bars of an improvement figure by loss rate. Raises NoBars, as `improvement`."""
     return replace(improvement(scenario, figure, records, is_whole), is_of_loss=True)
 
@@ -52,11 +52,15 @@ def effect(bar_figure: BarFigure, bar: Bar) -> str:
 
 def sentence_of_figure(bar_figure: BarFigure) -> list[str]:
     """A sentence on what each bar gains beyond the lossless one; [] where none does."""
-    parts = [f"{format_brief(beyond.value)} {bar_figure.metric.unit} at {bar_figure.named(bar)}"
-             f" ({format_interval(beyond.interval)}, {effect(bar_figure, bar)})"
-             for bar in bar_figure.bars if (beyond := beyond_lossless(bar_figure, bar))]
-    return [f"Beyond what is {bar_figure.metric.improved} without loss: {'; '.join(parts)}."
-            ] if parts else []
+    metric, parts = bar_figure.metric, []
+    for bar in bar_figure.bars:
+        beyond = beyond_lossless(bar_figure, bar)
+        if beyond is not None:
+            parts.append(f"{format_brief(beyond.value)} {metric.unit} at {bar_figure.named(bar)}"
+                         f" ({format_interval(beyond.interval)}, {effect(bar_figure, bar)})")
+    if not parts:
+        return []
+    return [f"Beyond what is {metric.improved} without loss: {'; '.join(parts)}."]
 
 
 # The legend of lines_above.
@@ -75,8 +79,8 @@ def lines_above(bar_figure: BarFigure, bar: Bar) -> tuple[str, str]:
 
 def sentence_of_run(bar_figures: Sequence[BarFigure]) -> list[str]:
     """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
-    counts = Counter(word for bar_figure in bar_figures for bar in bar_figure.bars
-                     if (word := effect(bar_figure, bar)))
+    effects = [effect(bar_figure, bar) for bar_figure in bar_figures for bar in bar_figure.bars]
+    counts = Counter(filter(None, effects))
     if not counts:
         return []
     return ["Under random loss the larger window gains more than without loss in"

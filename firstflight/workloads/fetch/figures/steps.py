@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 from firstflight.base.quantity import in_words
@@ -36,34 +36,42 @@ def test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statemen
 
 def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     columns = (metric, *claim.compares)
-    known = [tuple(map(float, values)) for record in records if record.counts
-             and None not in (values := [value_of(record, column) for column in columns])]
+    known = []
+    for record in records:
+        values = [value_of(record, column) for column in columns]
+        if record.counts and None not in values:
+            known.append(tuple(map(float, values)))
     if len(known) < len(records):
         return Statement(claim.says, f"undetermined: {len(records) - len(known)} of"
                          f" {len(records)} trials do not count.", NOT_MEASURED)
+
     if claim.expects == MORE_WHERE:
         return _more_where(claim, metric, known)
-    over, equal = (sum(compare(*values) for values in known)
-                   for compare in (operator.gt, operator.eq))
+    over = sum(value > bound for value, bound in known)
+    equal = sum(value == bound for value, bound in known)
     return Statement(claim.says, f"in {len(known) - over} of {len(known)} trials"
                      f" {quantity(metric).what} is at most {quantity(claim.compares[0]).what}, in"
                      f" {equal} of them both are equal.", outcome_of(not over))
 
 
 def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
+    """Whether the metric is above its least value where the second column is the larger one, and
+    only there. trials: the metric and both columns.
+    """
     second, first = (quantity(column).what for column in claim.compares)
     least = min(value for value, _, _ in trials)
-    larger, others = ([value > least for value, base, other in trials
-                       if (other > base) == is_larger] for is_larger in (True, False))
+    larger = [value > least for value, base, other in trials if other > base]
+    others = [value > least for value, base, other in trials if other <= base]
     if not larger or not others:
         return Statement(claim.says, f"undetermined: {first} is larger than {second} in"
                          f" {len(larger)} of {len(trials)} trials.", NOT_MEASURED)
-    sentence = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
-             f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)}, and"
-             f" {sum(others)} of the others.")
-    return Statement(claim.says, sentence, outcome_of(
-        all(larger) and not any(others),
-        sum(larger) / len(larger) > sum(others) / len(others)))
+
+    measured = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
+                f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)},"
+                f" and {sum(others)} of the others.")
+    holds = all(larger) and not any(others)
+    has_direction = sum(larger) / len(larger) > sum(others) / len(others)
+    return Statement(claim.says, measured, outcome_of(holds, has_direction))
 
 
 CURVE_POINTS = 160  # of the model's curve, across the figure
@@ -84,25 +92,20 @@ PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
 
 @dataclass(frozen=True)
 class CellMeans:
-    """The means of a figure by (value of `by`, value of `of`); no entry where no record counts.
+    """The means of a figure's cells."""
 
-    of: the quantity that distinguishes the lines, initcwnd or the figure's `down`. requested: one
-    trial of each cell. labels: of values, from the scenario's axes. is_modelled: whether each
-    record that counts has a time of the model. scenario_lines: all values of `of` in the scenario.
-    records: those of the figure. published: levels, as means.
-    """
-
-    by: str
-    of: str
-    across: tuple[Any, ...]
-    lines: tuple[Any, ...]
+    by: str  # the quantity across
+    of: str  # the quantity that distinguishes the lines, initcwnd or the figure's `down`
+    across: tuple[Any, ...]  # the values of `by`
+    lines: tuple[Any, ...]  # the values of `of`
+    # By (value of `by`, value of `of`); no entry where no record counts.
     means: Mapping[tuple[Any, Any], float]
-    requested: Mapping[tuple[Any, Any], Trial]
-    labels: Mapping[Any, str]
-    is_modelled: bool
-    scenario_lines: tuple[object, ...]
-    records: Sequence[Record]
-    published: Mapping[tuple[Any, Any], float]
+    published: Mapping[tuple[Any, Any], float]  # levels, as means
+    requested: Mapping[tuple[Any, Any], Trial]  # one trial of each cell
+    labels: Mapping[Any, str]  # of values, from the scenario's axes
+    is_modelled: bool  # whether each record that counts has a time of the model
+    scenario_lines: tuple[object, ...]  # all values of `of` in the scenario
+    records: Sequence[Record]  # those of the figure
 
     def look(self, line: object) -> int:
         """The index of a line's colour: that of its value in the scenario, the same in all figures.
@@ -116,6 +119,7 @@ class CellMeans:
         return int(line) if self.of == "initcwnd" else 0
 
     def label(self, value: Any) -> str:
+        """The name of a value of `by` or `of`: the scenario's, else its number."""
         return self.labels.get(value, plain(value))
 
     def named(self, line: Any) -> str:
@@ -139,31 +143,34 @@ def steps(analysis: Analysis, figure: Figure) -> list[Finding]:
     """The metric over `by`, with a line for each window or value of `down`."""
     values = _cell_means(analysis, figure)
     curves = _curves(figure, values, analysis.scenario.head.sysctls)
-    return _finding(analysis, figure, values,
-                 _lines(figure, values, curves))
+    return [_finding(analysis, figure, values, chart=_line_chart(figure, values, curves))]
 
 
 def levels(analysis: Analysis, figure: Figure) -> list[Finding]:
     """The metric in squares: `by` upwards, and windows or values of `down` across."""
     values = _cell_means(analysis, figure)
     metric, downwards = quantity(figure.metric), tuple(reversed(values.across))
-    rows = tuple(tuple(None if (level := values.means.get((x, line))) is None else Square(level)
-                       for line in values.lines) for x in downwards)
-    return _finding(analysis, figure, values, SquareChart(
+    rows = []
+    for x in downwards:
+        means = [values.means.get((x, line)) for line in values.lines]
+        rows.append(tuple(None if mean is None else Square(mean) for mean in means))
+
+    has_labels = any(x in values.labels for x in values.across)
+    chart = SquareChart(
         figure.title, heading(values.records),
         f"In each square: {metric.axis[0].lower()}{metric.axis[1:]}.", scale="level",
-        maps=(SquareMap("", tuple(map(values.label, values.lines)), rows),),
+        maps=(SquareMap("", tuple(map(values.label, values.lines)), tuple(rows)),),
         rows=tuple(map(values.label, downwards)), x_label=quantity(values.of).axis,
-        y_label="" if any(x in values.labels for x in values.across) else quantity(figure.by).axis,
-        whole=not values.decimals))
+        y_label="" if has_labels else quantity(figure.by).axis, whole=not values.decimals)
+    return [_finding(analysis, figure, values, chart=chart)]
 
 
-def _finding(analysis: Analysis, figure: Figure, values: CellMeans, chart: Chart) -> list[Finding]:
-    return [Finding(
-        figure.name, figure.title, tables=(_table(figure, values),),
-        sentence=_sentence(figure, values), chart=chart, statements=tuple(
-            test_claim(claim, figure.metric, values.records)
-            for claim in claims_on(figure, analysis.scenario.claims)))]
+def _finding(analysis: Analysis, figure: Figure, values: CellMeans, chart: Chart) -> Finding:
+    """The figure with its chart, its table, a sentence, and the claims on it."""
+    statements = tuple(test_claim(claim, figure.metric, values.records)
+                       for claim in claims_on(figure, analysis.scenario.claims))
+    return Finding(figure.name, figure.title, tables=(_table(figure, values),),
+                   sentence=_sentence(figure, values), chart=chart, statements=statements)
 
 
 def _cell_means(analysis: Analysis, figure: Figure) -> CellMeans:
@@ -175,23 +182,35 @@ def _cell_means(analysis: Analysis, figure: Figure) -> CellMeans:
     chosen, _ = by_cell(scenario, figure, windows, records)
     if all(record.was_skipped for record in chosen):
         raise NoBars(f"its {len(chosen)} trials were skipped: {chosen[0].verdict_reason}")
-    levels = published.levels(figure.published) if figure.published else {}
+
     measured = Cells([record for record in chosen if record.trial.initcwnd in windows])
-    cells = measured.by(figure.by, line_of)
-    lines = tuple(measured.values(line_of))
-    known = [value for sweep_of in scenario.sweeps
-             for value in {**sweep_of.lists, "initcwnd": sweep_of.initcwnd}[line_of]]
-    axes = [axis for by in (figure.by, figure.down) if (axis := scenario.axis(by)) is not None]
-    labels = {value: label for axis in axes for value, label in zip(axis.values, axis.labels)}
+    means, requested = {}, {}
+    for (x, line), cell in measured.by(figure.by, line_of).items():
+        requested[x, line] = cell.records[0].trial
+        mean = cell.mean(figure.metric)
+        if mean is not None:
+            means[x, line] = mean
+
+    across, lines = tuple(measured.values(figure.by)), tuple(measured.values(line_of))
+    levels = published.levels(figure.published) if figure.published else {}
+    published_means = {}
+    for x, line in product(across, lines):
+        level = levels.get((plain(line), plain(x)))
+        if level is not None:
+            published_means[x, line] = level
+
+    labels: dict[Any, str] = {}
+    for axis in filter(None, map(scenario.axis, (figure.by, figure.down))):
+        labels.update(zip(axis.values, axis.labels))
+
+    scenario_lines: list[Any] = []
+    for any_sweep in scenario.sweeps:
+        scenario_lines += {**any_sweep.lists, "initcwnd": any_sweep.initcwnd}[line_of]
     return CellMeans(
-        figure.by, line_of, tuple(measured.values(figure.by)), lines,
-        {(x, line): mean for (x, line), cell in cells.items()
-         if (mean := cell.mean(figure.metric)) is not None},
-        {(x, line): cell.records[0].trial for (x, line), cell in cells.items()}, labels,
-        all(record.model_ms is not None for record in chosen if record.counts),
-        tuple(in_order(dict.fromkeys((*known, *lines)))), chosen, {
-            (x, line): level for x in measured.values(figure.by) for line in lines
-            if (level := levels.get((plain(line), plain(x)))) is not None})
+        by=figure.by, of=line_of, across=across, lines=lines, means=means,
+        published=published_means, requested=requested, labels=labels,
+        is_modelled=all(record.model_ms is not None for record in chosen if record.counts),
+        scenario_lines=tuple(in_order(dict.fromkeys((*scenario_lines, *lines)))), records=chosen)
 
 
 def in_order(values: Collection[Any]) -> Collection[Any]:
@@ -203,15 +222,18 @@ def _table(figure: Figure, values: CellMeans) -> Table:
     """A row for each value of `by`, a column for each line."""
     by, metric = quantity(figure.by), quantity(figure.metric)
     known = dict.fromkeys(line for _, line in values.published)
-    columns = (Column(by.head, by.unit, is_text=bool(values.labels)), *(
-        Column(values.named(line), metric.unit, metric.head) for line in values.lines), *(
-        Column(values.named(line), metric.unit, "published") for line in known))
-    return Table(figure.title, columns, tuple(
-        (values.label(x), *(None if (value := values.means.get((x, line))) is None else
-                            Rounded(value, values.decimals) for line in values.lines),
-         *(None if (level := values.published.get((x, line))) is None else
-           Rounded(level, values.decimals) for line in known))
-        for x in values.across))
+    columns = [Column(by.head, by.unit, is_text=bool(values.labels))]
+    columns += [Column(values.named(line), metric.unit, metric.head) for line in values.lines]
+    columns += [Column(values.named(line), metric.unit, "published") for line in known]
+
+    rows = []
+    for x in values.across:
+        numbers = [values.means.get((x, line)) for line in values.lines]
+        numbers += [values.published.get((x, line)) for line in known]
+        cells = [None if number is None else Rounded(number, values.decimals)
+                 for number in numbers]
+        rows.append((values.label(x), *cells))
+    return Table(figure.title, tuple(columns), tuple(rows))
 
 
 def _sentence(figure: Figure, values: CellMeans) -> str:
@@ -233,9 +255,11 @@ def _smallest_windows(values: CellMeans) -> str:
     for x in values.across:
         known = {line: values.means[x, line] for line in values.lines if (x, line) in values.means}
         enough = [line for line, round_trips in known.items() if round_trips == 1]
-        parts.append(f"{values.label(x)} {quantity(values.by).unit}".rstrip()
-                     + (f": {min(enough)}" if enough else f": more than {max(known)}" if known
-                        else ": nothing counts"))
+        smallest = f"more than {max(known)}" if known else "nothing counts"
+        if enough:
+            smallest = f"{min(enough)}"
+        name = f"{values.label(x)} {quantity(values.by).unit}".rstrip()
+        parts.append(f"{name}: {smallest}")
     return f"The smallest window measured that needs one round trip: {'; '.join(parts)}."
 
 
@@ -262,18 +286,20 @@ def _is_log(across: Sequence[float]) -> bool:
             and 2 * sum(is_small) >= len(across))
 
 
-def _lines(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> LineChart:
-    lines, (style, how) = [], _style(figure, curves)
+def _line_chart(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> LineChart:
+    """The measured lines, the model's curves, and above them what was published."""
+    style, how = _style(figure, curves)
+    lines = []
     for line in values.lines:
-        points = [(float(x), values.means[x, line]) for x in values.across
-                  if (x, line) in values.means]
-        xs, ys = zip(*points) if points else ((), ())
-        lines.append(Line(values.named(line), xs, ys, look=values.look(line),
-                          style=style, window=values.window(line)))
+        measured = [x for x in values.across if (x, line) in values.means]
+        lines.append(Line(values.named(line), tuple(map(float, measured)),
+                          tuple(values.means[x, line] for x in measured),
+                          look=values.look(line), style=style, window=values.window(line)))
     lines += curves
-    if values.published:  # above the curves
-        xs, ys = zip(*((float(x), level) for (x, _), level in values.published.items()))
-        lines.append(Line("published", xs, ys, style="published"))
+    if values.published:
+        lines.append(Line("published", tuple(float(x) for x, _ in values.published),
+                          tuple(values.published.values()), style="published"))
+
     by, is_log = quantity(figure.by), _is_log(values.across)
     ends = _ends([value for line in lines for value in line.y])
     begins = "The axis upwards does not begin at zero." if ends and ends[0] > 0 else ""
@@ -291,8 +317,10 @@ def _ticks(values: CellMeans, is_log: bool) -> tuple[tuple[float, str], ...]:
     """
     if any(x in values.labels for x in values.across):
         return tuple((float(x), values.label(x)) for x in values.across)
+    if not is_log:
+        return ()
     unit = quantity(values.by).unit
-    return tuple((float(x), in_words(x, unit)) for x in values.across) if is_log else ()
+    return tuple((float(x), in_words(x, unit)) for x in values.across)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
@@ -314,9 +342,11 @@ def _ends(values: Sequence[float]) -> tuple[float, float] | None:
 
 def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> list[Line]:
     """The model's curve for each line; [] unless the model covers all trials of the figure."""
-    if figure.metric not in PREDICTED or figure.by not in ("chain_bytes", "response_bytes") or not (
-            values.is_modelled and all(map(is_computable, values.requested.values()))):
+    if figure.metric not in PREDICTED or figure.by not in ("chain_bytes", "response_bytes"):
         return []
+    if not values.is_modelled or not all(map(is_computable, values.requested.values())):
+        return []
+
     least, most = min(values.across), max(values.across)
     if _is_log(values.across):
         between = {round(least * (most / least) ** (place / CURVE_POINTS))
@@ -324,6 +354,7 @@ def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> li
     else:
         between = {*range(least, most, max(1, math.ceil((most - least) / CURVE_POINTS)))}
     xs = sorted({*values.across, *between})
+
     predicted, curves = PREDICTED[figure.metric], []
     for line in values.lines:
         trial = next(trial for (_, value), trial in values.requested.items() if value == line)
@@ -333,8 +364,7 @@ def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> li
 
         known = _steep(xs, at)
         curves.append(Line("", tuple(map(float, known)), tuple(known.values()),
-                           look=values.look(line), style="curve",
-                           window=values.window(line)))
+                           look=values.look(line), style="curve", window=values.window(line)))
     return curves
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from firstflight.base.words import format_brief, format_range
 from firstflight.findings import claims
+from firstflight.findings.bar import Bar
 from firstflight.findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
                                          WITHIN_POINTS)
 from firstflight.findings.difference import Excluded
@@ -58,16 +60,19 @@ def run_sentences(run: RunData[Record], judged: Sequence[BarFigure]) -> list[str
 
 def _verified(records: Sequence[Record]) -> str:
     counting, excluded = _counted(records)
-    if not excluded.total:
-        window = ("the initial window or what else limited the first flight"
-                  if any(map(notes.is_limited, records)) else "the initial window")
-        expected = _expected(records)
-        failed = (f" {expected} more failed as expected: none of their packets left the client."
-                  if expected else "")
-        return (f"All {len(records) - expected} transfers were verified on the wire: their packets"
-                f" show {window}, the RTT and the bandwidth that were requested.{failed}")
-    return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
-            f" every number here: {excluded}.")
+    if excluded.total:
+        return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
+                f" every number here: {excluded}.")
+
+    window = "the initial window"
+    if any(map(notes.is_limited, records)):
+        window = "the initial window or what else limited the first flight"
+    expected = _expected(records)
+    sentence = (f"All {len(records) - expected} transfers were verified on the wire: their packets"
+                f" show {window}, the RTT and the bandwidth that were requested.")
+    if expected:
+        sentence += f" {expected} more failed as expected: none of their packets left the client."
+    return sentence
 
 
 def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
@@ -80,13 +85,18 @@ def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
         bar_figures = [bar_figure for bar_figure in judged
                        if bar_figure.figure.held_out == held_out]
         total = sum((Counter(bar_figure.counts) for bar_figure in bar_figures), Counter[str]())
-        none = [bar_figure.figure.title for bar_figure in bar_figures
-                if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
-        text = f"Of the published bars{which}, {claims.summary(total)}" if total else ""
-        if text and none and len(none) < len(bar_figures):
-            text += f"; none is reproduced in: {'; '.join(none)}"
-        sentences += [f"{text}."] if text else []
-    return [*sentences[:-1], f"{sentences[-1]} {WHAT_RESULTS_MEAN}"] if sentences else []
+        if not total:
+            continue
+        sentence = f"Of the published bars{which}, {claims.summary(total)}"
+        without = [bar_figure.figure.title for bar_figure in bar_figures
+                   if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
+        if without and len(without) < len(bar_figures):
+            sentence += f"; none is reproduced in: {'; '.join(without)}"
+        sentences.append(f"{sentence}.")
+
+    if sentences:
+        sentences[-1] += f" {WHAT_RESULTS_MEAN}"
+    return sentences
 
 
 def _statements(judged: Sequence[BarFigure]) -> list[str]:
@@ -94,29 +104,34 @@ def _statements(judged: Sequence[BarFigure]) -> list[str]:
     statements = [statement for bar_figure in judged for statement in bar_figure.statements]
     if not statements:
         return []
-    text = (f"Of {len(statements)} published statements:"
-            f" {listed(Counter(statement.outcome for statement in statements))}")
+    outcomes = Counter(statement.outcome for statement in statements)
+    sentence = f"Of {len(statements)} published statements: {listed(outcomes)}"
     for outcome, words in ((NOT_REPRODUCED, "not reproduced"),
                            (UNDECIDED, "too few data to decide")):
         these = [f"“{statement.text}” ({statement.measured})" for statement in statements
                  if statement.outcome == outcome]
-        text += f"; {words}: {'; '.join(these)}" if these else ""
-    return [f"{text}."]
+        if these:
+            sentence += f"; {words}: {'; '.join(these)}"
+    return [f"{sentence}."]
 
 
 def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
     """The bars farthest above and below the published values, by ratio."""
-    ratios = [(ours / published,
-               f"{bar_figure.by.head} {bar_figure.named(bar)}: {format_brief(ours)}"
-               f" {bar_figure.metric.unit} here,"
-               f" {format_brief(published)} {bar_figure.metric.unit} published")
-              for bar_figure in bar_figures if not bar_figure.is_sweep for bar in bar_figure.bars
-              if (published := bar.published.absolute or 0) > 0
-              and (ours := bar.difference.absolute.value) > 0]
+    bars = [(bar_figure, bar) for bar_figure in bar_figures if not bar_figure.is_sweep
+            for bar in bar_figure.bars]
+    ratios = []
+    for bar_figure, bar in bars:
+        published, ours = bar.published.absolute or 0, bar.difference.absolute.value
+        unit = bar_figure.metric.unit
+        if published > 0 and ours > 0:
+            ratios.append((ours / published,
+                           f"{bar_figure.by.head} {bar_figure.named(bar)}: {format_brief(ours)}"
+                           f" {unit} here, {format_brief(published)} {unit} published"))
     if not ratios:
         return []
-    (highest, above), (lowest, below) = (choose(ratios, key=lambda ratio: ratio[0])
-                                         for choose in (max, min))
+
+    highest, above = max(ratios, key=itemgetter(0))
+    lowest, below = min(ratios, key=itemgetter(0))
     parts = []
     if highest > 1:
         parts.append(f"Farthest above the published value is {above} ({highest:.1f} times as"
@@ -129,18 +144,20 @@ def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
 def _against_model(run: RunData[Record]) -> list[str]:
     """How near the model's times are, in the transfers that it covers and chance does not affect.
     """
-    counting = sum(record.counts for record in run.records)
-    deviations_ms = [abs(record.total_ms - record.model_ms) for record in run.records
-               if record.counts and is_modelled(record) and not record.trial.is_random
-               and record.total_ms is not None and record.model_ms is not None]
+    counting = [record for record in run.records if record.counts]
+    deviations_ms = [abs(record.total_ms - record.model_ms) for record in counting
+                     if is_modelled(record) and not record.trial.is_random
+                     and record.total_ms is not None and record.model_ms is not None]
     if not deviations_ms or not run.exact:
         return []
+
     near = sum(deviation_ms <= 1 for deviation_ms in deviations_ms)
     largest_ms = max(0.01, math.ceil(max(deviations_ms) * 100 - 1e-6) / 100)
-    which = (f"to within {largest_ms:g} ms" if near == len(deviations_ms) else
-             f"{near} of them to within 1 ms and all to within {largest_ms:.0f} ms")
-    return [f"{len(deviations_ms)} of {counting} verified transfers lost nothing, with nothing left"
-            f" to chance: they took as long as the model of TCP computes, {which}."]
+    which = f"{near} of them to within 1 ms and all to within {largest_ms:.0f} ms"
+    if near == len(deviations_ms):
+        which = f"to within {largest_ms:g} ms"
+    return [f"{len(deviations_ms)} of {len(counting)} verified transfers lost nothing, with nothing"
+            f" left to chance: they took as long as the model of TCP computes, {which}."]
 
 
 def _retransmissions(records: Sequence[Record]) -> list[str]:
@@ -149,10 +166,11 @@ def _retransmissions(records: Sequence[Record]) -> list[str]:
     if not retransmitting:
         return ["No data was retransmitted."]
     lost = [record for record in retransmitting if record.lost_segments]
-    counted = {0: "none of them lost data", len(retransmitting): "all of them lost data"}.get(
-        len(lost), f"{len(lost)} of them lost data")
+    how_many = "all" if len(lost) == len(retransmitting) else len(lost) or "none"
+    counted = f"{how_many} of them lost data"
     by_queue = sum(bool(record.queue_drops) for record in lost)
-    counted += f" (the queue dropped packets in {by_queue})" if by_queue else ""
+    if by_queue:
+        counted += f" (the queue dropped packets in {by_queue})"
     return [f"{len(retransmitting)} of {len(records)} transfers retransmitted data, {counted}; the"
             " causes are with the verdicts."]
 
@@ -163,48 +181,62 @@ def figure_sentence(bar_figure: BarFigure) -> str:
     """A sentence on one figure: the range of the improvements, measured and published."""
     if bar_figure.is_sweep:
         return " ".join([_best_window(bar_figure), *bar_figure.remarks])
-    figure, bars, unit = bar_figure.figure, bar_figure.bars, bar_figure.metric.unit
-    low, high = (choose(bars, key=lambda bar: bar.difference.absolute.value)
-                 for choose in (min, max))
-    ends = dict.fromkeys(f"{format_brief(end.difference.absolute.value)} {unit}"
-                         f" (at {bar_figure.named(end)})" for end in (low, high))
-    saved = "gain" if bar_figure.metric.more_is_better else "save"
+
+    bars, published = bar_figure.bars, []
+    for values, unit in (([bar.published.absolute for bar in bars], bar_figure.metric.unit),
+                         ([bar.published.percent for bar in bars], "%")):
+        if any(value is not None for value in values):
+            published.append(format_range(values, unit))
+    sentence = _range_of_bars(bar_figure)
+    if published:
+        sentence += f"; published: {', '.join(published)}"
+    return " ".join([f"{sentence}.", *sentence_of_figure(bar_figure), *bar_figure.remarks])
+
+
+def _range_of_bars(bar_figure: BarFigure) -> str:
+    """The smallest and the largest improvement, without a full stop."""
+    figure, bars, metric = bar_figure.figure, bar_figure.bars, bar_figure.metric
     windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
-    text = (f"{windows} {saved}"
-            f" {' to '.join(ends)},"
-            f" {format_range([bar.difference.percent.value for bar in bars], '%')}"
-            f"{' (a minus is a loss)' if low.difference.absolute.value < 0 else ''}")
-    known = [format_range(values, its_unit) for values, its_unit in (
-        ([bar.published.absolute for bar in bars], unit),
-        ([bar.published.percent for bar in bars], "%"))
-        if any(value is not None for value in values)]
     if not any(bar.difference.absolute.value for bar in bars):
-        text = f"{windows} change nothing{f' in any of {len(bars)} bars' if len(bars) > 1 else ''}"
-    text += f"; published: {', '.join(known)}." if known else "."
-    return " ".join([text, *sentence_of_figure(bar_figure), *bar_figure.remarks])
+        in_any = f" in any of {len(bars)} bars" if len(bars) > 1 else ""
+        return f"{windows} change nothing{in_any}"
+
+    def saved(bar: Bar) -> float:
+        return bar.difference.absolute.value
+
+    low, high = min(bars, key=saved), max(bars, key=saved)
+    ends = dict.fromkeys(f"{format_brief(saved(end))} {metric.unit} (at {bar_figure.named(end)})"
+                         for end in (low, high))
+    verb = "gain" if metric.more_is_better else "save"
+    percents = format_range([bar.difference.percent.value for bar in bars], "%")
+    minus = " (a minus is a loss)" if saved(low) < 0 else ""
+    return f"{windows} {verb} {' to '.join(ends)}, {percents}{minus}"
 
 
 def _best_window(bar_figure: BarFigure) -> str:
     """A sentence on a window sweep: which window was the best, measured and published."""
     unit, sign = bar_figure.metric.unit, bar_figure.bars[0].difference.sign
-    took = ("took the least time" if unit == "ms" else
-            f"had the {'least' if sign > 0 else 'most'} {bar_figure.metric.head}")
+    took = f"had the {'least' if sign > 0 else 'most'} {bar_figure.metric.head}"
+    if unit == "ms":
+        took = "took the least time"
     best = min(bar_figure.bars, key=lambda bar: sign * bar.difference.experiment.value)
     change = best.difference
     mean = f"{format_brief(change.experiment.value)} {unit} on average"
     *windows, last = (bar.label for bar in bar_figure.bars)
     listed = f"{', '.join(windows)} and {last}" if windows else last
-    text = f"Of the windows {listed}, a window of {best.label} {took}: {mean}"
+    sentence = f"Of the windows {listed}, a window of {best.label} {took}: {mean}"
     if len({format_brief(bar.difference.experiment.value) for bar in bar_figure.bars}) == 1:
-        text = f"The windows {listed} give the same: {mean}"
+        sentence = f"The windows {listed} give the same: {mean}"
     elif not bar_figure.is_baseline(best):
-        text += (f", {format_brief(change.absolute.value)} {unit} or"
-                 f" {format_brief(change.percent.value)} %"
-                 f" {'less' if sign > 0 else 'more'} than {bar_figure.figure.baseline_initcwnd}")
-    known = [(sign * level, bar.label) for bar in bar_figure.bars
-             if (level := bar.published.level) is not None]
-    if known:
-        level, label = min(known)
-        text += (f"; published: {label} {took.removesuffix(' time')},"
-                 f" {format_brief(sign * level)} {unit}")
-    return text + "."
+        sentence += (f", {format_brief(change.absolute.value)} {unit} or"
+                     f" {format_brief(change.percent.value)} %"
+                     f" {'less' if sign > 0 else 'more'} than"
+                     f" {bar_figure.figure.baseline_initcwnd}")
+
+    published = [(sign * bar.published.level, bar.label) for bar in bar_figure.bars
+                 if bar.published.level is not None]
+    if published:
+        level, label = min(published)
+        sentence += (f"; published: {label} {took.removesuffix(' time')},"
+                     f" {format_brief(sign * level)} {unit}")
+    return f"{sentence}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from firstflight.figures.compare import Row, Rows, difference, resampled_in_cells
 from firstflight.findings.bar import Bar
@@ -26,17 +27,15 @@ from firstflight.workloads.fetch.verify import notes
 
 @dataclass(frozen=True)
 class CellRows:
-    """The values of one cell that count, under two windows, and what was excluded.
-
-    rows: empty unless both windows have values; a row's unit is its repeat with its seed.
-    """
+    """The values of one cell that count, under two windows, and what was excluded."""
 
     weight: float
-    rows: Rows
+    rows: Rows  # empty unless both windows have values; a row's unit is its repeat with its seed
     excluded: Excluded
     lossless: bool
 
     def under(self, initcwnd: int) -> list[float]:
+        """The values under a window."""
         return [row.value for row in self.rows if row.window == initcwnd]
 
 
@@ -56,22 +55,24 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
     rows_by_cell: dict[CellKey, CellRows] = {}
     weighted_rows: list[tuple[CellRows, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
-        if not is_whole and any((cell, window) not in cells for cell, _ in weighted
-                                for window in windows):
+        needed = product((cell for cell, _ in weighted), windows)
+        if not is_whole and any(place not in cells for place in needed):
             continue
-        in_bar = [rows_of(figure, cells, cell, weight, windows) for cell, weight in weighted]
-        rows_by_cell.update((cell, rows) for (cell, _), rows in zip(weighted, in_bar))
-        bars.append(_bar(figure, axis, value, in_bar, windows, known))
+        in_bar = []
+        for cell, weight in weighted:
+            rows_by_cell[cell] = rows_of(figure, cells, cell, weight=weight, windows=windows)
+            in_bar.append(rows_by_cell[cell])
+        bars.append(_bar(figure, axis, value, cells=in_bar, windows=windows, known=known))
         share, total = axis.share_percent(value) or 1.0, sum(cell.weight for cell in in_bar)
-        weighted_rows += [(cell, share * cell.weight / total) for cell in in_bar]
+        weighted_rows += [(rows, share * rows.weight / total) for rows in in_bar]
     if not bars:
         raise NoBars("no bucket was measured in all of its cells")
+
+    excluded = sum((rows.excluded for rows in rows_by_cell.values()), Excluded())
     return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
                      congestion_control=chosen[0].trial.congestion_control,
-                     fetch_count=sum(len(cell.rows) for cell in rows_by_cell.values()),
-                     fetches_excluded=sum(
-                         (cell.excluded for cell in rows_by_cell.values()), Excluded()),
-                     remarks=_remarks(cells, windows),
+                     fetch_count=sum(len(rows.rows) for rows in rows_by_cell.values()),
+                     fetches_excluded=excluded, remarks=_remarks(cells, windows),
                      samples=tuple(_sample(window, weighted_rows) for window in windows))
 
 
@@ -91,11 +92,11 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
     bars, samples = [], []
     for initcwnd in windows:
         against = figure.baseline_initcwnd, initcwnd
-        rows = rows_of(figure, cells, cell, 1.0, against)
+        rows = rows_of(figure, cells, cell, weight=1.0, windows=against)
+        bar = _bar(figure, axis, initcwnd, cells=[rows], windows=against, known=known)
         own, excluded = counting(cells[cell, initcwnd], figure.metric)
-        bar = _bar(figure, axis, initcwnd, [rows], against, known)
-        bars.append(replace(bar, difference=replace(bar.difference, n=len(own),
-                                                    excluded=excluded)))
+        change = replace(bar.difference, n=len(own), excluded=excluded)
+        bars.append(replace(bar, difference=change))
         samples.append(_sample(initcwnd, [(rows, 1.0)]))
     return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
                      congestion_control=chosen[0].trial.congestion_control,
@@ -105,15 +106,22 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
 
 def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
     """What limited the trials that count under these windows, in sentences."""
-    return notes.limiting_notes([record for (_, initcwnd), records in cells.items()
-                                 if initcwnd in windows for record in records if record.counts])
+    counting = []
+    for (_, initcwnd), records in cells.items():
+        if initcwnd in windows:
+            counting += [record for record in records if record.counts]
+    return notes.limiting_notes(counting)
 
 
 def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
     """All values under one window; the repeats of a cell share its weight."""
-    under = [(cell.under(initcwnd), weight) for cell, weight in cells]
-    return Sample(initcwnd, [value for values, _ in under for value in values],
-                  [weight / len(values) for values, weight in under for _ in values])
+    values: list[float] = []
+    weights: list[float] = []
+    for cell, weight in cells:
+        of_cell = cell.under(initcwnd)
+        values += of_cell
+        weights += [weight / len(of_cell)] * len(of_cell) if of_cell else []
+    return Sample(initcwnd, values, weights)
 
 
 # Bars --------------------------------------------------------------------------------
@@ -165,11 +173,13 @@ def difference_of(figure: Figure, cells: Sequence[CellRows],
     used = [cell for cell in cells if cell.rows and cell.weight > 0]
     if not used:
         return None
+    base, experiment = windows
+    rows = [row for cell in used for row in cell.rows]
+    change = difference(rows, base, experiment, estimator=resampled_in_cells,
+                        sign=sign_of(figure.metric))
     return replace(
-        difference([row for cell in used for row in cell.rows], *windows, resampled_in_cells,
-                   sign_of(figure.metric)),
-        excluded=sum((cell.excluded for cell in cells), Excluded()), cells_requested=len(cells),
-        lossless=all(cell.lossless for cell in cells))
+        change, excluded=sum((cell.excluded for cell in cells), Excluded()),
+        cells_requested=len(cells), lossless=all(cell.lossless for cell in cells))
 
 
 def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
@@ -180,5 +190,6 @@ def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
         excluded = sum((cell.excluded for cell in cells), Excluded())
         raise NoBars(f"no record of bucket {label} counts ({excluded}); see"
                       " verdict_reason and error in trials.csv, then measure again with --fresh")
-    return Bar(label, change, known.get(label, Published()), value, axis.share_percent(value),
+    return Bar(label, change, known.get(label, Published()), value=value,
+               share_percent=axis.share_percent(value),
                of_experiment=figure.percent_of == OF_EXPERIMENT)

@@ -49,19 +49,23 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     first = next(_readable(ordered, folder), None)
     if first is None:
         return ()
+
     others = [record for record in ordered if record.trial != first[0].trial]
-    second = next(_readable([record for record in others
-                             if _alike(record.trial) == _alike(first[0].trial)], folder), None)
-    second = second or next(_readable(_by_setting(first[0], others), folder), None)
+    other_window = [record for record in others if _alike(record.trial) == _alike(first[0].trial)]
+    candidates = [*other_window, *_by_setting(first[0], others)]
+    second = next(_readable(candidates, folder), None)
     chosen = [first, second] if second else [first]
     chosen.sort(key=lambda captured: captured[0].trial.initcwnd)
+
     last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
     last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
     trials, compared = [record.trial for record in records], [record for record, _ in chosen]
-    return tuple(_timeline(record, exchange, _title(record, compared, trials),
-                           last_ms * ROOM_MS, last_byte * ROOM_BYTES)
-                 for record, exchange in chosen)
+    lines = []
+    for record, exchange in chosen:
+        lines.append(_timeline(record, exchange, title=_title(record, compared, trials),
+                               to_ms=last_ms * ROOM_MS, to_bytes=last_byte * ROOM_BYTES))
+    return tuple(lines)
 
 
 def by_effect(records: Sequence[Record]) -> list[Record]:
@@ -71,18 +75,24 @@ def by_effect(records: Sequence[Record]) -> list[Record]:
     come records without another window, those with the longest TLS handshake first.
     """
     pairs: list[tuple[float, Record, Record]] = []
-    for alike in grouped(sorted(records, key=lambda record: record.trial.initcwnd),
-                         lambda record: _alike(record.trial)).values():
-        differing = [(abs((one.total_ms or 0.0) - (other.total_ms or 0.0)), one, other)
-                     for one, other in combinations(alike, 2)
+    by_window = sorted(records, key=lambda record: record.trial.initcwnd)
+    for alike in grouped(by_window, lambda record: _alike(record.trial)).values():
+        differing = [(_apart_ms(one, other), one, other) for one, other in combinations(alike, 2)
                      if one.trial.initcwnd != other.trial.initcwnd]
         if differing:
             pairs.append(max(differing, key=itemgetter(0)))
     pairs.sort(key=itemgetter(0), reverse=True)
+
     ordered = [record for _, *pair in pairs for record in pair]
     paired = {record.trial for record in ordered}
-    return ordered + sorted((record for record in records if record.trial not in paired),
-                            key=lambda record: -(record.handshake_round_trips or 0))
+    others = [record for record in records if record.trial not in paired]
+    others.sort(key=lambda record: -(record.handshake_round_trips or 0))
+    return ordered + others
+
+
+def _apart_ms(one: Record, other: Record) -> float:
+    """How far apart the times of two records are."""
+    return abs((one.total_ms or 0.0) - (other.total_ms or 0.0))
 
 
 def _alike(trial: Trial) -> Trial:
@@ -94,13 +104,15 @@ def _by_setting(first: Record, others: Sequence[Record]) -> list[Record]:
     """Those of the others that differ from the first in one parameter, which is none of their
     window, RTT, bandwidth and sizes; those whose times differ most from its time come first.
     """
-    def differ(trial: Trial) -> list[str]:
-        return [column.name for column in fields(trial) if column.name not in (*NOT_DRAWN, "seed")
-                and getattr(trial, column.name) != getattr(first.trial, column.name)]
-
-    return sorted((record for record in others if len(names := differ(record.trial)) == 1
-                   and names[0] not in (*IN_TITLE, "initcwnd", "repeat")),
-                  key=lambda record: -abs((record.total_ms or 0.0) - (first.total_ms or 0.0)))
+    names = [column.name for column in fields(first.trial)
+             if column.name not in (*NOT_DRAWN, "seed")]
+    found = []
+    for record in others:
+        differing = [name for name in names
+                     if getattr(record.trial, name) != getattr(first.trial, name)]
+        if len(differing) == 1 and differing[0] not in (*IN_TITLE, "initcwnd", "repeat"):
+            found.append(record)
+    return sorted(found, key=lambda record: -_apart_ms(record, first))
 
 
 def _readable(records: Iterable[Record], folder: Path) -> Iterator[CapturedTrial]:
@@ -113,8 +125,8 @@ def _read_captures(record: Record, folder: Path) -> list[CapturedTrial]:
     """The record with its exchange; [] where the captures cannot be read, or have no data."""
     trial = record.trial
     try:
-        client_pcap, server_pcap = (reading.content(capture_path(folder, trial.id, side))
-                                    for side in ("client", "server"))
+        client_pcap = reading.content(capture_path(folder, trial.id, "client"))
+        server_pcap = reading.content(capture_path(folder, trial.id, "server"))
         ports = client_ports(server_pcap)
         exchange = read_exchange(client_pcap, server_pcap, ports[-1] if ports else 0,
                                  _response_bytes(record))
@@ -130,11 +142,13 @@ def _response_bytes(record: Record) -> int:
     if record.header_bytes is None:
         return 0
     text_bytes = record.header_bytes + record.trial.response_bytes
-    return (sum(sealed_sizes(text_bytes, record.trial.record_bytes)) if record.trial.chain_bytes
-            else text_bytes)
+    if not record.trial.chain_bytes:
+        return text_bytes
+    return sum(sealed_sizes(text_bytes, record.trial.record_bytes))
 
 
 def _start_ns(exchange: Exchange) -> int:
+    """When the first packet was captured, at either host."""
     return min(segment.time_ns for segment in exchange.at_client + exchange.at_server)
 
 
@@ -163,36 +177,42 @@ def _title(record: Record, compared: Sequence[Record], trials: Sequence[Trial]) 
     in which the run's trials differ.
     """
     trial, own = record.trial, own_window([record])
-    window = f"IW{f' {own}' if own else trial.initcwnd}"
-    varied = setting_words(trial, trials, differing=True, without=(*IN_TITLE, "repeat"))
-    here = setting_words(trial, [one.trial for one in compared], differing=True,
-                         without=(*IN_TITLE, "repeat"))
+    window = f"IW {own}" if own else f"IW{trial.initcwnd}"
     path = (f"RTT {plain(trial.rtt_ms)} ms, {plain(trial.bandwidth_kbps)} kbit/s,"
-            f" {trial.response_bytes} bytes"
-            + (f" behind a chain of {trial.chain_bytes}" if trial.chain_bytes else ""))
+            f" {trial.response_bytes} bytes")
+    if trial.chain_bytes:
+        path += f" behind a chain of {trial.chain_bytes}"
+
+    without = (*IN_TITLE, "repeat")
+    varied = setting_words(trial, trials, differing=True, without=without)
+    here = setting_words(trial, [other.trial for other in compared], differing=True,
+                         without=without)
     same = [word for word in varied if word not in here]
-    return (f"{', '.join(here)}: {', '.join([path, window, *same])}" if here else
-            f"{window}: {', '.join([path, *same])}")
+    if here:
+        return f"{', '.join(here)}: {', '.join([path, window, *same])}"
+    return f"{window}: {', '.join([path, *same])}"
 
 
 def _timeline(record: Record, exchange: Exchange, title: str, to_ms: float, to_bytes: float
               ) -> Timeline:
-    scale = next((segment.scale for segment in exchange.syns), 0)
-    # Only segments with data, since a FIN counts as one byte.
-    end = max(segment.end for segment in exchange.at_server
-              if segment.to_client and segment.payload_bytes)
-    marks = [Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
-             for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
+    """What one transfer sent. to_ms, to_bytes: the ends of the axes."""
+    timed = [(segment, ms) for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
              if segment.to_client and segment.payload_bytes]
+    end = max(segment.end for segment, _ in timed)  # of data, since a FIN counts as one byte
+    marks = tuple(Mark(_kind(record, exchange, segment, end), ms, segment.seq, segment.end)
+                  for segment, ms in timed)
+
+    scale = next((segment.scale for segment in exchange.syns), 0)
     points, offered = acknowledged_and_offered(exchange.at_server, True, _start_ns(exchange), scale)
     end_ms = next((ms for ms, byte in points if byte >= end), None)
-    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in"
-            f" the first flight, {len(exchange.retransmissions)} retransmitted,"
-            f" {len(exchange.lost_data)} lost; "
-            + (f"all acknowledged at {format_brief(end_ms)} ms" if end_ms is not None
-               else "not all acknowledged"))
-    return Timeline(title, text, tuple(marks), tuple(points), to_ms, to_bytes, tuple(offered),
-                    end_ms)
+    acknowledged = "not all acknowledged"
+    if end_ms is not None:
+        acknowledged = f"all acknowledged at {format_brief(end_ms)} ms"
+    text = (f"{len(marks)} data segments, {len(exchange.first_flight)} of them in the first flight,"
+            f" {len(exchange.retransmissions)} retransmitted, {len(exchange.lost_data)} lost;"
+            f" {acknowledged}")
+    return Timeline(title, text, marks, tuple(points), to_ms=to_ms, to_bytes=to_bytes,
+                    offered=tuple(offered), end_ms=end_ms)
 
 
 def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
@@ -200,10 +220,9 @@ def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
     lines = analysis.timelines
     if not lines:
         return []
-    return [Finding(
-        figure.name, figure.title,
-        sentence=" ".join(f"{line.title}: {line.text}." for line in lines),
-        chart=PacketsChart(figure.title, heading(analysis.records), timelines=lines))]
+    sentence = " ".join(f"{line.title}: {line.text}." for line in lines)
+    chart = PacketsChart(figure.title, heading(analysis.records), timelines=lines)
+    return [Finding(figure.name, figure.title, sentence=sentence, chart=chart)]
 
 
 def run_timelines(run: RunData[Record]) -> tuple[Timeline, ...]:
