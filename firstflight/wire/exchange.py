@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from firstflight.net.headers import FIN, OPTION_SACK_PERMITTED, RST, SYN, SYN_BYTES, tcp_options
 from firstflight.net.path import NEVER, serialised_ms
@@ -420,6 +421,21 @@ def first_mss(exchange: Exchange, mss: int) -> int:
             offered = max(offered, segment.window << scale)
     most = offered // 2 if offered > _USUAL_MSS else offered
     return min(mss, most or mss)
+
+
+def count_early_data(at_client: Sequence[Segment]) -> int:
+    """The data segments that reached the client before data that stands in front of theirs."""
+    expected, early = 1, 0
+    waiting: list[tuple[int, int]] = []
+    for segment in at_client:
+        if not segment.to_client or not segment.payload_bytes:
+            continue
+        early += segment.seq > expected
+        heappush(waiting, (segment.seq, segment.end))
+        while waiting and waiting[0][0] <= expected:
+            _, end = heappop(waiting)
+            expected = max(expected, end)
+    return early
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ def expected_offer(sysctls: Mapping[str, str], mss: int, window_unit: int, ecn: 
 
     sysctls: those of the host that differ from the pinned ones.
     """
-    scales = _is_on(sysctls, "window_scaling")
-    return Offer(mss, sack=_is_on(sysctls, "sack"), timestamps=has_timestamps(sysctls),
+    scales = is_on(sysctls, "window_scaling")
+    return Offer(mss, sack=is_on(sysctls, "sack"), timestamps=has_timestamps(sysctls),
                  scale=window_unit.bit_length() - 1 if scales else None, ecn=ecn)
 
 
@@ -71,9 +71,9 @@ def sysctl(sysctls: Mapping[str, str], name: str) -> str:
 
 def has_timestamps(sysctls: Mapping[str, str]) -> bool:
     """Whether a host uses TCP's time stamps."""
-    return _is_on(sysctls, "timestamps")
+    return is_on(sysctls, "timestamps")
 
 
-def _is_on(sysctls: Mapping[str, str], name: str) -> bool:
-    """Whether a switch is on; any number but 0 is."""
+def is_on(sysctls: Mapping[str, str], name: str) -> bool:
+    """Whether net.ipv4.tcp_<name> is on: any number but 0 is."""
     return int(sysctl(sysctls, name)) != 0

@@ -235,6 +235,27 @@ def test_a_receive_window_need_not_grow_to_the_most(initrwnd: int, passes: bool)
     assert ("receive window" not in failed(record)) == passes
 
 
+@pytest.mark.parametrize(("usual_bytes", "passes"), [
+    (65_535, True), (65_535 - 1448, False), (65_535 + 146, False)])
+def test_a_receive_window_without_scale_is_at_most_what_a_header_holds(usual_bytes: int,
+                                                                       passes: bool) -> None:
+    record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57,
+                                 sysctl="net.ipv4.tcp_window_scaling=0"),
+                         sampled(None, "send_window_bytes", usual_bytes - 81_664), exact=True)
+    assert ("receive window" not in failed(record)) == passes
+
+
+@pytest.mark.parametrize(("early", "usual", "passes"), [
+    (0, 57.0, True), (0, 57.2, False), (1, 60.9, True), (1, 61.1, False), (5, 68.9, True)])
+def test_a_receive_window_may_grow_beyond_the_most_with_data_before_its_turn(
+        early: int, usual: float, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "count_early_data", lambda _: early)
+    record = judge_trace(
+        replace(trial(NAME), receive_window=57, initrwnd=57),
+        sampled(None, "send_window_bytes", round(usual * 1448) - 81_664), exact=True)
+    assert ("receive window" not in failed(record)) == passes
+
+
 def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
            for second in range(5)]

@@ -100,7 +100,11 @@ def groups_of(exchange: Exchange) -> list[SendGroup]:
                                         sacked=bool(segment.sacked),
                                         carries=segment.end_with_fin > segment.seq))
         elif segment.payload_bytes or segment.is_fin:
-            if not groups or groups[-1].time_ns != segment.time_ns:
+            joins = bool(groups) and groups[-1].time_ns == segment.time_ns
+            # TCP looks anew for what it may send when a program that has sent all closes
+            # (tcp_send_fin).
+            closes = joins and bool(groups[-1].sends) and not segment.payload_bytes
+            if not joins or closes:
                 groups.append(SendGroup(segment.time_ns, None))
             groups[-1].sends.append(segment)
     return groups
@@ -191,8 +195,9 @@ class _Replayer:
         if group.time_ns != sample.time_ns or not self.candidates:
             return group.time_ns <= sample.time_ns
         # At the same time: it is from after the group where more is outstanding or sent.
+        sent = self.outstanding_end + sample.notsent_bytes
         return (self.candidates[0].connection.packets != sample.unacked
-                or self.outstanding_end + sample.notsent_bytes != self.written)
+                or sent != max(self.written, self.outstanding_end))
 
     def _window_scale(self) -> int:
         """The client's window scale (RFC 7323): the one that fits its headers to TCP_INFO."""

@@ -345,10 +345,15 @@ RULES: dict[str, tuple[type[Rules], dict[str, bool]]] = {
 
 def rules_for(congestion_control: str, validation: bool, initcwnd: int, mss: int,
               start: int) -> Rules | None:
-    """The rules of a congestion control; None for one whose growth is not written down here."""
+    """The rules of a congestion control; None for one whose growth is not written down here.
+
+    Also None where Linux validates a window that the report's algorithm validates already.
+    """
     if congestion_control not in RULES:
         return None
     kind, options = RULES[congestion_control]
+    if kind is ReportRules and validation:
+        return None
     return kind(RuleSetting(initcwnd, mss, validation=validation, **options), start)
 
 
@@ -356,9 +361,11 @@ def restart_rule(congestion_control: str, validation: bool, initcwnd: int, mss: 
                  before: tuple[int, int], idle: int, rto: int) -> tuple[int, int] | None:
     """(cwnd, ssthresh) after an idle time, by the rules of Linux, whatever the growth.
 
-    None for BBR, which Linux's rules leave alone (tcp_slow_start_after_idle_check).
+    None for BBR, which Linux's rules leave alone (tcp_slow_start_after_idle_check), and for the
+    report's algorithm, which has its own.
     """
-    if congestion_control == "bbr":
+    kind, _ = RULES.get(congestion_control, (LinuxRules, {}))
+    if congestion_control == "bbr" or kind is ReportRules:
         return None
     rules = LinuxRules(RuleSetting(initcwnd, mss, validation=validation), 0)
     rules.set_window(*before)

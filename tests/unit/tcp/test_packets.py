@@ -16,7 +16,7 @@ from firstflight.net.pcap import HEADER as PCAP_HEADER
 from firstflight.net.segments import (SERVER_PORTS, CaptureError, Segment, capture_file,
                                       client_ports, distance, read_connection, read_connections)
 from firstflight.probe import verdict
-from firstflight.wire.exchange import read_exchange, server_rtt_us
+from firstflight.wire.exchange import count_early_data, read_exchange, server_rtt_us
 from firstflight.wire.retransmissions import (FALLBACK_TIMER, RETRANSMISSION_TIMER, Retransmission,
                                               explain_retransmissions)
 from tests.golden import probed, stored
@@ -420,3 +420,11 @@ def test_the_probe_finds_how_fast_a_servers_clock_ticks(stamps: list[tuple[float
     ours = probed.data(5000, 0)._replace(to_client=False, stamp=99)
     found = verdict._stamps_per_ms([ours, *packets, probed.data(6000, 0, stamp=False), ours])
     assert found == (per_ms if per_ms is None else pytest.approx(per_ms, rel=1e-9))
+
+
+@pytest.mark.parametrize(("order", "early"), [
+    ((0, 1, 2), 0), ((1, 0, 2), 1), ((2, 1, 0, 3), 2), ((0, 2, 3, 1, 4), 2), ((0, 0, 1), 0)])
+def test_data_before_its_turn_is_counted_at_the_client(order: tuple[int, ...],
+                                                       early: int) -> None:
+    exchange = Conversation().handshake().flight(*order).read()
+    assert count_early_data(exchange.at_client) == early

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from firstflight.workloads.trace.replay import Mismatch, Restart, SendGroup, _Replayer
+from firstflight.net.headers import ACK, FIN
+from firstflight.workloads.trace.replay import (Mismatch, Restart, SendGroup, _Replayer,
+                                                groups_of)
 from firstflight.workloads.trace.rules import (LinuxRules, ReportRules, RuleSetting, Rules,
                                                restart_rule, rules_for)
 from firstflight.workloads.trace.window import FIELDS, INFINITE, WindowSample
 from tests.golden.stored_trace import trial
-from tests.unit.tcp.conversation import MS, MSS
+from tests.unit.tcp.conversation import MS, MSS, Conversation
 
 SEGMENT = 1000
 
@@ -51,6 +53,12 @@ def test_bbr_is_left_alone() -> None:
     assert restart_rule("bbr", True, 10, SEGMENT, (80, 60), 5000, 200) is None
     assert restart_rule("cubic", True, 10, SEGMENT, (80, 60), 5000, 200) == (10, 60)
     assert restart_rule("cubic", False, 10, SEGMENT, (80, 60), 5000, 200) == (80, 60)
+
+
+def test_no_rule_is_written_down_for_a_report_s_window_that_linux_validates_as_well() -> None:
+    assert rules_for("cwv", True, 10, SEGMENT, 0) is None
+    assert rules_for("cwv_exact", True, 10, SEGMENT, 0) is None
+    assert restart_rule("cwv", True, 10, SEGMENT, (80, 60), 5000, 200) is None
 
 
 # Whole connections ---------------------------------------------------------------
@@ -138,6 +146,23 @@ def test_only_a_sample_that_follows_no_packet_shows_a_try(groups: list[SendGroup
         _compare=lambda _: None, _try_to_send=lambda each: seen.append(each.time_ns // MS))
     _Replayer.run(state)
     assert seen == tried
+
+
+def test_a_close_behind_the_last_data_is_a_moment_of_its_own() -> None:
+    closed = Conversation().handshake().flight(0).send(150, True, ACK | FIN, seq=1449, ack=96)
+    joined = Conversation().handshake().send(150, True, ACK | FIN, seq=1, ack=96, payload=MSS)
+    assert [len(group.sends) for group in groups_of(closed.read())[-2:]] == [1, 1]
+    assert [len(group.sends) for group in groups_of(joined.read())[-1:]] == [1]
+
+
+@pytest.mark.parametrize(("unacked", "notsent", "precedes"), [
+    (1, 0, False), (2, 0, True), (1, 36, True)])
+def test_a_close_at_the_time_of_a_sample_comes_before_it_if_it_counts(
+        unacked: int, notsent: int, precedes: bool) -> None:
+    rules = SimpleNamespace(connection=SimpleNamespace(packets=1))
+    state: Any = SimpleNamespace(candidates=[rules], outstanding_end=2342, written=1124)
+    at_once = sample(26, time_ns=7, unacked=unacked, notsent_bytes=notsent)
+    assert _Replayer._precedes(state, SendGroup(7, None), at_once) == precedes
 
 
 # Hints at a recovery --------------------------------------------------------------
