@@ -73,7 +73,8 @@ LIST = (
     Listed("TLS records", CONTENT,
            "records of so many bytes, shorter only where a response ends; over HTTP/2 where the"
            " server has no more to write",
-           "the length of each record that left the server", (PAGE, BROWSER), "TLS", seldom=True),
+           "the length of each record that left the server", (FETCH, PAGE, BROWSER), "TLS",
+           seldom=True),
     Listed("early data", CONTENT, "a request that leaves with the hello",
            "bytes that the server took, their packets, and how soon it answered", (FETCH,),
            "early data", seldom=True),

@@ -12,6 +12,7 @@ from itertools import groupby
 
 from firstflight.base.comparison import Comparison
 from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
+from firstflight.testbed.messages import Observation
 
 # nginx reads a file in so much at a time (output_buffers), and may have written it before the next.
 READ_BYTES = 32_768
@@ -21,6 +22,12 @@ RESPONSES_OF_A_SPLIT = 8
 SETTINGS_RECORDS = 2
 _ALIKE_BYTES = 3  # by which compressed headers of responses may differ
 _SHOWN = 6  # runs of records in a reason
+
+
+def lengths_of(observation: Observation) -> dict[int, list[int]]:
+    """The length of each TLS record that the server sent, by the client's port."""
+    return {port: [length for length, count in runs for _ in range(count)]
+            for port, runs in observation.get("records", ())}
 
 
 def between(lengths: Sequence[int], start: int, end: int) -> list[int]:
@@ -33,10 +40,34 @@ def between(lengths: Sequence[int], start: int, end: int) -> list[int]:
     return found
 
 
+def split(sealed_bytes: int, record_bytes: int) -> list[int]:
+    """The records of one text: full ones, and what is left. sealed_bytes: of all of them."""
+    full = record_bytes + RECORD_OVERHEAD_BYTES
+    count, rest = divmod(sealed_bytes, full)
+    return [*[full] * count, *([rest] if rest else [])]
+
+
 def compare_records(lengths: Sequence[int], expected: Sequence[int], name: str) -> Comparison:
     """Compare records whose lengths follow from what is sent."""
     return Comparison(list(lengths) == list(expected), f"records of {_listed(lengths)} bytes",
                       _listed(expected), name)
+
+
+def compare_sent(lengths: Sequence[int], sent_bytes: int, name: str) -> Comparison:
+    """Compare the bytes of all records with what the server sent on the connection."""
+    return Comparison(sum(lengths) == sent_bytes, f"records of {sum(lengths)} bytes",
+                      f"{sent_bytes} sent", name)
+
+
+def compare_flushed(lengths: Sequence[int], record_bytes: int, tickets: int,
+                    sizes: Sequence[int], name: str) -> Iterator[Comparison]:
+    """Compare the records of responses over HTTP/2, behind the server's first messages.
+
+    sizes: of the bodies on the connection.
+    """
+    most_short = tickets + SETTINGS_RECORDS + most_flushes(sizes)
+    yield from compare_filled(lengths, record_bytes, most_short, name)
+    yield from compare_repeated(lengths[tickets:], record_bytes, sizes, name)
 
 
 def compare_filled(lengths: Sequence[int], record_bytes: int, most_short: int, name: str

@@ -56,6 +56,7 @@ class TraceBench(FetchBench):
                            "program": "libcurl", "window_bytes": trial["window_bytes"],
                            "urls": [f"http://{SERVER_IP}{path}" for path in trial["paths"]]})
         if self.path is not None and self.path.down.outage_ms[1]:
+            time.sleep(trial["think_s"][0])  # the first packet leaves then
             self._cut(*self.path.down.outage_ms)
         whole_s = deadline_s * len(trial["paths"]) + sum(trial["think_s"])
         answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the transfers")
@@ -71,7 +72,7 @@ class TraceBench(FetchBench):
         observation["files"] = self.files
 
     def _cut(self, from_ms: float, to_ms: float) -> None:
-        """Lose every packet to the client between two times, in ms after the start."""
+        """Lose every packet to the client between two times, in ms after the first packet."""
         time.sleep(from_ms / 1000)
         self.star.lose_all(True)
         time.sleep((to_ms - from_ms) / 1000)

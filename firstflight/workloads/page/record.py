@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.judge.path import counted_drops
+from firstflight.judge.records import lengths_of
 from firstflight.judge.seen import Body, Seen, SeenConnection
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import MS, CapturedFrame
@@ -90,8 +91,7 @@ class PageEvidence:
     @cached_property
     def records(self) -> dict[int, list[int]]:
         """The length of each TLS record that the server sent, by the client's port."""
-        return {port: [length for length, count in runs for _ in range(count)]
-                for port, runs in self.observation.get("records", ())}
+        return lengths_of(self.observation)
 
     @cached_property
     def seen(self) -> Seen:

@@ -21,8 +21,7 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
         name = f"TLS records of connection {number}"
         lengths = evidence.records.get(port, ())
         sent = connection.sent_end - 1
-        yield Comparison(sum(lengths) == sent, f"records of {sum(lengths)} bytes", f"{sent} sent",
-                         name)
+        yield records.compare_sent(lengths, sent, name)
         if trial.http == HTTP_1:
             expected = [size for loaded in connection.objects for size in sealed_sizes(
                 loaded.report["header_bytes"] + loaded.report["size"], trial.record_bytes)]
@@ -30,9 +29,7 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
             yield records.compare_records(
                 records.between(lengths, starts[0] - 1, starts[-1] - 1), expected, name)
             continue
-        tickets, sizes = tickets_of(trial), [
-            loaded.report["size"] for loaded in connection.objects]
-        most_short = tickets + records.SETTINGS_RECORDS + records.most_flushes(sizes)
         behind = records.between(lengths, connection.flight_bytes, sent)
-        yield from records.compare_filled(behind, trial.record_bytes, most_short, name)
-        yield from records.compare_repeated(behind[tickets:], trial.record_bytes, sizes, name)
+        sizes = [loaded.report["size"] for loaded in connection.objects]
+        yield from records.compare_flushed(behind, trial.record_bytes, tickets_of(trial), sizes,
+                                           name)

@@ -27,6 +27,9 @@ from firstflight.model.congestion import (WindowUse, additive_increase, remember
 from firstflight.workloads.trace.window import INFINITE, LOSS, RECOVERY
 
 
+MOST_IN_A_PACKET = 65_535 - 320  # GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER, bytes
+
+
 @dataclass
 class Outstanding:
     """What every TCP remembers of what it sent: byte offsets, and where its packets end."""
@@ -158,14 +161,15 @@ class LinuxRules(Rules):
         self.credit = acknowledgements
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
+        cwnd, ssthresh = self.cwnd, self.ssthresh
         if idle <= rto:
-            return self.cwnd, self.ssthresh
+            return cwnd, ssthresh
+        if self.setting.validation:
+            cwnd = restarted_window(self.cwnd, self.setting.initcwnd, idle, rto)
+            ssthresh = remembered_threshold(self.cwnd, self.ssthresh)
         if self.setting.restarts:
-            return min(self.setting.initcwnd, self.cwnd), self.ssthresh
-        if not self.setting.validation:
-            return self.cwnd, self.ssthresh
-        return (restarted_window(self.cwnd, self.setting.initcwnd, idle, rto),
-                remembered_threshold(self.cwnd, self.ssthresh))
+            cwnd = min(self.setting.initcwnd, cwnd)
+        return cwnd, ssthresh
 
     def before_sending(self, now: int) -> None:
         idle = now - self.connection.last_send
@@ -220,6 +224,7 @@ class ReportRules(Rules):
         self.window_bytes = setting.initcwnd * setting.mss
         self.previous = start  # T_prev
         self.used_bytes = 0  # W_used
+        self.sent_from = 1  # the first byte of what was sent last
         self.unjudged: tuple[int, int, bool] | None = None  # when sent, RTO, data is left
 
     def set_window(self, cwnd: int, ssthresh: int) -> None:
@@ -262,6 +267,7 @@ class ReportRules(Rules):
 
     def before_sending(self, now: int) -> None:
         self._judge()
+        self.sent_from = self.connection.nxt
         idle = now - self.connection.last_send
         if idle < self.rto or self.recovering:
             return
@@ -273,12 +279,22 @@ class ReportRules(Rules):
 
     @property
     def stopped_early(self) -> bool:
-        """The kernel pushes the first segment of a write before it has the others.
+        """The kernel pushes the first packet of a write before it has the others.
 
         The module then takes what it sent for all that there was, and may shrink the window
         (cwv_judge_sent) before the rest is there.
         """
-        return self.unjudged is not None and self.unjudged[2] and not self._is_full()
+        if self.unjudged is None or self._is_full():
+            return False
+        now, rto, data_is_left = self.unjudged
+        sent_bytes = self.connection.nxt - self.sent_from
+        is_long = sent_bytes > self._most_in_a_packet - self.setting.mss
+        return data_is_left or is_long and now - self.previous >= rto
+
+    @property
+    def _most_in_a_packet(self) -> int:
+        """The most bytes that the kernel copies before it sends them (tcp_xmit_size_goal)."""
+        return min(self.largest_peer_window_bytes // 2, MOST_IN_A_PACKET)
 
     def tried_to_send(self, now: int) -> None:
         """It judges whenever it looks for something to send (cwv_before_sending)."""

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from firstflight.judge.records import split
+from firstflight.testbed.hosts.tls_records import (DIGEST_BYTES, MESSAGE_BYTES,
+                                                   RECORD_OVERHEAD_BYTES)
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
+FINISHED_BYTES = MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
 Change = Callable[[Stored], Stored]
 SYN, ACK, FLAGS, WINDOW, OPTIONS = 0x02, 0x10, 47, slice(48, 50), slice(54, 74)
 
@@ -33,6 +37,23 @@ def client_said(**values: Any) -> Change:
     """The kernel of a client that uploads reports something else of its socket."""
     return lambda trial: trial.said(
         "fetch", socket={**trial.observation["fetch"]["socket"], **values})
+
+
+def recorded(most_bytes: int) -> Change:
+    """Records of at most so much text behind the server's Finished, on the last connection."""
+    def change(trial: Stored) -> Stored:
+        *others, (port, runs) = trial.observation["records"]
+        lengths = [length for length, count in runs for _ in range(count)]
+        begins = lengths.index(FINISHED_BYTES) + 1
+        cut = [part for length in lengths[begins:] for part in split(length, most_bytes)]
+        of_all = [[length, 1] for length in (*lengths[:begins], *cut)]
+        return replace(trial, observation={
+            **trial.observation, "records": [*others, [port, of_all]]})
+    return change
+
+
+def without_records(trial: Stored) -> Stored:
+    return replace(trial, observation={**trial.observation, "records": []})
 
 
 def resized(size: int) -> Change:

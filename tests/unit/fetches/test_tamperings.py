@@ -16,8 +16,9 @@ from tests.golden import stored
 from tests.golden.stored import Stored
 from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, client_said,
                                           cut, drops, flags, from_data, from_upload, later,
-                                          lost_at_end, moved, offering, option, requested, resized,
-                                          said, shifted, swapped, syn, tls, window, without)
+                                          lost_at_end, moved, offering, option, recorded, requested,
+                                          resized, said, shifted, swapped, syn, tls, window,
+                                          without, without_records)
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
 CUBIC, NGINX, PUBLISHED = "full_queue", "nginx_plain", "as_published"
@@ -182,6 +183,12 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (TLS, "a flight of a byte less", lambda trial: tls(flight=[
         *trial.observation["server"]["tls"]["flight"][:-1],
         trial.observation["server"]["tls"]["flight"][-1] - 1])(trial), "TLS flight"),
+    *((name, "records of 4 kB", recorded(4096), "TLS records")
+      for name in (TLS, "mldsa", "https_resumed", "nginx", LATE, EARLY, HTTP_2)),
+    *((name, "nothing is known of its records", without_records, "TLS records")
+      for name in (TLS, "nginx", HTTP_2)),
+    ("https_records", "records of 16 kB requested", requested(record_bytes=16_384), "TLS records"),
+    (TLS, "a pause within the response", requested(gap_ms=50.0, burst_bytes=3000), "TLS records"),
     *(("nginx", f"a chain of {size} bytes requested", requested(chain_bytes=size), "TLS flight")
       for size in (9000, 10_000, 15_000)),
     ("nginx", "a resumed session requested", requested(resumed=1), "TLS flight"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -93,6 +93,7 @@ class Observed:
     drops: the counters of the qdiscs (testbed.worker.fetches), {} where a guest reports none.
     path: what the path did with each packet, to the client and to the server; None where packets
         are not judged one by one, as in real time.
+    records: the length of each TLS record that the server sent, by the client's port.
     tick_ns: in virtual time, the tick of the kernel's clock at which the trial began; 0 where it is
         not known. known_kernel: whether its kernel's source is unchanged.
     """
@@ -108,6 +109,7 @@ class Observed:
     early: Early | None = None
     lost_in_all: Mapping[str, int] | None = None
     path: tuple[Delivery, Delivery] | None = None
+    records: Mapping[int, Sequence[int]] = field(default_factory=dict)
     tick_ns: int = 0
     known_kernel: bool = True
 

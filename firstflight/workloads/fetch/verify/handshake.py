@@ -1,14 +1,20 @@
-"""Check a TLS handshake against the model of TCP."""
+"""Check a TLS handshake against the model of TCP, and the records of the response."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge import records, tls
 from firstflight.judge.checklist import Judging
+from firstflight.setting.server import HTTP_1, NGINX, OWN
+from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES, sealed_sizes
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.record.evidence import Evidence
-from firstflight.workloads.fetch.verify.integrity import is_modelled
+from firstflight.workloads.fetch.verify.integrity import is_modelled, is_on_wire
+
+RECORDS = "TLS records"
+ALERT_BYTES = 2 + RECORD_OVERHEAD_BYTES  # close_notify, with which nginx ends a connection
 
 
 def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
@@ -25,6 +31,45 @@ def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
                      f"{prediction.handshake_round_trips}")
 
 
+def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the records behind the server's first messages with what its server writes.
+
+    Tickets come first, a record each. A server that got its request as early data sends none, or
+    sends them as it likes.
+    """
+    trial, flight_bytes = evidence.trial, evidence.flight_bytes
+    if trial.server == OWN or flight_bytes is None:
+        return
+    lengths = evidence.records.get(evidence.wire.client_port, ())
+    sent = max((segment.end for segment in evidence.wire.at_server if segment.to_client
+                and segment.payload_bytes), default=1) - 1
+    yield records.compare_sent(lengths, sent, RECORDS)
+
+    behind = records.between(lengths, flight_bytes, sent)
+    tickets, most = tls.tickets_of(trial), trial.record_bytes
+    if trial.http != HTTP_1:
+        yield from records.compare_flushed(behind, most, tickets, (trial.response_bytes,), RECORDS)
+        return
+    closed = trial.server == NGINX and behind[-1:] == [ALERT_BYTES]
+    response = behind[tickets:-1] if closed else behind[tickets:]
+    if evidence.accepted_early_bytes:
+        yield from records.compare_filled(behind, most, tickets + 1 + closed, RECORDS)
+    elif trial.server == NGINX:
+        yield records.compare_records(response, records.split(sum(response), most), RECORDS)
+    else:
+        expected = [size for text in _texts(evidence) for size in sealed_sizes(text, most)]
+        yield records.compare_records(response, expected, RECORDS)
+
+
+def _texts(evidence: Evidence) -> list[int]:
+    """The bytes that server.py encrypts at once, of its response."""
+    trial, header_bytes = evidence.trial, evidence.report["header_bytes"]
+    first, whole = header_bytes + trial.burst_bytes, header_bytes + trial.response_bytes
+    return [first, whole - first] if trial.gap_ms and first < whole else [whole]
+
+
 JUDGED: dict[str, Judging[Evidence, Record]] = {
     "model handshake": Judging(
-        lambda record: is_modelled(record) and bool(record.flight_bytes), _compare_handshake)}
+        lambda record: is_modelled(record) and bool(record.flight_bytes), _compare_handshake),
+    RECORDS: Judging(lambda record: (is_on_wire(record) and bool(record.flight_bytes)
+                                     and record.trial.server != OWN), _compare_records)}

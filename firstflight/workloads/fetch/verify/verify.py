@@ -15,6 +15,7 @@ from dataclasses import replace
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
 from firstflight.judge.checklist import FETCH, Judging, checks_of
+from firstflight.judge.records import lengths_of
 from firstflight.judge.sending import compare_retransmissions, late_answers, uncaused
 from firstflight.judge.verdict import skipped_record
 from firstflight.net.segments import CaptureError, Packets, frames_of
@@ -67,7 +68,8 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
                         {} if failure else observation["server"], None,
                         tolerances if known_kernel else replace(tolerances, model_ms=None),
                         trial.host_settings(sysctls),
-                        observation.get("drops", {}), tick_ns=_tick_ns(observation, exact),
+                        observation.get("drops", {}), records=lengths_of(observation),
+                        tick_ns=_tick_ns(observation, exact),
                         known_kernel=known_kernel)
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     failed = list(broken)
