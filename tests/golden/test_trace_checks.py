@@ -256,6 +256,18 @@ def test_a_receive_window_may_grow_beyond_the_most_with_data_before_its_turn(
     assert ("receive window" not in failed(record)) == passes
 
 
+@pytest.mark.parametrize(("usual", "last", "passes"), [
+    (58.9, 57.0, True), (58.9, 58.9, False), (55.9, 57.0, False)])
+def test_a_receive_window_may_come_back_to_the_most_in_the_end(usual: float, last: float,
+                                                              passes: bool) -> None:
+    by_bytes = round(usual * 1448) - 81_664  # in most samples; 86_272 in the last
+    window = changed(window_text(NAME), None, "send_window_bytes", by_bytes)
+    ended = seen(trial(NAME), window=changed(window, -1, "send_window_bytes",
+                                             round(last * 1448) - by_bytes - 86_272))
+    record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57), ended, exact=True)
+    assert ("receive window" not in failed(record)) == passes
+
+
 def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
     odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
            for second in range(5)]

@@ -88,17 +88,19 @@ def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Nearly always: the first acknowledgement may advertise a segment more.
+    """Compare the window of most samples, or of the last one where it had grown too far at first.
 
     The kernel rounds, so that a part of a segment may be missing. A window that begins smaller need
     not grow to the most.
     """
     trial = evidence.trial
     if trial.receive_window:
-        usual_bytes = mode(sample.send_window_bytes for sample in evidence.view.samples)
-        usual, most = usual_bytes / trial.mss, _most_segments(evidence)
+        windows = [sample.send_window_bytes for sample in evidence.view.samples]
+        usual, last = (window / trial.mss for window in (mode(windows), windows[-1]))
+        most = _most_segments(evidence)
         least = min(trial.initrwnd, most)
-        yield Comparison(least - 1 < usual < most + max(_beyond_most(evidence), 0.1),
+        allowed = most + max(_beyond_most(evidence), 0.1)
+        yield Comparison(least - 1 < usual and min(usual, last) < allowed,
                          f"{usual:.2f} segments",
                          f"{most:g}" if least == most else f"{least:g} to {most:g}")
 
@@ -112,13 +114,16 @@ def _most_segments(evidence: TraceEvidence) -> float:
 
 
 def _beyond_most(evidence: TraceEvidence) -> int:
-    """By how many segments the window may grow beyond that: 0 where all data comes in order.
+    """By how many segments the window may exceed that in the end.
 
-    What comes before its turn cannot be read, and the client asks for its window again only as it
-    reads (NarrowBody of testbed.hosts.transfers).
+    By none where enough data comes, and all in order. What comes before its turn cannot be read,
+    and the client asks for its window again only as it reads (NarrowBody of
+    testbed.hosts.transfers). What it has offered it does not take back.
     """
+    trial = evidence.trial
     early = count_early_data(evidence.view.exchange.at_client)
-    return MOST_BEYOND_FIXED * (early + 1) if early else 0
+    is_short = trial.size_bytes < (1 + MOST_BEYOND_FIXED) * trial.mss
+    return MOST_BEYOND_FIXED * (early + 1) if early or is_short else 0
 
 
 def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
