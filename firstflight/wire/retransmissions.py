@@ -43,11 +43,14 @@ class Retransmission:
     cause: str | None
 
 
-def explain_retransmissions(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Retransmission, ...]:
+def explain_retransmissions(exchange: Exchange, arp_ms: float = 0.0,
+                            least_timeout_ms: float = LEAST_TIMEOUT_US / 1000
+                            ) -> tuple[Retransmission, ...]:
     """All retransmitted segments with their causes, in no particular order.
 
     arp_ms: how long the client waited for the server's address (ARP) before its first SYN left;
-    the SYN's timer ran meanwhile.
+    the SYN's timer ran meanwhile. least_timeout_ms: by how much the server's retransmission timer
+    exceeds the RTT at least (rto_min of its route).
     """
     handshake = exchange.syns[1:] + exchange.syn_acks[1:]
     server = exchange.retransmissions + exchange.fin_retransmissions
@@ -59,7 +62,7 @@ def explain_retransmissions(exchange: Exchange, arp_ms: float = 0.0) -> tuple[Re
     return tuple(
         [Retransmission(segment, _syn_cause(exchange, segment, arp_ms))
          for segment in handshake]
-        + [Retransmission(segment, _data_cause(exchange.at_server, segment))
+        + [Retransmission(segment, _data_cause(exchange.at_server, segment, least_timeout_ms))
            for segment in server]
         + [Retransmission(segment, _data_cause(exchange.at_client, segment))
            for segment in exchange.client_retransmissions])
@@ -80,7 +83,8 @@ def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | Non
     return SYN_ACK_TIMER if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
 
 
-def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str | None:
+def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
+                least_timeout_ms: float = LEAST_TIMEOUT_US / 1000) -> str | None:
     """The timer of its sender that retransmitted this segment; None if no timer can have.
 
     A tail loss probe repeats the last segment sent. The retransmission timer repeats the first
@@ -90,7 +94,7 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment) -> str |
     """
     # The smoothed RTT is at least that of the handshake.
     round_trip_ms = (round_trip_ns(at_sender, retransmitted.to_client) or 0) / 1e6
-    timeout_ms = round_trip_ms + LEAST_TIMEOUT_US / 1000 - _CLOCK_MS
+    timeout_ms = round_trip_ms + least_timeout_ms - _CLOCK_MS
     syn_count = sum(1 for s in at_sender
                     if s.to_client == retransmitted.to_client and s.flags & SYN)
     acknowledged, highest, recovery_end, probed = 1, 1, 0, False

@@ -238,8 +238,7 @@ class _Replayer:
         if new and any(rules.stopped_early for rules in self.candidates):
             self._unsettle()
         if new and self.was_clean:
-            self.was_full = self.was_full or all(
-                rules.connection.packets >= rules.cwnd for rules in self.candidates)
+            self.was_full = self.was_full or all(rules.is_full for rules in self.candidates)
         for segment in new:
             self.outstanding_end = segment.end_with_fin
         if group.sends:

@@ -132,6 +132,11 @@ class Rules:
         """Whether data is left that the window had room for, as far as packets show."""
         return False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the window is full, so that TCP counts anew how much of it is used."""
+        return self.connection.packets >= self.cwnd
+
     def after_sending(self, now: int, data_is_left: bool) -> None:
         """Called when it has sent all that it may."""
 
@@ -143,15 +148,45 @@ class Rules:
         raise NotImplementedError
 
 
-class LinuxRules(Rules):
+class ValidatedRules(Rules):
+    """A window that Linux itself validates where tcp_slow_start_after_idle is on (RFC 2861)."""
+
+    def __init__(self, setting: RuleSetting, start: int) -> None:
+        super().__init__(setting, start)
+        self.used = 0  # snd_cwnd_used
+        self.stamp = start  # snd_cwnd_stamp
+        self.use = WindowUse(usage_end=1)
+
+    def validated_restart(self, idle: int, rto: int) -> tuple[int, int]:
+        """(cwnd, ssthresh) after an idle time, as tcp_cwnd_restart leaves them."""
+        if idle <= rto or not self.setting.validation:
+            return self.cwnd, self.ssthresh
+        return (restarted_window(self.cwnd, self.setting.initcwnd, idle, rto),
+                remembered_threshold(self.cwnd, self.ssthresh))
+
+    def note_use(self, now: int) -> None:
+        """Note how much of the window is used behind what was sent (tcp_cwnd_validate)."""
+        packets = self.connection.packets
+        self.use.note(self.connection.una, self.connection.nxt, packets, packets >= self.cwnd)
+        if self.use.may_grow(self.cwnd, self.ssthresh):
+            self.used, self.stamp = 0, now
+            return
+
+        self.used = max(self.used, packets)
+        if (self.setting.validation and not self.recovering
+                and now - self.stamp >= self.rto):
+            if (cwnd := shrunk_window(self.cwnd, self.setting.initcwnd, self.used)) < self.cwnd:
+                threshold = remembered_threshold(self.cwnd, self.ssthresh)
+                self.set_window(cwnd, threshold)
+            self.used, self.stamp = 0, now
+
+
+class LinuxRules(ValidatedRules):
     """Reno in Linux, with its own validation, none, a restart, or without the limit on growth."""
 
     def __init__(self, setting: RuleSetting, start: int) -> None:
         super().__init__(setting, start)
         self.credit = 0  # snd_cwnd_cnt
-        self.used = 0  # snd_cwnd_used
-        self.stamp = start  # snd_cwnd_stamp
-        self.use = WindowUse(usage_end=1)
 
     def set_window(self, cwnd: int, ssthresh: int) -> None:
         super().set_window(cwnd, ssthresh)
@@ -161,13 +196,8 @@ class LinuxRules(Rules):
         self.credit = acknowledgements
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
-        cwnd, ssthresh = self.cwnd, self.ssthresh
-        if idle <= rto:
-            return cwnd, ssthresh
-        if self.setting.validation:
-            cwnd = restarted_window(self.cwnd, self.setting.initcwnd, idle, rto)
-            ssthresh = remembered_threshold(self.cwnd, self.ssthresh)
-        if self.setting.restarts:
+        cwnd, ssthresh = self.validated_restart(idle, rto)
+        if self.setting.restarts and idle > rto:
             cwnd = min(self.setting.initcwnd, cwnd)
         return cwnd, ssthresh
 
@@ -179,18 +209,7 @@ class LinuxRules(Rules):
         self.stamp, self.used = now, 0
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
-        packets = self.connection.packets
-        self.use.note(self.connection.una, self.connection.nxt, packets, packets >= self.cwnd)
-        if self.use.may_grow(self.cwnd, self.ssthresh):
-            self.used, self.stamp = 0, now
-            return
-        self.used = max(self.used, packets)
-        if (self.setting.validation and not self.recovering
-                and now - self.stamp >= self.rto):
-            if (cwnd := shrunk_window(self.cwnd, self.setting.initcwnd, self.used)) < self.cwnd:
-                self.ssthresh = remembered_threshold(self.cwnd, self.ssthresh)
-                self.cwnd = cwnd
-            self.used, self.stamp = 0, now
+        self.note_use(now)
 
     def acknowledged(self, now: int, ack: int) -> None:
         count = self.connection.acknowledged(ack)
@@ -211,7 +230,7 @@ class LinuxRules(Rules):
         self.cwnd, self.credit = additive_increase(self.cwnd, self.credit, self.cwnd, count)
 
 
-class ReportRules(Rules):
+class ReportRules(ValidatedRules):
     """The report's algorithm: section 2.2, and growth only of a window that was full.
 
     What was sent is judged when the next segments are sent or the next
@@ -257,24 +276,38 @@ class ReportRules(Rules):
         return was_fast and self.cwnd != cwnd_before and not by_chance
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
-        times = idle // rto
-        if not times:
-            return self.cwnd, self.ssthresh
-        window = self.window_bytes
-        for _ in range(times):
-            window = max(min(window, self.largest_peer_window_bytes) // 2, self.setting.mss)
-        return window // self.setting.mss, self._remembered()
+        restarted = deepcopy(self)
+        restarted.rto = rto
+        restarted._restart_as_linux(idle)
+        restarted._restart(idle)
+        return restarted.cwnd, restarted.ssthresh
 
-    def before_sending(self, now: int) -> None:
-        self._judge()
-        self.sent_from = self.connection.nxt
-        idle = now - self.connection.last_send
-        if idle < self.rto or self.recovering:
+    def _restart_as_linux(self, idle: int) -> None:
+        """Linux's own restart, which comes first (tcp_slow_start_after_idle_check)."""
+        cwnd, self.ssthresh = self.validated_restart(idle, self.rto)
+        if cwnd != self.cwnd:
+            self.set_window(cwnd, self.ssthresh)
+
+    def _restart(self, idle: int) -> None:
+        """"The sender has been idle": halve the window for every RTO."""
+        times = idle // self.rto
+        if not times:
             return
         self.ssthresh = self._remembered()
-        for _ in range(idle // self.rto):
-            self._set(max(min(self.window_bytes, self.largest_peer_window_bytes) // 2,
-                          self.setting.mss))
+        for _ in range(times):
+            usable = min(self.window_bytes, self.largest_peer_window_bytes)
+            self._set(max(usable // 2, self.setting.mss))
+
+    def before_sending(self, now: int) -> None:
+        idle = now - self.connection.last_send
+        if not self.connection.packets and idle > self.rto:
+            self._restart_as_linux(idle)
+            self.stamp, self.used = now, 0
+        self._judge()
+        self.sent_from = self.connection.nxt
+        if idle < self.rto or self.recovering:
+            return
+        self._restart(idle)
         self.previous, self.used_bytes = now, 0
 
     @property
@@ -284,7 +317,7 @@ class ReportRules(Rules):
         The module then takes what it sent for all that there was, and may shrink the window
         (cwv_judge_sent) before the rest is there.
         """
-        if self.unjudged is None or self._is_full():
+        if self.unjudged is None or self.is_full:
             return False
         now, rto, data_is_left = self.unjudged
         sent_bytes = self.connection.nxt - self.sent_from
@@ -302,13 +335,14 @@ class ReportRules(Rules):
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
         self.unjudged = now, self.rto, data_is_left
+        self.note_use(now)
 
     def _judge(self) -> None:
         """"After sending a data segment"."""
         if self.unjudged is None:
             return
         (now, rto, data_is_left), self.unjudged = self.unjudged, None
-        if self.recovering or self._is_full():
+        if self.recovering or self.is_full:
             self.previous, self.used_bytes = now, 0
             return
         if data_is_left:
@@ -324,9 +358,12 @@ class ReportRules(Rules):
     def acknowledged(self, now: int, ack: int) -> None:
         if ack > self.connection.una:
             self._judge()
-        was_full = self._is_full()
+        was_full = self.is_full
         count = self.connection.acknowledged(ack)
-        if not count or self.recovering or not was_full:
+        if not count or self.recovering:
+            return
+        self.stamp = now
+        if not was_full:
             return
         window, mss = self.window_bytes, self.setting.mss
         if self.cwnd < self.ssthresh:
@@ -336,7 +373,8 @@ class ReportRules(Rules):
             window += max(count * mss * mss // window, 1)
         self._set(window)
 
-    def _is_full(self) -> bool:
+    @property
+    def is_full(self) -> bool:
         free = min(self.window_bytes, self.peer_window_bytes) - self.connection.unacknowledged
         if self.setting.exact:
             return free <= 0
@@ -361,15 +399,10 @@ RULES: dict[str, tuple[type[Rules], dict[str, bool]]] = {
 
 def rules_for(congestion_control: str, validation: bool, initcwnd: int, mss: int,
               start: int) -> Rules | None:
-    """The rules of a congestion control; None for one whose growth is not written down here.
-
-    Also None where Linux validates a window that the report's algorithm validates already.
-    """
+    """The rules of a congestion control; None for one whose growth is not written down here."""
     if congestion_control not in RULES:
         return None
     kind, options = RULES[congestion_control]
-    if kind is ReportRules and validation:
-        return None
     return kind(RuleSetting(initcwnd, mss, validation=validation, **options), start)
 
 
@@ -377,11 +410,9 @@ def restart_rule(congestion_control: str, validation: bool, initcwnd: int, mss: 
                  before: tuple[int, int], idle: int, rto: int) -> tuple[int, int] | None:
     """(cwnd, ssthresh) after an idle time, by the rules of Linux, whatever the growth.
 
-    None for BBR, which Linux's rules leave alone (tcp_slow_start_after_idle_check), and for the
-    report's algorithm, which has its own.
+    None for BBR, which Linux's rules leave alone (tcp_slow_start_after_idle_check).
     """
-    kind, _ = RULES.get(congestion_control, (LinuxRules, {}))
-    if congestion_control == "bbr" or kind is ReportRules:
+    if congestion_control == "bbr":
         return None
     rules = LinuxRules(RuleSetting(initcwnd, mss, validation=validation), 0)
     rules.set_window(*before)

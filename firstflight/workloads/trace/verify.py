@@ -140,7 +140,8 @@ def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
         count = len(exchange.retransmissions)
         yield Comparison(count == 0, f"{count}", "none")
     elif not trial.disorder and evidence.known_kernel:
-        yield from compare_retransmissions(explain_retransmissions(exchange))
+        least_ms = {"least_timeout_ms": trial.rto_min_ms} if trial.rto_min_ms else {}
+        yield from compare_retransmissions(explain_retransmissions(exchange, **least_ms))
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:

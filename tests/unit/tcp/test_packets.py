@@ -395,6 +395,15 @@ def test_a_probe_explains_nothing_before_two_round_trips(good: Stored) -> None:
     assert unexplained(sent_again(good, 2, later_ms=100))  # the flight's last
 
 
+@pytest.mark.parametrize(("least_ms", "cause"), [(50, RETRANSMISSION_TIMER), (70, None)])
+def test_a_timer_is_explained_by_the_least_timeout_of_its_route(good: Stored, least_ms: float,
+                                                                cause: str | None) -> None:
+    again = sent_again(good, 2, later_ms=160)
+    (sent,) = explain_retransmissions(read_exchange(again.client, again.server),
+                                      least_timeout_ms=least_ms)
+    assert sent.cause == cause
+
+
 def test_a_timer_explains_its_own_window_only() -> None:
     """What was sent after the timer ran out is not sent again because of it."""
     trial = sent_again(stored.load("queue_timer"), 6, later_ms=60)

@@ -55,10 +55,22 @@ def test_bbr_is_left_alone() -> None:
     assert restart_rule("cubic", False, 10, SEGMENT, (80, 60), 5000, 200) == (80, 60)
 
 
-def test_no_rule_is_written_down_for_a_report_s_window_that_linux_validates_as_well() -> None:
-    assert rules_for("cwv", True, 10, SEGMENT, 0) is None
-    assert rules_for("cwv_exact", True, 10, SEGMENT, 0) is None
-    assert restart_rule("cwv", True, 10, SEGMENT, (80, 60), 5000, 200) is None
+def test_linux_restarts_a_report_s_window_before_the_report_does() -> None:
+    alone, validated = (ReportRules(RuleSetting(14, SEGMENT, validation=validation), 0)
+                        for validation in (False, True))
+    for rules in (alone, validated):
+        rules.set_window(21, INFINITE)
+        rules.declared(1000 * SEGMENT)
+    assert alone.restart_window(451, 446) == (10, INFINITE)
+    assert validated.restart_window(451, 446) == (7, INFINITE)
+    assert validated.restart_window(445, 446) == (21, INFINITE) and validated.cwnd == 21
+
+
+def test_a_restart_remembers_the_window_where_linux_validates_it() -> None:
+    rules = rules_for("restart", True, 10, SEGMENT, 0)
+    assert rules is not None
+    rules.set_window(36, 20)
+    assert rules.restart_window(201, 200) == (10, 27)
 
 
 # Whole connections ---------------------------------------------------------------
@@ -113,10 +125,31 @@ def test_a_sender_stops_early_where_its_window_has_room(segments: int, left: boo
     assert rules.stopped_early == early and not other.stopped_early
 
 
+@pytest.mark.parametrize(("segments", "rto", "early"), [(6, 100, True), (6, 101, False),
+                                                        (4, 100, False)])
+def test_a_long_write_may_be_taken_for_all_in_its_midst_after_a_timeout(
+        segments: int, rto: int, early: bool) -> None:
+    """Half of the receive window fits in a packet: five segments of a window of ten."""
+    rules = report(20, peer_segments=10)
+    rules.rto = rto
+    send(rules, 60, 1)
+    rules.acknowledged(70, 1 + SEGMENT)
+    send(rules, 100, segments)
+    assert rules.stopped_early == early
+
+
+def test_a_report_s_window_is_full_where_the_receive_window_is() -> None:
+    narrow, linux_rules = report(80, peer_segments=2), linux(80)
+    linux_rules.rto = 200
+    for rules in (narrow, linux_rules):
+        send(rules, 100, 2)
+    assert narrow.is_full and not linux_rules.is_full
+
+
 @pytest.mark.parametrize("early", [True, False])
 def test_behind_a_part_of_a_write_nothing_is_settled(early: bool) -> None:
     hints: list[bool] = []
-    rules = SimpleNamespace(stopped_early=early, cwnd=2, connection=SimpleNamespace(packets=1))
+    rules = SimpleNamespace(stopped_early=early, is_full=False)
     sent: Any = [SimpleNamespace(end_with_fin=2897)]
     state: Any = SimpleNamespace(
         groups=[SendGroup(0, None, sends=sent)], candidates=[rules], una=1, outstanding_end=1449,
