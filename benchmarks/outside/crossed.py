@@ -136,6 +136,15 @@ def _resampled(observed: ObservedTrial, draw: random.Random) -> tuple[str, Obser
     return f"sample {number} of the window a segment larger", replace(observed, files=files)
 
 
+def _says_unjudged(changed: AnyRecord, record: AnyRecord) -> bool:
+    """Whether the record counts the changed sample as one that no rule judges.
+
+    Behind a part of a write the rules know the window only once it is full again.
+    """
+    return (isinstance(changed, TraceRecord) and isinstance(record, TraceRecord)
+            and (changed.rule_unjudged or 0) > (record.rule_unjudged or 0))
+
+
 # Counts -------------------------------------------------------------------------------
 
 @dataclass
@@ -175,11 +184,7 @@ class Tally:
         what, changed = tampered(observed, draw, trial.paces, has_rules)
         self.changed += 1
         other = self.workload.judge(trial, changed)
-        # Behind a part of a write the rules know a window only once it is full again. A sample that
-        # no rule explains until then is counted as such.
-        says_so = isinstance(other, TraceRecord) and (
-            other.rule_unjudged or 0) > (record.samples or 0) - predicted
-        if other.verdict == PASS and not says_so:
+        if other.verdict == PASS and not _says_unjudged(other, record):
             self.passed.append(f"{name}: {what}")
             self._keep(observed)
 
