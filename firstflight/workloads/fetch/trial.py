@@ -66,17 +66,19 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
     def id(self) -> str:
         """The trial's name in files and messages; unique within a run."""
         if self.part:
-            control = ("" if self.congestion_control == default("congestion_control")
-                       else f"-{self.congestion_control}")
+            is_usual = self.congestion_control == default("congestion_control")
+            control = "" if is_usual else f"-{self.congestion_control}"
             return (f"{self.part}-{self.sample}-iw{self.initcwnd}{control}{kernel_tag(self)}"
                     f"-{self.repeat}")
-        drawn = (f"-drawn{format_lossless(self.drawn_rtt_ms)}" if self.drawn_rtt_ms is not None
-                 else "")
+
+        drawn = stages = ""
+        if self.drawn_rtt_ms is not None:
+            drawn = f"-drawn{format_lossless(self.drawn_rtt_ms)}"
+        if self.gap_ms:
+            stages = f"-burst{self.burst_bytes}-gap{format_lossless(self.gap_ms)}"
         seed = f"-seed{self.seed}" if self.is_random else ""
         earlier = f"-after{self.earlier_bytes}B" if self.earlier_bytes else ""
         system = f"-{self.system}" if self.system != HERE else ""
-        stages = (f"-burst{self.burst_bytes}-gap{format_lossless(self.gap_ms)}" if self.gap_ms
-                  else "")
         return (f"rtt{format_lossless(self.rtt_ms)}-bw{format_lossless(self.bandwidth_kbps)}"
                 f"-up{format_lossless(self.uplink_kbps)}-q{self.queue_packets}"
                 f"{tagged(self, NETWORK)}"

@@ -43,16 +43,13 @@ class MissingRuns(NothingToShow):
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one figure that count.
-
-    folder: the run folder. excluded: how many runs do not count. _read: the connections read so
-    far, by id, since several numbers need them.
-    """
+    """The runs of one figure that count."""
 
     figure: LoadFigure
-    folder: Path
+    folder: Path  # the run folder
     records: tuple[LoadRecord, ...]
-    excluded: int
+    excluded: int  # how many runs do not count
+    # The connections read so far, by id, since several numbers need them.
     _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -61,8 +58,8 @@ class Runs:
         mine = [record for record in records if record.trial.part in figure.sweeps
                 and record.trial.window in figure.windows]
         counting = tuple(record for record in mine if record.counts)
-        missing = [window for window in figure.windows
-                   if not any(record.trial.window == window for record in counting)]
+        measured = {record.trial.window for record in counting}
+        missing = [window for window in figure.windows if window not in measured]
         if missing:
             raise MissingRuns(f"{figure.name}: no run with the window {missing[0]} counts;"
                               " measure the whole scenario again with --fresh")
@@ -71,9 +68,10 @@ class Runs:
     @property
     def exclusion_notes(self) -> tuple[str, ...]:
         """A note on the runs that do not count; () where all do."""
+        if not self.excluded:
+            return ()
         are = "run is" if self.excluded == 1 else "runs are"
-        return (f"{self.excluded} {are} excluded: not measured, or not verified",
-                ) if self.excluded else ()
+        return (f"{self.excluded} {are} excluded: not measured, or not verified",)
 
     def values(self, axis: str) -> list[Any]:
         """The values on an axis, in the order of the file; "" alone for no axis."""
@@ -151,17 +149,23 @@ def over_seeds(values: Collection[float | None]) -> Estimate | None:
 
 def gain(base: BySeed, experiment: BySeed, quantity: str) -> Difference | None:
     """What the second window changes, over pairs of one seed; None where either lacks a value."""
-    return paired(*({repeat: value_of(record, quantity) for repeat, record in records.items()}
-                    for records in (base, experiment)))
+    def values(records: BySeed) -> dict[int, float | None]:
+        return {repeat: value_of(record, quantity) for repeat, record in records.items()}
+
+    return paired(values(base), values(experiment))
 
 
 def paired(base: Mapping[int, float | None],
            experiment: Mapping[int, float | None]) -> Difference | None:
     """The difference over the seeds that both have; None without one, or without a value."""
-    table = [(side, seed, value) for side, values in enumerate((base, experiment))
-             for seed, value in values.items() if seed in base and seed in experiment]
-    rows = [Row(None, side, seed, 1.0, value) for side, seed, value in table if value is not None]
-    return difference(rows, 0, 1, student_by_seed) if rows and len(rows) == len(table) else None
+    rows = []
+    for seed in base.keys() & experiment.keys():
+        first, second = base[seed], experiment[seed]
+        if first is None or second is None:
+            return None
+        rows += [Row(None, 0, unit=seed, weight=1.0, value=first),
+                 Row(None, 1, unit=seed, weight=1.0, value=second)]
+    return difference(rows, 0, 1, student_by_seed) if rows else None
 
 
 PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; None: the mean
@@ -171,15 +175,11 @@ PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; No
 
 @dataclass(frozen=True)
 class GainPoint:
-    """What a window changes at one point of a line.
+    """What a window changes at one point of a line."""
 
-    window, series: of the line; the window is "" where the points of the line are the windows. x:
-    the point's value on the axis.
-    """
-
-    window: str
-    series: Any
-    x: Any
+    window: str  # of the line; "" where the points of the line are the windows
+    series: Any  # of the line
+    x: Any  # the point's value on the axis
     mean: Difference
     p99: Difference | None
     retransmission: Difference
@@ -188,14 +188,18 @@ class GainPoint:
 def points(runs: Runs) -> list[GainPoint]:
     """The points of a figure of kind gain, ordered by series, then by window."""
     figure, found = runs.figure, []
-    along = ([("", window, window) for window in figure.windows] if figure.by == "window" else
-             [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)])
+    along = [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)]
+    if figure.by == "window":
+        along = [("", window, window) for window in figure.windows]
     for series in runs.values(figure.down):
         for line, window, x in along:
-            place = {figure.down: series, **({figure.by: x} if line else {})}
+            place = {figure.down: series}
+            if line:
+                place[figure.by] = x
             base, experiment = runs.at(figure.windows[0], **place), runs.at(window, **place)
-            mean, p99, retransmission = (gain(base, experiment, name) for name in
-                                         ("mean_ms", "p99_ms", "retransmission_percent"))
+            mean = gain(base, experiment, "mean_ms")
+            p99 = gain(base, experiment, "p99_ms")
+            retransmission = gain(base, experiment, "retransmission_percent")
             if mean is not None and retransmission is not None:
                 found.append(GainPoint(line, series, x, mean, p99, retransmission))
     return found
@@ -203,21 +207,17 @@ def points(runs: Runs) -> list[GainPoint]:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Completion times of connections: of a window, or of a group within a mix.
-
-    window: of a group of a mix, that of the unmixed runs with its window. curve_ms:
-    completion times, sorted and pooled over the seeds. count: of all connections, completed or not.
-    by_seed: for each of PLACES its value by seed, None where a connection that never completed has
-    that rank. rate_kbps: the mean over connections of bits per time.
-    """
+    """Completion times of connections: of a window, or of a group within a mix."""
 
     name: str
-    window: Window
-    curve_ms: NDArray[numpy.float64]
-    count: int
+    window: Window  # of a group of a mix, that of the unmixed runs with its window
+    curve_ms: NDArray[numpy.float64]  # completion times, sorted and pooled over the seeds
+    count: int  # of all connections, completed or not
     retransmission: Estimate
+    # For each of PLACES its value by seed, None where a connection that never completed has that
+    # rank.
     by_seed: dict[float | None, Mapping[int, float | None]]
-    rate_kbps: float
+    rate_kbps: float  # the mean over connections of bits per time
 
     def at(self, place: float | None) -> Estimate | None:
         """The estimate of a percentile, or of the mean for None."""
@@ -225,6 +225,7 @@ class Distribution:
 
     @property
     def mean(self) -> Estimate:
+        """The mean over the connections that completed."""
         return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
 
     def gain_over(self, base: Distribution, place: float | None = None) -> Difference | None:
@@ -237,17 +238,20 @@ def distribution(name: str, window: Window, by_seed: dict[int, Connections]) -> 
     done = {seed: connections.ended(OK) for seed, connections in by_seed.items()}
     if not by_seed or not all(len(connections) for connections in done.values()):
         raise MissingRuns(f"{name}: no connection completed")
-    times = numpy.concatenate([connections.total_ms for connections in done.values()])
+
+    values: dict[float | None, Mapping[int, float | None]] = {
+        None: {seed: float(connections.total_ms.mean()) for seed, connections in done.items()}}
+    for percentile in PERCENTILES:
+        values[percentile] = {seed: connections.percentile_of_all_ms(percentile)
+                              for seed, connections in by_seed.items()}
+
+    times_ms = numpy.concatenate([connections.total_ms for connections in done.values()])
     bits = numpy.concatenate([connections.asked_bytes * 8 for connections in done.values()])
-    percentiles: dict[float | None, Mapping[int, float | None]] = {
-        percentile: {seed: connections.percentile_of_all_ms(percentile)
-                     for seed, connections in by_seed.items()}
-        for percentile in PERCENTILES}
+    retransmission = [connections.retransmission_percent for connections in by_seed.values()]
     return Distribution(
-        name, window, numpy.sort(times), sum(map(len, by_seed.values())),
-        estimate([connections.retransmission_percent for connections in by_seed.values()]),
-        {None: {seed: float(connections.total_ms.mean()) for seed, connections in done.items()},
-         **percentiles}, float((bits / times).mean()))
+        name, window, numpy.sort(times_ms), count=sum(map(len, by_seed.values())),
+        retransmission=estimate(retransmission), by_seed=values,
+        rate_kbps=float((bits / times_ms).mean()))
 
 
 def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
@@ -257,47 +261,53 @@ def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]
 
 def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
     """The distribution of all connections of the runs with a window."""
-    def times(connections: Connections) -> Connections:
-        return connections if with_handshake else replace(
-            connections, total_ms=connections.total_ms - connections.connect_ms)
-
+    by_seed = {}
+    for repeat, record in runs.at(window).items():
+        connections = runs.connections(record)
+        if not with_handshake:
+            transfer_ms = connections.total_ms - connections.connect_ms
+            connections = replace(connections, total_ms=transfer_ms)
+        by_seed[repeat] = connections
     requested = runs.window(window)
-    return distribution(requested.label, requested, {
-        repeat: times(runs.connections(record)) for repeat, record in runs.at(window).items()})
+    return distribution(requested.label, requested, by_seed)
 
 
 def groups_of_mix(runs: Runs, window: str) -> list[Distribution]:
     """The distributions of a mix's groups, by initial window, ascending."""
+    hosts_of: dict[int, dict[int, set[int]]] = {}  # numbers of clients, by window and repeat
     records = runs.at(window)
-    parts = sorted({host.initcwnd for record in records.values()
-                    for host in record.trial.clients})
-    return [distribution(f"IW {initcwnd} in the mix", single(initcwnd), {
-        repeat: runs.connections(record).select_hosts(
-            {number for number, host in enumerate(record.trial.clients)
-             if host.initcwnd == initcwnd})
-        for repeat, record in records.items()}) for initcwnd in parts]
+    for repeat, record in records.items():
+        for number, host in enumerate(record.trial.clients):
+            hosts_of.setdefault(host.initcwnd, {}).setdefault(repeat, set()).add(number)
+
+    groups = []
+    for initcwnd in sorted(hosts_of):
+        by_seed = {repeat: runs.connections(records[repeat]).select_hosts(hosts)
+                   for repeat, hosts in hosts_of[initcwnd].items()}
+        groups.append(distribution(f"IW {initcwnd} in the mix", single(initcwnd), by_seed))
+    return groups
 
 
 @dataclass(frozen=True)
 class Mixes:
-    """The distributions of a figure of kind mix.
+    """The distributions of a figure of kind mix."""
 
-    alone: of runs where everybody has one window, by window. groups: of the groups of each mix, by
-    the mix's name; labels: each mix in words.
-    """
-
-    alone: dict[str, Distribution]
-    groups: dict[str, list[Distribution]]
-    labels: dict[str, str]
+    alone: dict[str, Distribution]  # of runs where everybody has one window, by window
+    groups: dict[str, list[Distribution]]  # of the groups of each mix, by the mix's name
+    labels: dict[str, str]  # each window or mix in words
 
 
 def mixes(runs: Runs) -> Mixes:
     """The distributions of a figure of kind mix."""
-    windows = runs.figure.windows
-    are_mixes = {window: runs.window(window).is_mix for window in windows}
-    return Mixes({window: whole(runs, window) for window in windows if not are_mixes[window]},
-                 {window: groups_of_mix(runs, window) for window in windows if are_mixes[window]},
-                 {window: runs.window(window).label for window in windows})
+    alone, groups, labels = {}, {}, {}
+    for window in runs.figure.windows:
+        requested = runs.window(window)
+        labels[window] = requested.label
+        if requested.is_mix:
+            groups[window] = groups_of_mix(runs, window)
+        else:
+            alone[window] = whole(runs, window)
+    return Mixes(alone, groups, labels)
 
 
 def jain(values: Sequence[float]) -> float:
@@ -311,16 +321,13 @@ def jain(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Hit:
-    """Transfers that retransmitted (were hit), at one point of the axis.
-
-    share: of all transfers, in percent. own: mean completion time of the transfers that each window
-    hit. same: mean completion time of the arrivals that either window hit, so that the same ones
-    are compared; same_count: how many these are.
-    """
+    """Transfers that retransmitted (were hit), at one point of the axis."""
 
     x: object
-    share: Difference
-    own: Difference | None
+    share: Difference  # of all transfers, in percent
+    own: Difference | None  # mean completion time of the transfers that each window hit
+    # Mean completion time of the arrivals that either window hit, so that the same ones are
+    # compared; and how many these are.
     same: Difference | None
     same_count: int
 
@@ -328,26 +335,32 @@ class Hit:
 def hits(runs: Runs) -> list[Hit]:
     """The points of a figure of kind hit: the first window against the second."""
     base, experiment = runs.figure.windows[:2]
-    return [_hit(runs, x, runs.at(base, **{runs.figure.by: x}),
-                 runs.at(experiment, **{runs.figure.by: x}))
-            for x in runs.values(runs.figure.by)]
+    found = []
+    for x in runs.values(runs.figure.by):
+        place = {runs.figure.by: x}
+        found.append(_hit(runs, x, runs.at(base, **place), runs.at(experiment, **place)))
+    return found
 
 
 def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
-    share: Sides = ({}, {})
-    own: Sides = ({}, {})
-    same: Sides = ({}, {})
-    count, common = 0, sorted(set(base) & set(experiment))
+    """The transfers that retransmitted at x, under both windows."""
+    common = sorted(set(base) & set(experiment))
     if not common:
         raise MissingRuns(f"{runs.figure.name}: no seed was measured with both windows at"
                           f" {describe(runs.figure.by, x)}; measure the whole scenario again with"
                           " --fresh")
+
+    share: Sides = ({}, {})
+    own: Sides = ({}, {})
+    same: Sides = ({}, {})
+    count = 0
     for repeat in common:
         both = [runs.connections(record[repeat]) for record in (base, experiment)]
         if len(both[0]) != len(both[1]):
             raise MissingRuns(f"{runs.figure.name}: {base[repeat].trial.id} and"
                               f" {experiment[repeat].trial.id} had other arrivals; measure again"
                               " with --fresh")
+
         was_hit = [numpy.nan_to_num(connections.retransmitted_bytes) > 0 for connections in both]
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())
@@ -355,11 +368,13 @@ def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
             share[place][repeat] = float(was_hit[place].mean() * 100)
             own[place][repeat] = _mean_ms(connections, was_hit[place])
             same[place][repeat] = _mean_ms(connections, either)
+
     of_all = paired(*share)
     assert of_all is not None  # each seed in common has its shares
-    return Hit(x, of_all, paired(*own), paired(*same), count)
+    return Hit(x, of_all, paired(*own), same=paired(*same), same_count=count)
 
 
 def _mean_ms(connections: Connections, chosen: NDArray[numpy.bool_]) -> float | None:
+    """The mean completion time of the chosen connections; None where none completed."""
     done = connections.select(chosen).ended(OK)
     return float(done.total_ms.mean()) if len(done) else None

@@ -37,24 +37,26 @@ FIXED = ("bandwidth_kbps", "queue_bdp", "load", "response_bytes", "connections")
 def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) -> LineChart:
     """A chart with its figure's title, the parameters that all runs share, and the time measured.
     """
-    records, figure = runs.records, runs.figure
-    seeds = len({record.trial.repeat for record in records})
-    spans_s = sorted({record.trial.counted_span_s for record in records})
+    trials = [record.trial for record in runs.records]
+    seeds = len({trial.repeat for trial in trials})
     spread = f"bars: 95 % intervals over {seeds} seeds" if seeds > 1 else "one seed: no interval"
+    spans = " or ".join(f"{span_s:g}" for span_s in sorted({trial.counted_span_s
+                                                            for trial in trials}))
     return LineChart(
-        figure.title, (_fixed([record.trial for record in records]),),
-        f"{' or '.join(f'{span_s:g}' for span_s in spans_s)} s after each warm-up · {spread}",
-        next(iter(runs.exclusion_notes), ""),
+        runs.figure.title, (_fixed(trials),), f"{spans} s after each warm-up · {spread}",
+        alarm=next(iter(runs.exclusion_notes), ""),
         columns=tuple((plot,) for plot in plots) if side_by_side else (plots,), **more)
 
 
 def _fixed(trials: Sequence[LoadTrial]) -> str:
     """The parameters that all runs share, with units; the range of the clients' RTTs."""
-    rtts = {host.rtt_ms for trial in trials for host in trial.clients}
-    known = {"rtt_ms": f"RTT {' to '.join(map(plain, sorted({min(rtts), max(rtts)})))} ms"}
+    rtts_ms = {host.rtt_ms for trial in trials for host in trial.clients}
+    ends_ms = sorted({min(rtts_ms), max(rtts_ms)})
+    known = {"rtt_ms": f"RTT {' to '.join(map(plain, ends_ms))} ms"}
     values = shared_values(trials, FIXED)
-    known |= {name: shared.named(name, value) for name, value in values.items()
-              if value is not None}
+    for name, value in values.items():
+        if value is not None:
+            known[name] = shared.named(name, value)
     if values.get("queue_bdp") is not None:
         known["queue_bdp"] = named("queue_bdp", values["queue_bdp"])
     if "response_bytes" in values and trials[0].sizes != FIXED_SIZE:
@@ -67,8 +69,9 @@ def _fixed(trials: Sequence[LoadTrial]) -> str:
 def _estimates(name: str, points: Sequence[tuple[float, Estimate]], look: int,
                initcwnd: int = 0) -> Line:
     """A line through estimates, with their intervals."""
-    return Line(name, tuple(x for x, _ in points), tuple(estimate.value for _, estimate in points),
-                tuple(estimate.interval for _, estimate in points), look,
+    estimates = [estimate for _, estimate in points]
+    return Line(name, tuple(x for x, _ in points), tuple(estimate.value for estimate in estimates),
+                ends=tuple(estimate.interval for estimate in estimates), look=look,
                 window=initcwnd)
 
 
@@ -92,11 +95,12 @@ def _retransmitted(distributions: Sequence[Distribution]) -> Plot:
     lines = []
     for place, distribution in enumerate(distributions):
         share = _no_less_than_none(distribution.retransmission)
-        lines.append(Line("", (float(place),), (share.value,), (share.interval,), place, "points",
-                          distribution.window.initcwnd))
-    return Plot("", "retransmitted (%)", tuple(lines), RETRANSMITTED, ticks=tuple(
-        (float(place), distribution.name) for place, distribution in enumerate(distributions)),
-        x_ends=(-0.5, len(distributions) - 0.5), y_ends=_from_zero(lines))
+        lines.append(Line("", (float(place),), (share.value,), ends=(share.interval,), look=place,
+                          style="points", window=distribution.window.initcwnd))
+    ticks = tuple((float(place), distribution.name)
+                  for place, distribution in enumerate(distributions))
+    return Plot("", "retransmitted (%)", tuple(lines), title=RETRANSMITTED, ticks=ticks,
+                x_ends=(-0.5, len(distributions) - 0.5), y_ends=_from_zero(lines))
 
 
 def _from_zero(lines: Sequence[Line]) -> Ends:
@@ -119,21 +123,31 @@ def mix(runs: Runs, mixes: Mixes) -> LineChart:
     looks = {window: look for look, window in enumerate(mixes.alone)}
     groups = [group for parts in mixes.groups.values() for group in parts]
     # A window has one colour: solid lines for unmixed runs, dashed lines in the mix.
-    unmixed = [(group, group.window.name) for group in groups if group.window.name in looks]
-    dashed = [_curve(group, looks[window], "dashed") for group, window in unmixed]
-    saved = [line for group, window in unmixed
-             for line in _gain_lines(mixes.alone[window], group, looks[window])]
+    dashed: list[Line] = []
+    because_of_others: list[Line] = []
+    for group in groups:
+        own = mixes.alone.get(group.window.name)
+        if own is not None:
+            look = looks[group.window.name]
+            dashed.append(_curve(group, look, "dashed"))
+            because_of_others += _gain_lines(own, group, look)
+
     alone = list(mixes.alone.values())
-    compared = [line for place, (name, base, window) in enumerate(
-        [*((f"{own.name} everywhere", alone[0], own) for own in alone[1:]),
-         *((group.name, first, group) for first, *parts in mixes.groups.values()
-           for group in parts)])
-        for line in _gain_lines(base, replace(window, name=name), place)]
-    ends = _ends([*compared, *saved])
-    return _chart(runs, _curves(alone, dashed, groups), *([_gain_plot(
-        "What a larger window saves: within the mix, and where everybody has it", compared, ends)]
-        if compared else []), _gain_plot(
-        "What each group saves, against runs in which everybody has its window", saved, ends))
+    compared = [(alone[0], replace(own, name=f"{own.name} everywhere")) for own in alone[1:]]
+    for first, *others in mixes.groups.values():
+        compared += [(first, group) for group in others]
+    by_window: list[Line] = []
+    for look, (base, larger) in enumerate(compared):
+        by_window += _gain_lines(base, larger, look)
+
+    ends = _ends([*by_window, *because_of_others])
+    plots = [_curves(alone, dashed, groups)]
+    if by_window:
+        plots.append(_gain_plot("What a larger window saves: within the mix, and where everybody"
+                                " has it", by_window, ends))
+    plots.append(_gain_plot("What each group saves, against runs in which everybody has its window",
+                            because_of_others, ends))
+    return _chart(runs, *plots)
 
 
 def _values(line: Line) -> list[float]:
@@ -149,10 +163,13 @@ def _ends(lines: Sequence[Line]) -> Ends:
     """
     low, high = _without_outliers([value for line in lines for value in line.y])
     room = high - low or 1.0
-    of_intervals = [end for line in lines for value, ends in zip(line.y, line.ends)
-                    if ends and low <= value <= high for end in ends]
-    low = max(min([low, *of_intervals]), low - room)
-    high = min(max([high, *of_intervals]), high + room)
+    interval_ends: list[float] = []
+    for line in lines:
+        for value, ends in zip(line.y, line.ends):
+            if ends and low <= value <= high:
+                interval_ends += ends
+    low = max(min([low, *interval_ends]), low - room)
+    high = min(max([high, *interval_ends]), high + room)
     return low - 0.05 * (high - low), high + 0.35 * (high - low or 1.0)
 
 
@@ -175,17 +192,17 @@ def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
 
     more: further lines. others: the distributions of these lines.
     """
-    curves = [distribution.curve_ms for distribution in (*distributions, *others)]
-    ends = (min(float(curve[0]) for curve in curves) * 0.95,
-            max(float(numpy.percentile(curve, 100 - LEAST_PERCENT)) for curve in curves) * 1.1)
+    curves_ms = [distribution.curve_ms for distribution in (*distributions, *others)]
+    least_ms = min(float(curve_ms[0]) for curve_ms in curves_ms)
+    most_ms = max(float(numpy.percentile(curve_ms, 100 - LEAST_PERCENT)) for curve_ms in curves_ms)
+    lines = [_curve(distribution, look, "curve") for look, distribution in enumerate(distributions)]
+
     # The tables have means over the seeds: far down these differ from all seeds together.
-    is_pooled = any(len(one.by_seed[None]) > 1 for one in distributions)
+    is_pooled = any(len(distribution.by_seed[None]) > 1 for distribution in distributions)
     title = f"{'All seeds together; in' if is_pooled else 'In'} brackets: how many connections"
     return Plot("completion time, SYN to last byte (ms)", "connections that take longer (%)",
-                (*(_curve(distribution, look, "curve")
-                   for look, distribution in enumerate(distributions)), *more),
-                title, x_scale="log", y_scale="log", x_ends=ends,
-                y_ends=(LEAST_PERCENT, 100), legend=True)
+                (*lines, *more), title=title, x_scale="log", y_scale="log",
+                x_ends=(least_ms * 0.95, most_ms * 1.1), y_ends=(LEAST_PERCENT, 100), legend=True)
 
 
 def _curve(distribution: Distribution, look: int, style: Any) -> Line:
@@ -200,35 +217,40 @@ def _curve(distribution: Distribution, look: int, style: Any) -> Line:
 
 def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
     """What all but the first save against it, and what was published of that."""
-    # What was published, by percentile; None for the average.
-    known: dict[float | None, float] = {}
+    lines: list[Line] = []
     if runs.figure.published:
         row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
-        known = {None if column == "Avg." else float(column):
-                 published.number(row, column, DECK_FILE) for column in DECK_COLUMNS if row[column]}
-    theirs = [Line("the deck", tuple(float(PLACES.index(place)) - ASIDE for place in known),
-                   tuple(known.values()), style="published")] if known else []
-    lines = [*theirs, *(line for look, distribution in enumerate(distributions) if look
-                        for line in _gain_lines(distributions[0], distribution, look))]
-    return _gain_plot(f"What is saved against {distributions[0].name}, by percentile", lines,
-                      _ends(lines))
+        xs, values = [], []
+        for column in DECK_COLUMNS:
+            if row[column]:
+                place = None if column == "Avg." else float(column)
+                xs.append(PLACES.index(place) - ASIDE)
+                values.append(published.number(row, column, DECK_FILE))
+        lines.append(Line("the deck", tuple(xs), tuple(values), style="published"))
+
+    base, *others = distributions
+    for look, distribution in enumerate(others, start=1):
+        lines += _gain_lines(base, distribution, look)
+    return _gain_plot(f"What is saved against {base.name}, by percentile", lines, _ends(lines))
 
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
     """The gains by percentile; the mean stands apart at the left."""
     gains = [other.gain_over(base, percentile) for percentile in PLACES]
-    initcwnd = other.window.initcwnd
     known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
              if gain is not None]
-    mean = _estimates("", [point for point in known if point[0] < 1], look, initcwnd)
-    return (_estimates(other.name, [point for point in known if point[0] >= 1], look, initcwnd),
-            replace(mean, style="points"))
+    initcwnd = other.window.initcwnd
+    mean = _estimates("", [(x, gain) for x, gain in known if x < 1], look, initcwnd=initcwnd)
+    percentiles = _estimates(other.name, [(x, gain) for x, gain in known if x >= 1], look,
+                             initcwnd=initcwnd)
+    return percentiles, replace(mean, style="points")
 
 
 def _gain_plot(title: str, lines: Sequence[Line], ends: Ends) -> Plot:
-    return Plot("percentile of the completion time", "saved (%)", tuple(lines), title, ticks=tuple(
-        (x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES)),
-        y_ends=ends, zero=True, legend=True)
+    """A plot of what is saved by percentile; ends: of the axis upwards."""
+    ticks = tuple((x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES))
+    return Plot("percentile of the completion time", "saved (%)", tuple(lines), title=title,
+                ticks=ticks, y_ends=ends, zero=True, legend=True)
 
 
 def _queue(runs: Runs) -> Plot:
@@ -238,12 +260,11 @@ def _queue(runs: Runs) -> Plot:
         records = runs.at(window)
         times_s, packets = runs.queue(records[min(records)])
         requested = runs.window(window)
-        lines.append(Line(requested.label, tuple(times_s.tolist()),
-                          tuple(packets.tolist()), look=look, style="curve",
-                          window=requested.initcwnd))
+        lines.append(Line(requested.label, tuple(times_s.tolist()), tuple(packets.tolist()),
+                          look=look, style="curve", window=requested.initcwnd))
     trial = runs.records[0].trial
     return Plot("time (s)", "packets queued", tuple(lines),
-                f"The bottleneck's queue, means of {QUEUE_SMOOTHED_S:g} s, first seed",
+                title=f"The bottleneck's queue, means of {QUEUE_SMOOTHED_S:g} s, first seed",
                 x_ends=(0, trial.duration_s), y_ends=(0, trial.queue_packets * 1.25),
                 limit=(trial.queue_packets, "full"))
 
@@ -252,76 +273,87 @@ def _queue(runs: Runs) -> Plot:
 
 def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     """What is saved of the mean and of the 99th percentile, and what retransmissions it costs."""
-    figure, first = runs.figure, runs.window(runs.figure.windows[0])
-    base = first.label
+    figure, base = runs.figure, runs.window(runs.figure.windows[0])
     places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
     lines = grouped(points, lambda point: (point.window, point.series))
     aside = min(BROAD_ASIDE, MOST_ASIDE / len(lines))
-    saved, of_p99, retransmitted, faint = [], [], [], False
     is_a_window_each = len({window for window, _ in lines}) == len(lines)
+    saved, of_p99, retransmitted = [], [], []
+    is_base_named = False
     for number, ((window, series), of_line) in enumerate(lines.items()):
         words = [named(figure.down, series)] if figure.down else []
-        words += [f"IW {window}"] if window and len(figure.windows) > 2 else []
+        if window and len(figure.windows) > 2:
+            words.append(f"IW {window}")
         name, look = ", ".join(words) or f"IW {window}", number + 1
-        shown = runs.window(window).initcwnd if window and is_a_window_each else 0
+        initcwnd = runs.window(window).initcwnd if window and is_a_window_each else 0
+
         xs = [places[point.x] + (number - (len(lines) - 1) / 2) * aside for point in of_line]
-        saved.append(_estimates(name, list(zip(xs, (
-            point.mean.percent for point in of_line))), look, shown))
-        of_p99.append(_estimates(name, [(x, point.p99.percent) for x, point in zip(xs, of_line)
-                                        if point.p99 is not None], look, shown))
-        retransmitted.append(_estimates(name, list(zip(xs, (
-            _no_less_than_none(point.retransmission.experiment) for point in of_line))), look,
-            shown))
+        placed = list(zip(xs, of_line))
+        means = [(x, point.mean.percent) for x, point in placed]
+        p99s = [(x, point.p99.percent) for x, point in placed if point.p99 is not None]
+        shares = [(x, _no_less_than_none(point.retransmission.experiment)) for x, point in placed]
+        saved.append(_estimates(name, means, look, initcwnd=initcwnd))
+        of_p99.append(_estimates(name, p99s, look, initcwnd=initcwnd))
+        retransmitted.append(_estimates(name, shares, look, initcwnd=initcwnd))
         if window == figure.windows[1] and figure.by != "window":
             retransmitted.append(Line(
-                "" if faint else f"{base} (open)", tuple(xs), tuple(
-                    point.retransmission.base.value for point in of_line), look=look,
-                style="faint", window=first.initcwnd if shown else 0))
-            faint = True
+                "" if is_base_named else f"{base.label} (open)", tuple(xs),
+                tuple(point.retransmission.base.value for point in of_line), look=look,
+                style="faint", window=base.initcwnd if initcwnd else 0))
+            is_base_named = True
+
     ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
     axis = name_of(figure.by)
-    return _chart(
-        runs, Plot(axis, "saved (%)", tuple(saved), f"What is saved of the mean against {base}",
-                   ticks=ticks, zero=True, y_ends=_ends(saved)),
-        *([Plot(axis, "saved (%)", tuple(of_p99),
-                f"What is saved of the 99th percentile against {base}", ticks=ticks, zero=True,
-                y_ends=_ends(of_p99))] if any(line.y for line in of_p99) else []),
-        Plot(axis, "retransmitted (%)", tuple(retransmitted), RETRANSMITTED, ticks=ticks,
-             y_ends=_from_zero(retransmitted)),
-        legend=len(lines) > 1 or any(window for window, _ in lines))
+    plots = [Plot(axis, "saved (%)", tuple(saved), ticks=ticks, zero=True, y_ends=_ends(saved),
+                  title=f"What is saved of the mean against {base.label}")]
+    if any(line.y for line in of_p99):
+        plots.append(Plot(axis, "saved (%)", tuple(of_p99), ticks=ticks, zero=True,
+                          y_ends=_ends(of_p99),
+                          title=f"What is saved of the 99th percentile against {base.label}"))
+    plots.append(Plot(axis, "retransmitted (%)", tuple(retransmitted), title=RETRANSMITTED,
+                      ticks=ticks, y_ends=_from_zero(retransmitted)))
+    return _chart(runs, *plots, legend=len(lines) > 1 or any(window for window, _ in lines))
 
 
 def _no_less_than_none(share: Estimate) -> Estimate:
     """No share is negative, whatever the spread of few seeds."""
-    return share if share.interval is None else replace(
-        share, interval=(max(share.interval[0], 0.0), share.interval[1]))
+    if share.interval is None:
+        return share
+    low, high = share.interval
+    return replace(share, interval=(max(low, 0.0), high))
 
 
 # Transfers that retransmitted -------------------------------------------------------
 
 def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
     """How long transfers took that retransmitted: each window's own, and the same arrivals."""
-    ends = 0.0, 1.25 * max(end for hit in measured for gain in (hit.own, hit.same) if gain
-                           for mean in (gain.base, gain.experiment)
-                           for end in (mean.value, *(mean.interval or ())))
+    own, same = [hit.own for hit in measured], [hit.same for hit in measured]
+    values = []
+    for gain in filter(None, (*own, *same)):
+        for mean in (gain.base, gain.experiment):
+            values += [mean.value, *(mean.interval or ())]
+    ends = 0.0, 1.25 * max(values)
+
+    ticks = tuple((float(place), describe(runs.figure.by, hit.x))
+                  for place, hit in enumerate(measured))
     return _chart(
-        runs, _hits(runs, measured, [hit.own for hit in measured],
-                    "each window's own: not the same transfers", ends),
-        _hits(runs, measured, [hit.same for hit in measured],
-              "the same transfers: hit under either window", ends),
+        runs, Plot(name_of(runs.figure.by), "mean completion time (ms)", _hit_bars(runs, own),
+                   title="each window's own: not the same transfers", ticks=ticks, y_ends=ends,
+                   legend=True),
+        Plot(name_of(runs.figure.by), "mean completion time (ms)", _hit_bars(runs, same),
+             title="the same transfers: hit under either window", ticks=ticks, y_ends=ends,
+             legend=True),
         side_by_side=True)
 
 
-def _hits(runs: Runs, hits: Sequence[Hit], gains: Sequence[Difference | None], title: str,
-          ends: Ends) -> Plot:
-    by = runs.figure.by
+def _hit_bars(runs: Runs, gains: Sequence[Difference | None]) -> tuple[Line, ...]:
+    """Bars of the means under both windows. gains: at each place of the axis."""
     known = [(float(place), gain) for place, gain in enumerate(gains) if gain is not None]
-    return Plot(
-        name_of(by), "mean completion time (ms)", tuple(
-            Line(f"IW {window}", tuple(place for place, _ in known),
-                 tuple(mean.value for mean in means), tuple(mean.interval for mean in means),
-                 look, "bars", runs.window(window).initcwnd)
-            for look, (window, means) in enumerate(zip(runs.figure.windows, (
-                [gain.base for _, gain in known], [gain.experiment for _, gain in known])))),
-        title=title, ticks=tuple((float(place), describe(by, hit.x))
-                                 for place, hit in enumerate(hits)), y_ends=ends, legend=True)
+    places = tuple(place for place, _ in known)
+    sides = [gain.base for _, gain in known], [gain.experiment for _, gain in known]
+    lines = []
+    for look, (window, means) in enumerate(zip(runs.figure.windows, sides)):
+        lines.append(Line(f"IW {window}", places, tuple(mean.value for mean in means),
+                          ends=tuple(mean.interval for mean in means), look=look, style="bars",
+                          window=runs.window(window).initcwnd))
+    return tuple(lines)

@@ -70,7 +70,9 @@ def _of_runs(show: Callable[[Runs], Finding]) -> Maker[LoadRun, LoadFigure]:
 
 def _content(runs: Runs, tables: Sequence[Table], chart: Chart,
              answers: Sequence[Statement] = ()) -> Finding:
-    return Finding(runs.figure.name, runs.figure.title, tuple(tables), tuple(answers), chart=chart)
+    """The finding of a figure, without the results of its claims."""
+    return Finding(runs.figure.name, runs.figure.title, tuple(tables), statements=tuple(answers),
+                   chart=chart)
 
 
 def _distribution(runs: Runs) -> Finding:
@@ -92,14 +94,16 @@ def _deck(runs: Runs) -> Finding:
 def _mix(runs: Runs) -> Finding:
     """The groups of mixes, against unmixed runs and against each other."""
     mixes = analysis.mixes(runs)
-    compared = [tables.percentiles([*mixes.alone.values(), *groups],
-                                   f"{runs.window(window).label} compared with unmixed runs")
-                for window, groups in mixes.groups.items()]
-    answers = [answer for groups in mixes.groups.values() for answer in (
-        *(_against_own(group, mixes.alone.get(group.window.name)) for group in groups),
-        *(_within(groups[0], group, mixes.alone) for group in groups[1:])) if answer is not None]
+    compared: list[Table] = []
+    answers: list[Statement | None] = []
+    for window, groups in mixes.groups.items():
+        compared.append(tables.percentiles([*mixes.alone.values(), *groups],
+                                           f"{mixes.labels[window]} compared with unmixed runs"))
+        first, *others = groups
+        answers += [_against_own(group, mixes.alone.get(group.window.name)) for group in groups]
+        answers += [_within(first, group, mixes.alone) for group in others]
     return _content(runs, (*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
-                    charts.mix(runs, mixes), answers)
+                    charts.mix(runs, mixes), answers=list(filter(None, answers)))
 
 
 def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
@@ -159,11 +163,12 @@ def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, .
         for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
             if gain is not None and gain.absolute.sign < 0:
                 worse[name].append(f"{where} (by {estimated(gain.percent, 1).lstrip(MINUS)} %)")
-    nowhere = ("in no cell, by its 95 % interval."
-               if any(point.mean.absolute.interval for point in points)
-               else "undetermined: one seed has no interval.")
+
+    nowhere = "undetermined: one seed has no interval."
+    if any(point.mean.absolute.interval for point in points):
+        nowhere = "in no cell, by its 95 % interval."
     return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
-                           " longer:", "; ".join(cells) + "." if cells else nowhere)
+                           " longer:", f"{'; '.join(cells)}." if cells else nowhere)
                  for name, cells in worse.items())
 
 
@@ -201,8 +206,8 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
 def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     """The difference of a claim on a group of a mix, of the mean or a percentile; [] without one.
     """
-    percentile = None if claim.metric == "mean_ms" else next(
-        percentile for percentile in PERCENTILES if percentile_column(percentile) == claim.metric)
+    percentile = next((percentile for percentile in PERCENTILES
+                       if percentile_column(percentile) == claim.metric), None)
 
     def distribution_of(compared: Compared) -> Distribution:
         if compared.part is None:
@@ -217,25 +222,31 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
 
 def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
-    base, experiment = (compared.words for compared in claim.compares)
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
-    results = [judge(Expected(SIGNS[claim.expects]), gain).outcome for gain in gains]
     lowest = min(gains, key=lambda gain: gain.percent.value)
     highest = max(gains, key=lambda gain: gain.percent.value)
     changes = [f"from {estimated(gain.base, digits)} to"
                f" {estimated(gain.experiment, digits)} {unit}"
                for gain in dict.fromkeys((lowest, highest))]
-    count = sum(result in (REPRODUCED, DIRECTION) for result in results)
     if claim.published is not None:
-        measured = highest.absolute if claim.is_in_points else highest.percent
-        its_unit, its_digits = ("points", 2) if claim.is_in_points else ("%", 1)
-        changes.append(f"{estimated(measured, its_digits).lstrip(MINUS)} {its_unit}, where"
-                       f" {plain(claim.published)} ± {plain(claim.within or 0)} were published")
-    where = ("" if len(gains) == 1 else f" in {count} of {len(gains)} cells" if count
-             else f" in any of {len(gains)} cells")
+        difference = f"{estimated(highest.percent, 1).lstrip(MINUS)} %"
+        if claim.is_in_points:
+            difference = f"{estimated(highest.absolute, 2).lstrip(MINUS)} points"
+        changes.append(f"{difference}, where {plain(claim.published)} ±"
+                       f" {plain(claim.within or 0)} were published")
+
+    outcomes = [judge(Expected(SIGNS[claim.expects]), gain).outcome for gain in gains]
+    count = sum(outcome in (REPRODUCED, DIRECTION) for outcome in outcomes)
     does, is_not_shown, does_not = VERBS[claim.expects]
-    does = does if count else is_not_shown if UNDECIDED in results else does_not
-    return (f"{of_column(claim.metric).what} {does} with IW"
+    if count:
+        verb, where = does, f" in {count} of {len(gains)} cells"
+    else:
+        verb = is_not_shown if UNDECIDED in outcomes else does_not
+        where = f" in any of {len(gains)} cells"
+    if len(gains) == 1:
+        where = ""
+    base, experiment = (compared.words for compared in claim.compares)
+    return (f"{of_column(claim.metric).what} {verb} with IW"
             f" {experiment} instead of {base}{where}: {', '.join(changes)}.")
 
 

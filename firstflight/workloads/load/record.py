@@ -47,20 +47,16 @@ class ConnectionsError(FirstFlightError):
 
 @dataclass(frozen=True)
 class Connections:
-    """The connections of a run in order of arrival, as arrays of equal length.
+    """The connections of a run in order of arrival, as arrays of equal length."""
 
-    host: the client's number, from 0. connect_ms, total_ms: from the SYN to the end of the
-    handshake, and to the last byte of the response; nan where there was none. end: index in ENDS.
-    The server's columns are nan for connections that never reached it.
-    """
-
-    host: Numbers
+    host: Numbers  # the client's number, from 0
     arrival_s: Numbers
-    connect_ms: Numbers
-    total_ms: Numbers
+    connect_ms: Numbers  # from the SYN to the end of the handshake; nan where there was none
+    total_ms: Numbers  # from the SYN to the last byte of the response; nan where there was none
     asked_bytes: Numbers
     got_bytes: Numbers
-    end: Numbers
+    end: Numbers  # index in ENDS
+    # The server's columns, nan for connections that never reached it.
     initial_window: Numbers
     first_flight: Numbers
     sent_bytes: Numbers
@@ -71,6 +67,7 @@ class Connections:
         return len(self.host)
 
     def select(self, chosen: NDArray[numpy.bool_]) -> Connections:
+        """The connections where `chosen`, of their number, is true."""
         return Connections(*(getattr(self, name)[chosen] for name in COLUMNS[:-1]))
 
     def counted(self, between_s: tuple[float, float]) -> Connections:
@@ -78,10 +75,12 @@ class Connections:
         return self.select((self.arrival_s >= between_s[0]) & (self.arrival_s < between_s[1]))
 
     def select_hosts(self, hosts: set[int]) -> Connections:
+        """The connections of these clients."""
         import numpy
         return self.select(numpy.isin(self.host, sorted(hosts)))
 
     def ended(self, end: str) -> Connections:
+        """The connections with this end, one of ENDS."""
         return self.select(self.end == ENDS.index(end))
 
     @property
@@ -112,8 +111,11 @@ def join_rows(files: Mapping[str, bytes]) -> bytes:
     Rows of client and server are joined by their id. The file has no time stamp, so equal runs give
     equal bytes.
     """
-    served = {row["id"]: row for name, content in files.items() if name.startswith("server")
-              for row in _rows(content)}
+    served: dict[str, dict[str, str]] = {}
+    for name, content in files.items():
+        if name.startswith("server"):
+            served.update((row["id"], row) for row in _rows(content))
+
     rows: list[dict[str, str | int]] = []
     for name, content in files.items():
         if not name.startswith("client"):
@@ -121,9 +123,10 @@ def join_rows(files: Mapping[str, bytes]) -> bytes:
         host = int(name.removeprefix("client").removesuffix(".csv")) - 1
         for row in _rows(content):
             server = served.get(row["id"], {})
-            rows.append({**row, "host": host,
-                         **{column: server.get(column, "") for column in BY_SERVER}})
+            by_server = {column: server.get(column, "") for column in BY_SERVER}
+            rows.append({**row, "host": host, **by_server})
     rows.sort(key=lambda row: (float(row["arrival_s"]), row["host"]))
+
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -138,9 +141,11 @@ def parse_connections(content: bytes, where: str = FILE) -> Connections:
         lines = inflate(content, FILE_BYTES).decode("utf-8").splitlines()
         if not lines or tuple(lines[0].split(",")) != COLUMNS:
             raise ValueError("its columns are not this version's")
-        names = {end: str(place) for place, end in enumerate(ENDS)}
-        cells = [[names[cell] if column == "end" else cell or "nan"
-                  for column, cell in zip(COLUMNS[:-1], row)] for row in csv.reader(lines[1:])]
+        number_of = {end: str(place) for place, end in enumerate(ENDS)}
+        cells = []
+        for row in csv.reader(lines[1:]):
+            cells.append([number_of[cell] if column == "end" else cell or "nan"
+                          for column, cell in zip(COLUMNS[:-1], row)])
         table = numpy.array(cells, dtype=float).reshape(len(cells), len(COLUMNS) - 1)
         if numpy.any(numpy.abs(table) >= MOST_COUNTED):
             raise ValueError("a number is out of range")
@@ -180,10 +185,12 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
     """Read the bottleneck's counters. Raises ConnectionsError where they are damaged."""
     import numpy
     try:
-        rows = [[float(row[name]) for name in QUEUE_COLUMNS] for row in _rows(content)]
+        rows = []
+        for row in _rows(content):
+            rows.append([float(row[name]) for name in QUEUE_COLUMNS])
         table = numpy.array(rows).reshape(len(rows), len(QUEUE_COLUMNS))
-        if not numpy.all((table >= 0) & (table < MOST_COUNTED)) or numpy.any(
-                table[:, 0] > MOST_S):
+        is_in_range = numpy.all((table >= 0) & (table < MOST_COUNTED))
+        if not is_in_range or numpy.any(table[:, 0] > MOST_S):
             raise ValueError("a number is out of range")
     except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise _damaged(where, error) from error
@@ -204,22 +211,17 @@ REPEATED_MS = 1000.0
 
 @dataclass(frozen=True)
 class LoadEvidence:
-    """What was observed of one run.
-
-    everything: all connections. bottleneck: its samples during the counted time. flights: sizes in
-    segments of the captured first flights, by client address. ended_servers: numbers of servers
-    that died. sampled: the captured connections. sysctls: of all hosts, those of the scenario and
-    the trial. has_scale: whether the scale of windows follows from the buffers alone
-    (judge.syns.compare_syns).
-    """
+    """What was observed of one run."""
 
     trial: LoadTrial
-    everything: Connections
-    bottleneck: Bottleneck
-    flights: Mapping[str, list[int]]
-    ended_servers: tuple[int, ...]
-    sampled: tuple[Exchange, ...] = ()
+    everything: Connections  # all connections
+    bottleneck: Bottleneck  # its samples during the counted time
+    flights: Mapping[str, list[int]]  # captured first flights in segments, by client address
+    ended_servers: tuple[int, ...]  # numbers of servers that died
+    sampled: tuple[Exchange, ...] = ()  # the captured connections
+    # Of all hosts: those of the scenario and the trial.
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    # Whether the scale of windows follows from the buffers alone (judge.syns.compare_syns).
     has_scale: bool = True
 
     @classmethod
@@ -230,10 +232,13 @@ class LoadEvidence:
         Raises ConnectionsError and CaptureError.
         """
         exchanges = read_exchanges(observed.client_pcap, observed.server_pcap)
+        bottleneck = read_bottleneck(observed.files[QUEUE_FILE])
         return cls(trial, parse_connections(connections),
-                   read_bottleneck(observed.files[QUEUE_FILE]).between(trial.counted_s),
-                   wire_flights(exchanges), tuple(observed.content.get("ended_servers", ())),
-                   tuple(exchanges.values()), trial.host_settings(sysctls), has_scale)
+                   bottleneck=bottleneck.between(trial.counted_s),
+                   flights=wire_flights(exchanges),
+                   ended_servers=tuple(observed.content.get("ended_servers", ())),
+                   sampled=tuple(exchanges.values()), sysctls=trial.host_settings(sysctls),
+                   has_scale=has_scale)
 
     @property
     def seen(self) -> Seen:

@@ -31,19 +31,20 @@ ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table:
     """Completion times by percentile, and what each distribution saves against the first."""
-    base = distributions[0]
+    base, *others = distributions
     rows: list[tuple[Cell, ...]] = [
         (f"{distribution.name}, ms", distribution.count, *map(distribution.at, PLACES))
         for distribution in distributions]
-    rows += [(f"{distribution.name} saves, %", "", *(
-        saved_percent(distribution.gain_over(base, place)) for place in PLACES))
-        for distribution in distributions[1:]]
-    note = (f"± is the 95 % interval over {base.mean.n} independent seeds" if base.mean.n > 1
-            else "one seed: no interval")
+    for other in others:
+        saved = [saved_percent(other.gain_over(base, place)) for place in PLACES]
+        rows.append((f"{other.name} saves, %", "", *saved))
+
+    heads = ("n", "mean", *(f"p{percentile:g}" for percentile in PERCENTILES))
+    note = "one seed: no interval"
+    if base.mean.n > 1:
+        note = f"± is the 95 % interval over {base.mean.n} independent seeds"
     return Table(title or "Completion time (SYN to last byte) by percentile",
-                 (NAME, Column("n", digits=0), *(Column(name, digits=0) for name in (
-                     "mean", *(f"p{percentile:g}" for percentile in PERCENTILES)))),
-                 tuple(rows), (note,))
+                 (NAME, *(Column(head, digits=0) for head in heads)), tuple(rows), notes=(note,))
 
 
 def saved_percent(gain: Difference | None) -> Rounded | None:
@@ -56,25 +57,28 @@ def runs_themselves(runs: Runs) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for window in runs.figure.windows:
         by_seed = runs.at(window)
+        records = by_seed.values()
         rows.append((runs.window(window).label, len(by_seed),
-                     *(_over_seeds(by_seed, name, 100)
-                       for name in ("offered_load", "utilisation")),
+                     _over_seeds(by_seed, "offered_load", factor=100),
+                     _over_seeds(by_seed, "utilisation", factor=100),
                      _over_seeds(by_seed, "queue_mean_packets"),
-                     max(record.queue_max_packets or 0 for record in by_seed.values()),
-                     *(_over_seeds(by_seed, name) for name in
-                       ("drop_percent", "retransmission_percent", "hit_percent")),
-                     sum(record.unfinished or 0 for record in by_seed.values()),
-                     sum(record.failed or 0 for record in by_seed.values())))
-    return Table("The runs", (
+                     max(record.queue_max_packets or 0 for record in records),
+                     _over_seeds(by_seed, "drop_percent"),
+                     _over_seeds(by_seed, "retransmission_percent"),
+                     _over_seeds(by_seed, "hit_percent"),
+                     sum(record.unfinished or 0 for record in records),
+                     sum(record.failed or 0 for record in records)))
+    columns = (
         NAME, Column("seeds", digits=0), Column("offered load", "%", digits=2),
         Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
         Column("queue max", digits=0), Column("dropped", "%", digits=3),
         Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
-        Column("unfinished", digits=0), Column("failed", digits=0)), tuple(rows),
-        runs.exclusion_notes)
+        Column("unfinished", digits=0), Column("failed", digits=0))
+    return Table("The runs", columns, tuple(rows), notes=runs.exclusion_notes)
 
 
 def _over_seeds(records: BySeed, name: str, factor: float = 1) -> Estimate | None:
+    """The mean of a column over the seeds, times a factor."""
     estimate = analysis.over_seeds([getattr(record, name) for record in records.values()])
     return None if estimate is None else estimate.scaled(factor)
 
@@ -92,13 +96,15 @@ def fairness(mixes: Mixes) -> Table:
                      Rounded(analysis.jain([group.rate_kbps for group in groups]), 4), ""))
     rows += [(f"{own.name}, unmixed", own.mean, "", own.rate_kbps, own.retransmission)
              for own in mixes.alone.values()]
-    return Table("Fairness", (
+
+    columns = (
         NAME, Column("mean", "ms", digits=0), Column("saved by the mix", "%", signed=True),
         Column("rate of a transfer", "kbit/s", digits=0),
-        Column("retransmitted", "%", digits=3)), tuple(rows), (
-        "Jain's index of the groups' mean rates (response bits over completion time): 1 if all are"
-        " equal, 0.5 if one of two has everything. Saved by the mix: compared with the run where"
-        " everybody has that window.",))
+        Column("retransmitted", "%", digits=3))
+    note = ("Jain's index of the groups' mean rates (response bits over completion time): 1 if all"
+            " are equal, 0.5 if one of two has everything. Saved by the mix: compared with the run"
+            " where everybody has that window.")
+    return Table("Fairness", columns, tuple(rows), notes=(note,))
 
 
 def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
@@ -112,12 +118,12 @@ def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
                      point.mean.base, point.mean.experiment, point.mean.absolute,
                      point.mean.percent, point.p99.percent if point.p99 else None,
                      point.retransmission.base, point.retransmission.experiment))
-    return Table(f"Against IW {base}", (
+    columns = (
         NAME, *(Column(name_of(axis)) for axis in shown),
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
-        Column(f"IW {base} retransmits", "%", digits=3),
-        Column("retransmits", "%", digits=3)), tuple(rows), runs.exclusion_notes)
+        Column(f"IW {base} retransmits", "%", digits=3), Column("retransmits", "%", digits=3))
+    return Table(f"Against IW {base}", columns, tuple(rows), notes=runs.exclusion_notes)
 
 
 def where(runs: Runs, point: GainPoint) -> list[str]:
@@ -129,9 +135,10 @@ def where(runs: Runs, point: GainPoint) -> list[str]:
         segments = min(window.largest, _largest_response(runs))
         sign = ":" if segments < window.largest else " ="
         words[0] += f" × {point.x}{sign} {segments * point.x} at once"
-    return words + [named(axis, value) for axis, value in
-                    ((figure.down, point.series), (figure.by, point.x))
-                    if axis not in ("", "window", "connections")]
+    for axis, value in ((figure.down, point.series), (figure.by, point.x)):
+        if axis not in ("", "window", "connections"):
+            words.append(named(axis, value))
+    return words
 
 
 def _largest_response(runs: Runs) -> int:
@@ -148,37 +155,39 @@ def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
         return (Column(base, "ms", group, 0), Column(experiment, "ms", group, 0),
                 Column("saved", "%", group))
 
-    return Table("Transfers that retransmitted", (
-        Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
-        Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
-        Column("n", digits=0)), tuple(
-            (describe(runs.figure.by, hit.x), hit.share.base.value,
-             hit.share.experiment.value, *_cells(hit.own), *_cells(hit.same), hit.same_count)
-            for hit in measured), (
-        "own: the mean over the transfers that retransmitted under this window, as in the deck;"
-        " they are not the same under both windows. same: the mean over the arrivals that"
-        " retransmitted under either window.",))
+    heads = (Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
+             Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
+             Column("n", digits=0))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (describe(runs.figure.by, hit.x), hit.share.base.value, hit.share.experiment.value,
+         *_cells(hit.own), *_cells(hit.same), hit.same_count)
+        for hit in measured)
+    note = ("own: the mean over the transfers that retransmitted under this window, as in the deck;"
+            " they are not the same under both windows. same: the mean over the arrivals that"
+            " retransmitted under either window.")
+    return Table("Transfers that retransmitted", heads, rows, notes=(note,))
 
 
 def _cells(gain: Difference | None) -> tuple[Estimate | None, ...]:
+    """The cells of a group of columns: both means, and what is saved in percent."""
     return (None, None, None) if gain is None else (gain.base, gain.experiment, gain.percent)
 
 
 def deck(base: Distribution, experiment: Distribution) -> Table:
     """The measured numbers, in the form of the deck's table."""
-    gains_ = [experiment.gain_over(base, place) for place in DECK_PLACES]
-
     def row(distribution: Distribution) -> tuple[Cell, ...]:
         return (distribution.name, *map(distribution.at, DECK_PLACES),
                 distribution.retransmission.value)
 
-    return Table("Here", (
-        NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
-        Column("Retrans. %", digits=2)), (
+    columns = (NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
+               Column("Retrans. %", digits=2))
+    changes = [experiment.gain_over(base, place) for place in DECK_PLACES]
+    saved_ms = [None if change is None else Rounded(change.absolute, 1) for change in changes]
+    retransmitted = experiment.retransmission.value - base.retransmission.value
+    return Table("Here", columns, (
         row(experiment), row(base),
-        ("Impr., ms", *(None if gain is None else Rounded(gain.absolute, 1) for gain in gains_),
-         Rounded(experiment.retransmission.value - base.retransmission.value, 2, signed=True)),
-        ("% Impr.", *map(saved_percent, gains_), "")))
+        ("Impr., ms", *saved_ms, Rounded(retransmitted, 2, signed=True)),
+        ("% Impr.", *map(saved_percent, changes), "")))
 
 
 # A part of a scenario ----------------------------------------------------------
@@ -198,18 +207,19 @@ def _as_printed(row: dict[str, str], column: str) -> Cell:
 
 def each_run(records: Sequence[LoadRecord]) -> Table:
     """A row for each run."""
-    return Table("", (
-        Column("run", is_text=True), *(Column(name, digits=0) for name in (
-            "arrivals", "completed", "failed", "open")),
-        Column("mean", "ms", digits=0), Column("p50", digits=0), Column("p90", digits=0),
-        Column("p99", digits=0), Column("retransmitted", "%", digits=3),
-        Column("offered", digits=4), Column("utilisation", digits=4),
-        Column("verdict", is_text=True), NAME), tuple(
-            (record.trial.id, record.arrivals, record.completed, record.failed,
-             record.unfinished, record.mean_ms, record.p50_ms, record.p90_ms, record.p99_ms,
-             record.retransmission_percent, record.offered_load, record.utilisation,
-             record.outcome, record.error or record.verdict_reason)
-            for record in sorted(records, key=_order)))
+    columns = (
+        Column("run", is_text=True), Column("arrivals", digits=0), Column("completed", digits=0),
+        Column("failed", digits=0), Column("open", digits=0), Column("mean", "ms", digits=0),
+        Column("p50", digits=0), Column("p90", digits=0), Column("p99", digits=0),
+        Column("retransmitted", "%", digits=3), Column("offered", digits=4),
+        Column("utilisation", digits=4), Column("verdict", is_text=True), NAME)
+    rows = tuple(
+        (record.trial.id, record.arrivals, record.completed, record.failed, record.unfinished,
+         record.mean_ms, record.p50_ms, record.p90_ms, record.p99_ms,
+         record.retransmission_percent, record.offered_load, record.utilisation,
+         record.outcome, record.error or record.verdict_reason)
+        for record in sorted(records, key=_order))
+    return Table("", columns, rows)
 
 
 def changes(records: Sequence[LoadRecord]) -> Table:
@@ -220,24 +230,32 @@ def changes(records: Sequence[LoadRecord]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for cell in counting.by(*CELL).values():
         trial = cell.records[0].trial
-        place = ", ".join([f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
-                           f"queue {trial.queue_packets}",
-                           *(f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
-                             for axis in varied)])
-        windows: dict[str, BySeed] = {window: {
-            record.trial.repeat: record for record in of_window.records}
-            for (window,), of_window in cell.by("window").items()}
+        words = [f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
+                 f"queue {trial.queue_packets}"]
+        words += [f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
+                  for axis in varied]
+        place = ", ".join(words)
+
+        windows = {window: _by_seed(of_window)
+                   for (window,), of_window in cell.by("window").items()}
         # By size, the mixes last.
         base, *others = sorted(windows, key=lambda window: _by_size(windows[window]))
         for other in others:
-            mean, *tail = (analysis.gain(windows[base], windows[other], name)
-                           for name in ("mean_ms", "p50_ms", "p99_ms"))
+            mean, p50, p99 = (analysis.gain(windows[base], windows[other], name)
+                              for name in ("mean_ms", "p50_ms", "p99_ms"))
             if mean is not None:
                 rows.append((f"IW {other} instead of {base}: {place}", mean.experiment, mean.base,
-                             mean.percent, *(gain.percent if gain else None for gain in tail)))
-    return Table("What the windows change", (
-        NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
-        Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%")), tuple(rows))
+                             mean.percent, p50.percent if p50 else None,
+                             p99.percent if p99 else None))
+
+    columns = (NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
+               Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%"))
+    return Table("What the windows change", columns, tuple(rows))
+
+
+def _by_seed(cell: Cells[LoadRecord]) -> BySeed:
+    """The records of a cell under one window, by repeat."""
+    return {record.trial.repeat: record for record in cell.records}
 
 
 def _by_size(of_window: BySeed) -> tuple[int, int]:
@@ -253,15 +271,16 @@ def kernel_changes(records: Sequence[LoadRecord]) -> list[KernelChange]:
     varied = [axis for axis in axes if len(counting.values(axis)) > 1]
     changes = []
     for cell in counting.by(*axes).values():
-        base, *others = ({record.trial.repeat: record for record in of_kernel.records}
-                         for of_kernel in cell.by(*KERNEL).values())
+        base, *others = cell.by(*KERNEL).values()
         place = ", ".join(named(axis, getattr(cell.records[0].trial, axis)) for axis in varied)
         for other in others:
-            pair = pair_words(*(next(iter(side.values())).trial for side in (base, other)))
-            if saved := analysis.gain(base, other, "mean_ms"):
+            saved = analysis.gain(_by_seed(base), _by_seed(other), "mean_ms")
+            if saved is not None:
+                pair = pair_words(base.records[0].trial, other.records[0].trial)
                 changes.append(KernelChange(pair, place, saved))
     return changes
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:
+    """The place of a record among others: by its cell, then by its repeat."""
     return tuple(str(getattr(record.trial, axis)) for axis in CELL), record.trial.repeat

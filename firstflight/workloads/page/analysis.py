@@ -8,6 +8,7 @@ from pathlib import Path
 
 from firstflight.base.quantity import in_words
 from firstflight.base.stats import Estimate, estimate
+from firstflight.base.words import format_brief
 from firstflight.figures.compare import VARIES_MS, Row, difference, student_by_seed
 from firstflight.figures.kernel_changes import KernelChange
 from firstflight.findings.difference import Difference
@@ -135,11 +136,12 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
     mine = [record for record in records if part in ("", record.trial.part)]
     found = []
     for of_setting in grouped(mine, lambda record: setting_of(record.trial)).values():
+        windows = {}
         by_window = grouped(of_setting, lambda record: record.trial.initcwnd)
-        found.append(Setting(of_setting[0].trial, {window: WindowTimes(
-            window, tuple(record for record in of_window if record.counts),
-            sum(not record.counts for record in of_window))
-            for window, of_window in by_window.items()}))
+        for window, of_window in by_window.items():
+            counting = tuple(record for record in of_window if record.counts)
+            windows[window] = WindowTimes(window, counting, len(of_window) - len(counting))
+        found.append(Setting(of_setting[0].trial, windows))
     return found
 
 
@@ -148,10 +150,12 @@ def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Differe
     both = (base, other)
     # With one window that varies, each of its pages has a pair.
     varies = any(len(times.varying(column)) > 1 for times in both)
-    rows = [Row(None, side, record.trial.repeat, 1.0, value)
-            for side, times in enumerate(both)
-            for record in (times.records if varies else times.varying(column))
-            if (value := getattr(record, column)) is not None]
+    rows = []
+    for side, times in enumerate(both):
+        for record in times.records if varies else times.varying(column):
+            value = getattr(record, column)
+            if value is not None:
+                rows.append(Row(None, side, unit=record.trial.repeat, weight=1.0, value=value))
     try:
         return difference(rows, 0, 1, student_by_seed)
     except ValueError:
@@ -163,28 +167,37 @@ def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> li
     def without_kernel(setting: Setting) -> PageTrial:
         return replace(setting_of(setting.trial), kernel="", module_parameter="")
 
-    of_cell = grouped([each for each in settings if each.counting], without_kernel)
-    places = labels([first for first, *_ in of_cell.values()], titles)
+    by_cell = grouped([setting for setting in settings if setting.counting], without_kernel)
+    places = labels([first for first, *_ in by_cell.values()], titles)
     changes = []
-    for place, (base, *others) in zip(places, of_cell.values()):
+    for place, (base, *others) in zip(places, by_cell.values()):
         for other in others:
-            for window, times in other.windows.items():
-                if window in base.windows and (saved := _saved(base.windows[window], times)):
-                    changes.append(KernelChange(
-                        pair_words(base.trial, other.trial), ", ".join(filter(None, (
-                            place, f"IW {window}" if len(other.windows) > 1 else ""))), saved))
+            pair = pair_words(base.trial, other.trial)
+            for window in [window for window in other.windows if window in base.windows]:
+                saved = _saved(base.windows[window], other.windows[window])
+                iw = f"IW {window}" if len(other.windows) > 1 else ""
+                if saved is not None:
+                    changes.append(KernelChange(pair, ", ".join(filter(None, (place, iw))), saved))
     return changes
 
 
 def labels(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
     """What distinguishes each setting, in words. titles: of sweeps and pages, by name."""
     trials = [setting.trial for setting in settings]
-    names = varied({name: [getattr(trial, name) for trial in trials] for name in _DISTINCT})
-    return [", ".join(filter(None, (_named(name, trial, titles) for name in names)))
-            for trial in trials]
+    values = {}
+    for name in _DISTINCT:
+        values[name] = [getattr(trial, name) for trial in trials]
+    names = varied(values)
+
+    found = []
+    for trial in trials:
+        words = [_named(name, trial, titles) for name in names]
+        found.append(", ".join(filter(None, words)))
+    return found
 
 
 def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
+    """A value of a trial with its name, such as "RTT 20 ms"; "" where there is nothing to say."""
     value = getattr(trial, name)
     if name == "http":
         return "HTTP/2" if trial.http == HTTP_2 else "HTTP/1.1"
@@ -222,7 +235,22 @@ def parse_times(record: PageRecord, objects: Sequence[ObjectTimes]) -> list[floa
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
     """Mean times over all objects but the document, in ms: wait for a connection, wait for the
     first byte, time to arrive."""
-    rows = [(each.start_ms - each.named_ms - parse, each.first_byte_ms - each.start_ms,
-             each.end_ms - each.first_byte_ms)
-            for each, parse in list(zip(objects, parse_ms))[1:]]
+    rows = []
+    for times, parsed_ms in list(zip(objects, parse_ms))[1:]:
+        rows.append((times.start_ms - times.named_ms - parsed_ms,
+                     times.first_byte_ms - times.start_ms, times.end_ms - times.first_byte_ms))
     return tuple(sum(column) / len(rows) for column in zip(*rows)) if rows else (0.0, 0.0, 0.0)
+
+
+def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]], pages: int = 1
+                       ) -> str:
+    """Where the objects of a waterfall spend their time. pages: measured of each window."""
+    waits = any(round(part[0], 1) for part in parts)
+    named = []
+    for window, (free_ms, first_byte_ms, arriving_ms) in zip(windows, parts):
+        connection = f"{format_brief(free_ms)} ms for a connection and " if waits else ""
+        named.append(f"with {window} segments an object waits {connection}"
+                     f"{format_brief(first_byte_ms)} ms for its first byte, and takes"
+                     f" {format_brief(arriving_ms)} ms to arrive")
+    which = f"The first of {pages} pages: on average," if pages > 1 else "On average,"
+    return f"{which} {'; '.join(named)}."

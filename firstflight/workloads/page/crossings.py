@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from firstflight.net.path import serialised_ms
-from firstflight.net.segments import MS
+from firstflight.net.segments import MS, Segment
 from firstflight.wire.exchange import Exchange
 
 NEAR_NS = 1_000  # times that differ by less are equal: a guest's timers are no more exact
@@ -27,20 +27,24 @@ class Crossing(NamedTuple):
 
 def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossing]:
     """The packets of one direction that arrived, in the order of their arrival."""
+    def packet_key(segment: Segment) -> tuple[int, int, int, int]:
+        return segment.identification, segment.seq, segment.payload_bytes, segment.flags
+
     found: list[Crossing] = []
     for port, exchange in exchanges.items():
-        sender, receiver = ((exchange.at_server, exchange.at_client) if to_client else
-                            (exchange.at_client, exchange.at_server))
-        left: dict[tuple[int, int, int, int], deque[int]] = defaultdict(deque)
+        sender, receiver = exchange.at_client, exchange.at_server
+        if to_client:
+            sender, receiver = receiver, sender
+        left_ns: dict[tuple[int, int, int, int], deque[int]] = defaultdict(deque)
         for segment in sender:
             if segment.to_client == to_client:
-                left[segment.identification, segment.seq, segment.payload_bytes,
-                     segment.flags].append(segment.time_ns)
+                left_ns[packet_key(segment)].append(segment.time_ns)
+
         for segment in receiver:
-            times = left[segment.identification, segment.seq, segment.payload_bytes,
-                         segment.flags]
-            if segment.to_client == to_client and times:
-                found.append(Crossing(times.popleft(), segment.time_ns, segment.frame_bytes, port))
+            times_ns = left_ns[packet_key(segment)]
+            if segment.to_client == to_client and times_ns:
+                found.append(Crossing(times_ns.popleft(), segment.time_ns,
+                                      frame_bytes=segment.frame_bytes, port=port))
     return sorted(found, key=lambda crossing: crossing.came_ns)
 
 

@@ -75,27 +75,30 @@ _IN_CONTEXT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss
 
 
 def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
-    """The source, which the page has, and below a figure's title the parameters that its pages
-    share.
-    """
+    """The source, and what is below a figure's title: the parameters that its pages share."""
     first = trials[0]
     columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = shared_values(trials, (*columns, "connections", "page"))
     others = [name for name in columns if name not in _IN_CONTEXT and name in shared
               and shared[name] != (HERE if name == "system" else default(name))]
     is_one_client = len({trial.client for trial in trials}) == 1
-    parts = [
-        _content(first) if "page" in shared and is_one_client else "",
-        f"RTT {plain(first.rtt_ms)} ms" if "rtt_ms" in shared else "",
-        in_words(first.bandwidth_kbps, "kbit/s") if "bandwidth_kbps" in shared else "",
-        f"uplink {in_words(first.uplink_kbps, 'kbit/s')}"
-        if "uplink_kbps" in shared and first.uplink_kbps != first.bandwidth_kbps else "",
-        f"queue {first.queue_packets} packets" if "queue_packets" in shared else "",
-        f"loss {plain(first.loss_percent)} %"
-        if "loss_percent" in shared and first.loss_percent else "",
-        *(named(name, shared[name]) for name in others),
-        _http(first) if "http" in shared and "connections" in shared else ""]
-    return scenario.head.source, ", ".join(filter(None, parts))
+    parts = []
+    if "page" in shared and is_one_client:
+        parts.append(_content(first))
+    if "rtt_ms" in shared:
+        parts.append(f"RTT {plain(first.rtt_ms)} ms")
+    if "bandwidth_kbps" in shared:
+        parts.append(in_words(first.bandwidth_kbps, "kbit/s"))
+    if "uplink_kbps" in shared and first.uplink_kbps != first.bandwidth_kbps:
+        parts.append(f"uplink {in_words(first.uplink_kbps, 'kbit/s')}")
+    if "queue_packets" in shared:
+        parts.append(f"queue {first.queue_packets} packets")
+    if "loss_percent" in shared and first.loss_percent:
+        parts.append(f"loss {plain(first.loss_percent)} %")
+    parts += [named(name, shared[name]) for name in others]
+    if "http" in shared and "connections" in shared:
+        parts.append(_http(first))
+    return scenario.head.source, ", ".join(parts)
 
 
 def _content(trial: PageTrial) -> str:
@@ -131,24 +134,29 @@ def times_table(settings: Sequence[Setting], names: Sequence[str],
                Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
                Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2),
                Column("reason", is_text=True, is_filter=True, rank=7))
-    table = Table("", columns, tuple(rows))
-    return table.without_empty()
+    return Table("", columns, tuple(rows)).without_empty()
 
 
 def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
+    """The cells of a window behind its name, but for the reason."""
     if not times.records:
         return (None,) * 13
-    is_base = times is next(iter(setting.windows.values()))
-    saved = None if is_base else setting.saved(times.window)
     dropped = [(record.queue_drops or 0) + (record.random_drops or 0) for record in times.records]
-    return (times.mean("first_byte_ms"), times.mean("document_ms"),
-            times.mean("content_loaded_ms"), times.mean("paint_ms"),
-            times.mean("largest_paint_ms"), times.mean("first_screen_ms"),
-            times.page, *(("", "") if is_base else (None, None) if saved is None else
-                          (saved.absolute, saved.percent)), times.mean("opened_connections"),
-            Rounded(sum(dropped) / len(dropped), 0 if len(dropped) == 1 else 1),
-            Rounded(times.mean("retransmissions") or 0.0, 0 if len(dropped) == 1 else 1),
-            times.mean("idle_ms"))
+    decimals = 0 if len(dropped) == 1 else 1
+    columns = ("first_byte_ms", "document_ms", "content_loaded_ms", "paint_ms", "largest_paint_ms",
+               "first_screen_ms")
+    return (*map(times.mean, columns), times.page, *_earlier_cells(setting, times),
+            times.mean("opened_connections"),
+            Rounded(sum(dropped) / len(dropped), decimals),
+            Rounded(times.mean("retransmissions") or 0.0, decimals), times.mean("idle_ms"))
+
+
+def _earlier_cells(setting: Setting, times: WindowTimes, metric: str = PAGE) -> tuple[Cell, Cell]:
+    """How much earlier a time is than with the first window, in ms and %; nothing of the first."""
+    if times is next(iter(setting.windows.values())):
+        return "", ""
+    saved = setting.saved(times.window, metric)
+    return (None, None) if saved is None else (saved.absolute, saved.percent)
 
 
 def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
@@ -156,16 +164,20 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
     names = analysis.labels(settings, titles_of(scenario))
     windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
     excluded = sum(times.excluded for setting in settings for times in setting.windows.values())
+    groups = []
+    for setting, name in zip(settings, names):
+        bars = tuple(_bar(setting, window, figure.metric) for window in windows)
+        groups.append((name, bars))
     chart = PageChart(
         figure.title, context_of(scenario, [setting.trial for setting in settings])[1:],
         "Below each bar: its time, or how much earlier that is than with the first"
         " window; in parentheses where the interval of that holds zero.",
-        f"{excluded} excluded" if excluded else "", windows=windows,
-        groups=tuple((name, tuple(_bar(setting, window, figure.metric) for window in windows))
-                     for setting, name in zip(settings, names)), y_label=METRICS[figure.metric])
+        alarm=f"{excluded} excluded" if excluded else "", windows=windows, groups=tuple(groups),
+        y_label=METRICS[figure.metric])
     if figure.metric != PAGE:
         table = metric_table(settings, names, figure.metric)
         return [Finding(figure.name, figure.title, (table,), chart=chart)]
+
     words = sentence(settings, names)
     why = page_reasons.labels(scenario, measured.run)
     tables = (times_table(settings, names, why), *paint_tables(settings, names))
@@ -177,12 +189,9 @@ def metric_table(settings: Sequence[Setting], names: Sequence[str], metric: str)
     """One time by setting and window, and how much earlier it is. names: of the settings."""
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
-        base, *_ = setting.windows.values()
         for times in setting.counting:
-            saved = None if times is base else setting.saved(times.window, metric)
-            earlier: tuple[Cell, ...] = ("", "") if times is base else (
-                (None, None) if saved is None else (saved.absolute, saved.percent))
-            rows.append((name, times.window, times.estimate(metric), *earlier))
+            rows.append((name, times.window, times.estimate(metric),
+                         *_earlier_cells(setting, times, metric)))
     return Table("", (NAME, Column("IW", digits=0), Column(METRICS[metric], "ms"),
                       Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True)),
                  tuple(rows)).without_empty(unknown=False)
@@ -196,12 +205,13 @@ def _bar(setting: Setting, window: int, metric: str = PAGE) -> PageBar | None:
         return None
     is_base = times is next(iter(setting.windows.values()))
     saved = None if is_base else setting.saved(window, metric)
-    document_ms, first_screen_ms = (times.mean("document_ms"), times.mean("first_screen_ms")
-                                    ) if metric == PAGE else (None, None)
-    return PageBar(height, document_ms or 0.0, first_screen_ms,
-                   None if saved is None else saved.percent.value, len(times.records),
-                   times.excluded, saved is not None and saved.absolute.interval is not None
-                   and not saved.absolute.sign)
+    ends = None if saved is None else saved.absolute.interval
+    is_whole = metric == PAGE
+    return PageBar(
+        height, document_ms=(times.mean("document_ms") or 0.0) if is_whole else 0.0,
+        first_screen_ms=times.mean("first_screen_ms") if is_whole else None,
+        percent=None if saved is None else saved.percent.value, n=len(times.records),
+        excluded=times.excluded, unsure=ends is not None and ends[0] <= 0 <= ends[1])
 
 
 # The answer ---------------------------------------------------------------------------
@@ -212,23 +222,26 @@ def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
     if not settings:
         return Answer()
     names = analysis.labels(settings, titles_of(scenario))
-    shown = [note for setting, name in list(zip(settings, names))[:MOST_NAMED]
-             for note in (*loads.notes(run.folder, setting, f"{name}: " if name else ""),
-                          *notes(setting, name))]
     changes = analysis.kernel_changes(settings, titles_of(scenario))
-    draws_wanted = any(sweep.repeat_with_drops for sweep in scenario.sweeps)
-    words = sentence(settings, names) if not changes or len(settings[0].windows) > 1 else ""
+    sentences = [kernel_answer(changes)]
+    if not changes or len(settings[0].windows) > 1:
+        sentences.append(sentence(settings, names))
+
+    lines = [*page_reasons.sentences(scenario, run)]
     _, network = context_of(scenario, [setting.trial for setting in settings])
-    return Answer(" ".join(filter(None, (kernel_answer(changes), words))),
-                  times_table(settings, names, page_reasons.labels(scenario, run)).first(20),
-                  tuple(filter(None, (
-                      *page_reasons.sentences(scenario, run),
-                      f"Measured with {network}." if network else "", *shown,
-                      *note_on_draws([record.trial for record in run.records],
-                                     draws_wanted and any(map(_is_one_draw, settings))),
-                      *note_on_windows([record.trial for record in run.records],
-                                       "--iw default with one response leaves it to each"),
-                      scenario.head.note))))
+    if network:
+        lines.append(f"Measured with {network}.")
+    for setting, name in list(zip(settings, names))[:MOST_NAMED]:
+        lines += loads.notes(run.folder, setting, f"{name}: " if name else "")
+        lines += notes(setting, name)
+    trials = [record.trial for record in run.records]
+    draws_wanted = any(sweep.repeat_with_drops for sweep in scenario.sweeps)
+    lines += note_on_draws(trials, draws_wanted and any(map(_is_one_draw, settings)))
+    lines += note_on_windows(trials, "--iw default with one response leaves it to each")
+    lines.append(scenario.head.note)
+
+    table = times_table(settings, names, page_reasons.labels(scenario, run))
+    return Answer(" ".join(filter(None, sentences)), table.first(20), tuple(filter(None, lines)))
 
 
 def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
@@ -250,20 +263,26 @@ def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
 def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
     """The largest and smallest change by the largest window, where it differs significantly."""
     windows = {(setting.counting[0].window, setting.counting[-1].window) for setting, _ in compared}
-    base, largest = next(iter(windows))
-    which = (f"{largest} instead of {base} segments" if len(windows) == 1 else
-             "the largest instead of the smallest window")
-    changed = sorted(((saved.percent.value, name) for setting, name in compared
-                      if (saved := setting.saved(setting.counting[-1].window)) is not None
-                      and (saved.absolute.interval is None or saved.absolute.sign)), reverse=True)
+    which = "the largest instead of the smallest window"
+    if len(windows) == 1:
+        base, largest = windows.pop()
+        which = f"{largest} instead of {base} segments"
+
+    changed = []
+    for setting, name in compared:
+        saved = setting.saved(setting.counting[-1].window)
+        if saved is not None and (saved.absolute.interval is None or saved.absolute.sign):
+            changed.append((saved.percent.value, name))
     if not changed:
         return f"With {which}, the page changes significantly in none of {len(compared)} settings."
+
     ends = [f"{format_brief(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
-            for percent, name in dict.fromkeys((changed[0], changed[-1]))]
+            for percent, name in dict.fromkeys((max(changed), min(changed)))]
     unsure = len(compared) - len(changed)
-    return (f"With {which}, the page is there {' to '.join(ends)}"
-            + (f"; in {unsure} of {len(compared)} settings it does not differ significantly."
-               if unsure else "."))
+    rest = ""
+    if unsure:
+        rest = f"; in {unsure} of {len(compared)} settings it does not differ significantly"
+    return f"With {which}, the page is there {' to '.join(ends)}{rest}."
 
 
 def _change(setting: Setting) -> str:
@@ -273,46 +292,59 @@ def _change(setting: Setting) -> str:
         windows = join_words([str(times.window) for times in setting.counting])
         return (f"No window changes the page: with {windows} it takes"
                 f" {format_brief(base.page.value)} ms")
+
+    unsure = _unsure(setting)
+    if unsure:
+        return unsure
     fastest = setting.fastest
     if fastest is base:
-        if unsure := _unsure(setting):
-            return unsure
-        unsure_of = [times for times in others if not setting.effect(times.window)
-                     and _half(setting, times.window)]
-        slower = join_words([_later(setting, times) for times in others
-                             if times not in unsure_of])
-        unsure = (f"; with {join_words([str(times.window) for times in unsure_of])} it does not"
-                  " differ significantly" if unsure_of else "")
-        return (f"{base.window} segments are the fastest: the page is there after"
-                f" {format_brief(base.page.value)} ms, and {slower}{unsure}")
-    if unsure := _unsure(setting):
-        return unsure
-    saved = base.page.value - fastest.page.value
-    document = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
-    half = _half(setting, fastest.window)
+        return _base_is_fastest(setting)
+
+    saved_ms = base.page.value - fastest.page.value
+    document_ms = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
+    half, which = _half(setting, fastest.window), ""
     # Whether another window is faster is another comparison, with an interval of its own.
-    which = "" if len(others) == 1 or half else ", the fastest of " + join_words(
-        [str(times.window) for times in setting.counting])
+    if len(others) > 1 and not half:
+        windows = join_words([str(times.window) for times in setting.counting])
+        which = f", the fastest of {windows}"
     return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
-            f" {format_brief(saved)}{half} ms earlier, after {format_brief(fastest.page.value)}"
+            f" {format_brief(saved_ms)}{half} ms earlier, after {format_brief(fastest.page.value)}"
             f" instead of {format_brief(base.page.value)} ms"
-            f" ({format_brief(saved / base.page.value * 100)} %); its document"
-            f" {_earlier(document)}")
+            f" ({format_brief(saved_ms / base.page.value * 100)} %); its document"
+            f" {_earlier(document_ms)}")
+
+
+def _base_is_fastest(setting: Setting) -> str:
+    """How much later the page is with the larger windows, in a sentence."""
+    base, *others = setting.counting
+    unsure = [times for times in others
+              if not setting.effect(times.window) and _half(setting, times.window)]
+    slower = join_words([_later(setting, times) for times in others if times not in unsure])
+    rest = ""
+    if unsure:
+        windows = join_words([str(times.window) for times in unsure])
+        rest = f"; with {windows} it does not differ significantly"
+    return (f"{base.window} segments are the fastest: the page is there after"
+            f" {format_brief(base.page.value)} ms, and {slower}{rest}")
 
 
 def _unsure(setting: Setting) -> str:
     """A sentence where no window differs significantly from the first one; "" where one does."""
     base, *others = setting.counting
-    saved = {times.window: difference.absolute for times in others
-             if (difference := setting.saved(times.window)) is not None}
-    if not saved or any(change.interval is None or change.sign for change in saved.values()):
+    parts = []
+    for times in others:
+        saved = setting.saved(times.window)
+        if saved is None:
+            continue
+        if saved.absolute.interval is None or saved.absolute.sign:
+            return ""
+        saved_ms = saved.absolute.value
+        parts.append(f"{format_brief(abs(saved_ms))}{_half(setting, times.window)} ms"
+                     f" {'earlier' if saved_ms > 0 else 'later'} with {times.window}")
+    if not parts:
         return ""
-    named = join_words([f"{format_brief(abs(change.value))} ±"
-                        f" {format_brief((change.interval[1] - change.interval[0]) / 2)} ms"
-                        f" {'earlier' if change.value > 0 else 'later'} with {window}"
-                        for window, change in saved.items() if change.interval])
     return (f"No window differs significantly from {base.window} segments, with which the page"
-            f" takes {format_brief(base.page.value)} ms: it is there {named}")
+            f" takes {format_brief(base.page.value)} ms: it is there {join_words(parts)}")
 
 
 def _half(setting: Setting, window: int) -> str:
@@ -360,13 +392,12 @@ def notes(setting: Setting, name: str) -> list[str]:
     place = f"{name}: " if name else ""
     counting = setting.counting
     lines = []
-    drops = [times.mean("queue_drops") or 0.0 for times in counting]
-    if any(drops):
+    drops = [(times.window, times.mean("queue_drops") or 0.0) for times in counting]
+    if any(dropped for _, dropped in drops):
         average = "on average " if any(len(times.records) > 1 for times in counting) else ""
-        lines.append(f"{place}the queue drops {average}" + join_words(
-            [f"{format_brief(dropped).removesuffix('.0')} packets with {times.window}"
-             if dropped else f"none with {times.window}"
-             for dropped, times in zip(drops, counting)]) + ".")
+        named = [f"{format_brief(dropped).removesuffix('.0')} packets with {window}"
+                 if dropped else f"none with {window}" for window, dropped in drops]
+        lines.append(f"{place}the queue drops {average}{join_words(named)}.")
     if counting[0].records[0].trial.site:
         lines += browser_notes(setting, place)
     idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
@@ -400,8 +431,8 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
     pages = [(times, analysis.objects_of(run.folder, times.records[0])) for times in shown]
     parts = [analysis.mean_parts(objects, analysis.parse_times(times.records[0], objects))
              for times, objects in pages]
-    words = waterfall_sentence([times.window for times, _ in pages], parts,
-                               len(setting.counting[0].records))
+    words = analysis.waterfall_sentence([times.window for times, _ in pages], parts,
+                                        pages=len(setting.counting[0].records))
     table = Table("Mean of all objects but the document", (
         Column("IW", digits=0), Column("no connection is free", "ms"),
         Column("waits for its first byte", "ms"), Column("is received", "ms")),
@@ -413,20 +444,6 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
                   for at_ms in (times.records[0].page_ms or 0.0,
                                 *(each.end_ms for each in objects))))
     return [Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)]
-
-
-def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]], pages: int = 1
-                       ) -> str:
-    """Where the objects of a waterfall spend their time, in words. pages: measured of each window.
-    """
-    waits = any(round(part[0], 1) for part in parts)
-    named = [f"with {window} segments an object waits "
-             + (f"{format_brief(part[0])} ms for a connection and " if waits else "")
-             + f"{format_brief(part[1])} ms for its first byte, and takes"
-             f" {format_brief(part[2])} ms to arrive"
-             for window, part in zip(windows, parts)]
-    which = f"The first of {pages} pages: on average," if pages > 1 else "On average,"
-    return f"{which} {'; '.join(named)}."
 
 
 def _panel(folder: Path, times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:

@@ -18,14 +18,16 @@ def compare_reuse(evidence: PageEvidence, allowed_ms: float) -> Iterator[Compari
     for connection in evidence.connections.values():
         if connection.objects:
             host = trial.requested[connection.objects[0].number - 1].host
-            spans = [(each.time_ms("start_ms"), each.time_ms("end_ms"))
-                     for each in connection.objects]
+            spans = [(loaded.time_ms("start_ms"), loaded.time_ms("end_ms"))
+                     for loaded in connection.objects]
             by_host.setdefault(host, []).append((spans[0][0], spans))
 
     for host, opened in by_host.items():
         for at_ms, _ in opened:
-            free = sum(first < at_ms and not any(
-                start <= at_ms and end > at_ms - allowed_ms for start, end in spans)
-                for first, spans in opened)
+            free = 0
+            for first_ms, spans in opened:
+                is_busy = any(start_ms <= at_ms and end_ms > at_ms - allowed_ms
+                              for start_ms, end_ms in spans)
+                free += first_ms < at_ms and not is_busy
             yield Comparison(not free, f"one more to host {host} at {at_ms:.3f} ms while {free}"
                              f" {'was' if free == 1 else 'were'} free", "none", "connections")

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from itertools import compress
+from itertools import compress, product
 from urllib.parse import urljoin, urlsplit
 
 from firstflight.base.errors import UsageError
@@ -194,20 +194,22 @@ def _fault(excluded: Mapping[str, int], fetched: int) -> str:
 
 def _document(entries: Sequence[Entry], reasons: Sequence[str], where: str) -> int:
     """The number of the entry that is the document. Raises UsageError where there is none."""
-    able = [(place, entry, why) for place, (entry, why) in enumerate(
-        zip(entries, reasons), start=1)
-        if why in ("", _CACHED, _WITHOUT_SIZE, _WITHOUT_TIME) and not _is_redirect(entry)]
-    able.sort(key=lambda each: time_ms(each[1].value("startedDateTime")))
-    for is_document in (lambda entry: entry.is_true("_final_base_page"),
-                        lambda entry: entry.is_true("_is_base_page"),
-                        lambda entry: entry.value("_resourceType") == "document", _is_html):
-        for place, entry, why in able:
-            if is_document(entry):
-                if not why:
-                    return place
-                cure = " with the cache off" if why == _CACHED else " in another browser"
-                raise UsageError(f"{where}: its document, entry {place}, is {why}: save the page"
-                                 f" again{cure}")
+    candidates = []
+    for place, (entry, why) in enumerate(zip(entries, reasons), start=1):
+        if why in ("", _CACHED, _WITHOUT_SIZE, _WITHOUT_TIME) and not _is_redirect(entry):
+            candidates.append((place, entry, why))
+    candidates.sort(key=lambda candidate: time_ms(candidate[1].value("startedDateTime")))
+
+    signs = (lambda entry: entry.is_true("_final_base_page"),
+             lambda entry: entry.is_true("_is_base_page"),
+             lambda entry: entry.value("_resourceType") == "document", _is_html)
+    for is_document, (place, entry, why) in product(signs, candidates):
+        if is_document(entry) and why:
+            cure = " with the cache off" if why == _CACHED else " in another browser"
+            raise UsageError(f"{where}: its document, entry {place}, is {why}: save the page"
+                             f" again{cure}")
+        if is_document(entry):
+            return place
     raise UsageError(f"{where}: none of its {len(entries)} entries is a document (text/html), with"
                      " which a page begins")
 
@@ -254,21 +256,25 @@ def _http(fetched: Sequence[_Fetched]) -> tuple[str, str]:
 
 def _source(fetched: Sequence[_Fetched], excluded: Mapping[str, int], program: str) -> str:
     """What was read from where, in words."""
-    sizes = Counter(each.size_from for each in fetched if each.size_from)
-    empty = sum(each.size_bytes == 0 for each in fetched)
-    total = sum(each.size_bytes for each in fetched)
-    named = [name if len(sizes) == 1 else f"{name} ({count})"
-             for name, count in sizes.most_common()]
-    why = [f"{count} {reason}" for reason, count in excluded.items() if count]
     document = fetched[0]
-    return "".join((
-        f"a HAR by {program}: {len(fetched)} object{'s' if len(fetched) > 1 else ''},"
-        f" {plain(round(total / 1000))} kB",
-        f", sizes from {join_words(named)}" if named else "",
-        f"; the document is entry {document.number}",
-        ", not modified" if document.is_unmodified else "",
-        f"; {empty} without a body, measured with one byte" if empty else "",
-        f"; excluded: {join_words(why)}" if why else ""))
+    total_bytes = sum(loaded.size_bytes for loaded in fetched)
+    words = (f"a HAR by {program}: {len(fetched)} object{'s' if len(fetched) > 1 else ''},"
+             f" {plain(round(total_bytes / 1000))} kB")
+    sizes = Counter(loaded.size_from for loaded in fetched if loaded.size_from)
+    if sizes:
+        named = [name if len(sizes) == 1 else f"{name} ({count})"
+                 for name, count in sizes.most_common()]
+        words += f", sizes from {join_words(named)}"
+    words += f"; the document is entry {document.number}"
+    if document.is_unmodified:
+        words += ", not modified"
+    empty = sum(loaded.size_bytes == 0 for loaded in fetched)
+    if empty:
+        words += f"; {empty} without a body, measured with one byte"
+    why = [f"{count} {reason}" for reason, count in excluded.items() if count]
+    if why:
+        words += f"; excluded: {join_words(why)}"
+    return words
 
 
 def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
@@ -285,12 +291,16 @@ def _certificates(fetched: Sequence[_Fetched], hosts: Mapping[str, int]
     under it came over HTTP/2 or 3 and, as far as is known, from one address.
     """
     by_name: dict[str, list[_Fetched]] = {}
-    for each in fetched:
-        if each.connection not in ("", _DEFAULT_PORT, each.host.rpartition(":")[2]):
-            by_name.setdefault(each.connection, []).append(each)
-    came = [(name, each.host) for name, several in by_name.items()
-            if all(each.host.startswith("https:") and each.http in ("2", "3") for each in several)
-            and len({each.address for each in several} - {""}) <= 1 for each in several]
+    for loaded in fetched:
+        if loaded.connection not in ("", _DEFAULT_PORT, loaded.host.rpartition(":")[2]):
+            by_name.setdefault(loaded.connection, []).append(loaded)
+    came: list[tuple[str, str]] = []
+    for name, on_it in by_name.items():
+        may_share = all(loaded.host.startswith("https:") and loaded.http in ("2", "3")
+                        for loaded in on_it)
+        addresses = {loaded.address for loaded in on_it} - {""}
+        if may_share and len(addresses) <= 1:
+            came += [(name, loaded.host) for loaded in on_it]
 
     groups: dict[int, list[int]] = {}
     for host, group in sharing.groups_of(list(hosts), came).items():

@@ -49,8 +49,10 @@ def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: in
                                     + round(loaded.time_ms(name) * MS), allowed_ms))
         return
     starts, requests = connection.starts, connection.requested_ns
-    yield "start_ms", since(connection.opened_ns if not place else
-                            requests[place] if place < len(requests) else None)
+    if not place:
+        yield "start_ms", since(connection.opened_ns)
+    else:
+        yield "start_ms", since(requests[place] if place < len(requests) else None)
     yield "first_byte_ms", since(connection.arrived_ns(connection.readable(place, 1)))
     yield "end_ms", since(connection.arrived_ns(starts[place + 1]))
 
@@ -68,20 +70,21 @@ def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: f
 
 def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
     """Objects that the client named before the bytes with the name arrived, or long after."""
-    where = {loaded.number: (connection, place)
-             for connection in evidence.connections.values()
-             for place, loaded in enumerate(connection.objects)}
+    where = {}
+    for connection in evidence.connections.values():
+        for place, loaded in enumerate(connection.objects):
+            where[loaded.number] = connection, place
+
     for number, (report, requested) in enumerate(
             zip(evidence.objects, evidence.trial.requested), start=1):
         named_ms = report["named_ms"] or 0.0
-        if not requested.named_by:
-            at_ms: float | None = 0.0
-        else:
+        at_ms: float | None = 0.0
+        if requested.named_by:
             connection, place = where[requested.named_by]
             if evidence.trial.http == HTTP_1:
-                header = connection.objects[place].report["header_bytes"]
-                at_ns = connection.arrived_ns(connection.readable(
-                    place, header + max(requested.at_byte, 1)))
+                header_bytes = connection.objects[place].report["header_bytes"]
+                named_at = connection.readable(place, header_bytes + max(requested.at_byte, 1))
+                at_ns = connection.arrived_ns(named_at)
             else:
                 at_ns = near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
             at_ms = None if at_ns is None else (at_ns - evidence.begun_ns) / MS

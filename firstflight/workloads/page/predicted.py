@@ -27,20 +27,23 @@ NEAR_MS = 0.05  # a request that follows a response within this time follows it 
 def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
     """The objects that the model covers, each with its predicted time; () where it covers none."""
     trial = evidence.trial
-    if (trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS
-            or trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns
-            or trial.disorder or not trial.has_modelled_setting
-            or evidence.sysctls):
+    if trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS:
         return ()
-    path = trial.path
-    both = (crossings.shared_since(packets, link.delay_ms, link.rate_kbps)
-            for packets, link in ((evidence.down, path.down), (evidence.up, path.up)))
-    first: dict[int, int] = {}
-    for since in both:
-        for port, shared_ns in since.items():
-            first[port] = min(shared_ns, first.get(port, NEVER))
-    return tuple(found for port, connection in evidence.connections.items()
-                 for found in _on_connection(evidence, connection, first.get(port, NEVER)))
+    if trial.congestion_control not in CONGESTION_CONTROLS or not evidence.tick_ns:
+        return ()
+    if trial.disorder or not trial.has_modelled_setting or evidence.sysctls:
+        return ()
+
+    shared_ns: dict[int, int] = {}  # by port: since when a connection shared a link
+    for packets, link in ((evidence.down, trial.path.down), (evidence.up, trial.path.up)):
+        since = crossings.shared_since(packets, link.delay_ms, link.rate_kbps)
+        for port, since_ns in since.items():
+            shared_ns[port] = min(since_ns, shared_ns.get(port, NEVER))
+
+    found: list[Predicted] = []
+    for port, connection in evidence.connections.items():
+        found += _on_connection(evidence, connection, shared_ns.get(port, NEVER))
+    return tuple(found)
 
 
 def _handshake(evidence: PageEvidence, connection: ConnectionTimes
@@ -61,12 +64,13 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
                    ) -> Iterator[Predicted]:
     """The objects of one connection that arrived before it shared the link, at shared_ns."""
     exchange, trial = connection.exchange, evidence.trial
-    buffers = trial.with_buffers({})
     if exchange.lost_to_client or exchange.lost_to_server or not connection.requested_ns:
         return
     secure, writes = _handshake(evidence, connection)
     if trial.is_secure and secure is None:
         return
+
+    buffers = trial.with_buffers({})
     requests = [segment.payload_bytes for segment in connection.requests]
     before_ms: float | None = None
     sizes: list[int] = []
@@ -76,10 +80,13 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
         is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
         if secure is not None and place:
             return
-        if (arrived_ns is None or arrived_ns >= shared_ns or len(set(sizes)) > 1 or not is_next
-                or len(set(requests[:place + 1])) > 1 or place >= len(requests)
-                or trial.requested[loaded.number - 1].think_ms):
+        if arrived_ns is None or arrived_ns >= shared_ns or not is_next or place >= len(requests):
             return
+        if len(set(sizes)) > 1 or len(set(requests[:place + 1])) > 1:
+            return
+        if trial.requested[loaded.number - 1].think_ms:
+            return
+
         prediction = predict(Transfer(
             path=trial.path, initcwnd=trial.server_window, initrwnd=trial.client_window,
             congestion_control=trial.congestion_control,

@@ -104,11 +104,13 @@ class PageEvidence:
             connections.append(SeenConnection(
                 connection.exchange, reports, where=f" of connection {number}",
                 initial_window=reports[0].get("initial_window") if reports else None))
-        bodies = [Body(loaded["size"], requested.size_bytes, requested.size_bytes,
-                       sha256=loaded["sha256"], sent_sha256=digest_of(requested.size_bytes),
-                       where=f" of object {place}")
-                  for place, (loaded, requested) in enumerate(
-                      zip(self.objects, trial.requested), start=1)]
+
+        bodies = []
+        for number, (loaded, requested) in enumerate(zip(self.objects, trial.requested), start=1):
+            bodies.append(Body(loaded["size"], requested.size_bytes, requested.size_bytes,
+                               sha256=loaded["sha256"],
+                               sent_sha256=digest_of(requested.size_bytes),
+                               where=f" of object {number}"))
         return Seen(trial, connections, self.sysctls, self.sysctls,
                     is_exact=self.exact and self.known_kernel, path=self.path,
                     drops=counted_drops(trial, self.observation.get("drops", {})), bodies=bodies)
@@ -246,7 +248,17 @@ def record_of(evidence: PageEvidence) -> PageRecord:
     trial, objects = evidence.trial, evidence.objects
     connections = evidence.connections.values()
     drops = evidence.observation.get("drops", {}).values()
-    deviations = [abs(each.observed_ms - each.model_ms) for each in evidence.predicted]
+    deviations_ms = [abs(each.observed_ms - each.model_ms) for each in evidence.predicted]
+    windows = set()
+    for port, report in evidence.responses.items():
+        window = report.get("initial_window")
+        if port in evidence.exchanges and window is not None:
+            windows.add(window)
+    queued_ms = [(each["start_ms"] or 0.0) - (each["named_ms"] or 0.0) - requested.parse_ms
+                 for each, requested in zip(objects, trial.requested)]
+    data_segments = sum(segment.to_client and segment.payload_bytes > 0
+                        for connection in connections
+                        for segment in connection.exchange.at_server)
     return PageRecord(
         trial, True,
         judged_by=PATH if evidence.path is not None else "",
@@ -256,23 +268,17 @@ def record_of(evidence: PageEvidence) -> PageRecord:
         page_ms=evidence.page_ms,
         page_bytes=sum(each["size"] for each in objects),
         opened_connections=len(connections),
-        seen_initcwnd=" ".join(map(str, sorted({
-            window for port, said in evidence.responses.items() if port in evidence.exchanges
-            and (window := said.get("initial_window")) is not None}))),
+        seen_initcwnd=" ".join(map(str, sorted(windows))),
         first_flights=" ".join(str(len(each.exchange.first_flight)) for each in connections),
-        queued_ms=round(sum(
-            (each["start_ms"] or 0.0) - (each["named_ms"] or 0.0) - requested.parse_ms
-            for each, requested in zip(objects, trial.requested)) / len(objects), 6),
-        data_segments=sum(sum(1 for segment in each.exchange.at_server
-                              if segment.to_client and segment.payload_bytes)
-                          for each in connections),
+        queued_ms=round(sum(queued_ms) / len(objects), 6),
+        data_segments=data_segments,
         retransmissions=sum(len(each.exchange.retransmissions) for each in connections),
         queue_drops=sum(dropped.get("queue", 0) for dropped in drops),
         random_drops=sum(dropped.get("random", 0) for dropped in drops),
         longest_queue=crossings.longest_queue(evidence.down, trial.path.down.delay_ms),
         idle_ms=evidence.idle_ms,
-        model_objects=len(deviations),
-        model_deviation_ms=max(deviations, default=None))
+        model_objects=len(deviations_ms),
+        model_deviation_ms=max(deviations_ms, default=None))
 
 
 # The objects over time ----------------------------------------------------------------
@@ -308,10 +314,11 @@ def read_file(content: bytes, where: str) -> list[ObjectTimes]:
     """The reverse of file_of. Raises FirstFlightError where it is damaged."""
     try:
         rows = list(csv.DictReader(io.StringIO(content.decode("ascii"))))
-        found = [ObjectTimes(int(row["number"]), int(row["size_bytes"]), int(row["connection"]),
-                             row["is_first"] == "1", *(float(row[name])
-                                                       for name in ObjectTimes._fields[4:]))
-                 for row in rows]
+        found = [ObjectTimes(
+            int(row["number"]), int(row["size_bytes"]), int(row["connection"]),
+            is_first=row["is_first"] == "1", named_ms=float(row["named_ms"]),
+            start_ms=float(row["start_ms"]), first_byte_ms=float(row["first_byte_ms"]),
+            end_ms=float(row["end_ms"])) for row in rows]
     except (UnicodeDecodeError, csv.Error, ValueError, KeyError, TypeError) as error:
         raise _damaged(where, str(error)) from error
     if not found or not all(0 <= time < MOST_FILE_MS for each in found for time in each[4:]):

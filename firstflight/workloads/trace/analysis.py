@@ -77,8 +77,8 @@ def row_of(title: str, view: View, flagged: bool) -> TraceRow:
     for segment in view.sends:
         point = view.seconds(segment.time_ns), (segment.end - 1) / mss
         (retransmitted if id(segment) in repeats else sent).append(point)
-    times = [view.seconds(sample.time_ns) for sample in view.samples]
-    timed = list(zip(times, view.samples))
+
+    timed = [(view.seconds(sample.time_ns), sample) for sample in view.samples]
     return TraceRow(
         title, sent, retransmitted, _acknowledged(view),
         window=[(time_s, sample.cwnd) for time_s, sample in timed],

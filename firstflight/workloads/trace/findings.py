@@ -62,12 +62,15 @@ def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceSce
     windows: dict[str, dict[int, None]] = {}
     for record in records:
         windows.setdefault(record.trial.trace, {})[record.trial.initcwnd] = None
-    return replace(scenario, claims=(), sweeps=tuple(
-        replace(sweep, initcwnd=tuple(windows.get(sweep.name, sweep.initcwnd)))
-        for sweep in scenario.sweeps), figures=tuple(
-        replace(figure, title=f"{figure.title} (except what the command line gives)")
-        for figure in scenario.figures
-        if all(any(curve.is_of(record.trial) for record in records) for curve in figure.curves)))
+    sweeps = tuple(replace(sweep, initcwnd=tuple(windows.get(sweep.name, sweep.initcwnd)))
+                   for sweep in scenario.sweeps)
+
+    def is_measured(curve: TraceCurve) -> bool:
+        return any(curve.is_of(record.trial) for record in records)
+
+    figures = tuple(replace(figure, title=f"{figure.title} (except what the command line gives)")
+                    for figure in scenario.figures if all(map(is_measured, figure.curves)))
+    return replace(scenario, claims=(), sweeps=sweeps, figures=figures)
 
 
 def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
@@ -166,6 +169,7 @@ def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> lis
 
 def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
                views: Views) -> Statement:
+    """What the traces show of a claim, and its result."""
     metric = METRICS[claim.metric]
     numbers: list[float] = []
     parts: list[str] = []
@@ -178,11 +182,12 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
                 NOT_MEASURED if record.verdict == SKIPPED else NOT_REPRODUCED)
         numbers.append(metric.value(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
-    word, more = _judged(claim, numbers)
+
+    outcome, more = _judged(claim, numbers)
     repeats = max(len(views.repeats(curve)) for curve in claim.compares)
     which = f" (the first of {repeats} repeats)" if repeats > 1 else ""
     return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}{which}.",
-                     word)
+                     outcome)
 
 
 def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
@@ -192,6 +197,7 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
         outcome = ComparedNumber(measured, claim.published, claim.within or 0.0,
                                  (measured, measured)).result
         return outcome, f", {published} put in" if claim.rebuilt else f", published {published}"
+
     second, base = numbers
     change = exact(base, second)  # every repeat of a trace gives the same
     outcome = judge(expected_of(claim), change).outcome
@@ -215,16 +221,23 @@ def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceC
     rows = []
     for curve, record in zip(figure.curves, records):
         title, view = title_of(scenario, figure, record.trial), views.view(curve)
-        rows.append(row_of(title, view, record.verdict != PASS) if view else TraceRow(
-            title, absent=f"{'skipped' if record.ok else 'failed'}: {record.why_not}"))
-    ends = [row.acked[-1][0] for row in rows if row.acked]
+        if view is not None:
+            rows.append(row_of(title, view, flagged=record.verdict != PASS))
+        else:
+            absent = f"{'skipped' if record.ok else 'failed'}: {record.why_not}"
+            rows.append(TraceRow(title, absent=absent))
+
+    ends_s = [row.acked[-1][0] for row in rows if row.acked]
+    sequence_s = None
+    if figure.sequence_to_s:
+        sequence_s = figure.sequence_from_s, figure.sequence_to_s
     checked, wrong = _judged_samples(records)
     return TraceChart(
-        figure.title, context_of((record.trial for record in records)),
+        figure.title, context_of(record.trial for record in records),
         f"{checked} samples of the window compared with the rules of each TCP, to the segment",
-        f"{wrong} samples of the window differ from the rules" if wrong else "", tuple(rows),
-        figure.from_s, figure.to_s or 1.02 * max(ends, default=1.0), figure.rtt,
-        (figure.sequence_from_s, figure.sequence_to_s) if figure.sequence_to_s else None)
+        alarm=f"{wrong} samples of the window differ from the rules" if wrong else "",
+        rows=tuple(rows), from_s=figure.from_s,
+        to_s=figure.to_s or 1.02 * max(ends_s, default=1.0), rtt=figure.rtt, sequence_s=sequence_s)
 
 
 # A warm connection: what a think time does to the next response --------------------
@@ -237,10 +250,12 @@ ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial 
 
 def by_think_time(records: Sequence[TraceRecord], curve: TraceCurve) -> ByThinkTime:
     """The records of one trace and TCP that count, in the order of their think times."""
-    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp,
-                                          repeat=1).by("think_s")
-    return {think_s: {record.trial.initcwnd: record for record in of_curve[think_s,].records}
-            for think_s in sorted(think_s for think_s, in of_curve if think_s is not None)}
+    of_curve = Cells(records).counting.at(trace=curve.trace, tcp=curve.tcp, repeat=1).by("think_s")
+    found = {}
+    for think_s in sorted(think_s for think_s, in of_curve if think_s is not None):
+        cell = of_curve[think_s,]
+        found[think_s] = {record.trial.initcwnd: record for record in cell.records}
+    return found
 
 
 def windows_of(measured: ByThinkTime) -> list[int]:
@@ -257,33 +272,36 @@ WARM_COLUMNS: dict[str, Callable[[TraceRecord], float]] = {
 def _warm(measured_run: TraceRun, figure: TraceFigure) -> list[Finding]:
     """A table for each curve of a figure, the answer, and its chart."""
     scenario, records = measured_run.scenario, measured_run.views.records
-    note = scenario.head.note
     measured = [by_think_time(records, curve) for curve in figure.curves]
-    tables = [_warm_table(curve, by_time) for curve, by_time in zip(figure.curves, measured)]
+    tables = list(map(_warm_table, figure.curves, measured))
+    answers = tuple(map(_warm_answer, figure.curves, measured))
+
+    notes = [scenario.head.note] if scenario.head.note else []
     repeats = max((record.trial.repeat for record in records), default=1)
-    told = f"Of {repeats} repeats the first is shown; trials.csv has all." if repeats > 1 else ""
-    if notes := tuple(filter(None, (note, told))):
-        tables[-1] = replace(tables[-1], notes=notes)
-    return [Finding(
-        figure.name, figure.title, tuple(tables),
-        tuple(_warm_answer(curve, by_time) for curve, by_time in zip(figure.curves, measured)),
-        chart=_warm_chart(scenario, figure, measured, records))]
+    if repeats > 1:
+        notes.append(f"Of {repeats} repeats the first is shown; trials.csv has all.")
+    if notes:
+        tables[-1] = replace(tables[-1], notes=tuple(notes))
+    chart = _warm_chart(scenario, figure, measured, records=records)
+    return [Finding(figure.name, figure.title, tuple(tables), statements=answers, chart=chart)]
 
 
 def _warm_table(curve: TraceCurve, measured: ByThinkTime) -> Table:
+    """A row for each think time, a column for each initial window."""
     windows = windows_of(measured)
-    rows: list[tuple[Cell, ...]] = [
-        (Rounded(think_s, len(plain(think_s).partition(".")[2])),
-         *(_warm_cell(line.get(window)) for window in windows))
-        for think_s, line in measured.items()]
+    rows: list[tuple[Cell, ...]] = []
+    for think_s, line in measured.items():
+        decimals = len(plain(think_s).partition(".")[2])
+        rows.append((Rounded(think_s, decimals),
+                     *(_warm_cell(line.get(window)) for window in windows)))
     return Table(
         f"{curve.trace}, {curve.tcp}: latency of the response in ms (window at its start →"
         " segments retransmitted)",
-        (Column("think time", "s"),
-         *(Column(f"IW {window}") for window in windows)), tuple(rows))
+        (Column("think time", "s"), *(Column(f"IW {window}") for window in windows)), tuple(rows))
 
 
 def _warm_cell(record: TraceRecord | None) -> Cell:
+    """The latency, with window and retransmissions; None where the response was not measured."""
     if record is None or record.latency_ms is None:
         return None
     retransmitted = f" → {record.last_retransmissions}" if record.last_retransmissions else ""
@@ -293,12 +311,13 @@ def _warm_cell(record: TraceRecord | None) -> Cell:
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
     """Compare each initial window with the next smaller one, in sentences with numbers."""
     windows = windows_of(measured)
-    requested = ("When is a larger initial window faster on a kept connection"
-             f" ({curve.trace}, {curve.tcp})?")
-    parts = [part for smaller, larger in zip(windows, windows[1:])
-             for part in _warm_against(measured, smaller, larger)]
+    question = ("When is a larger initial window faster on a kept connection"
+                f" ({curve.trace}, {curve.tcp})?")
+    parts: list[str] = []
+    for smaller, larger in zip(windows, windows[1:]):
+        parts += _warm_against(measured, smaller, larger)
     never = "Never: all initial windows take the same time after every think time"
-    return Statement(requested, ("; ".join(parts) or never) + ".")
+    return Statement(question, f"{'; '.join(parts) or never}.")
 
 
 def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:
@@ -328,34 +347,46 @@ def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
 def _warm_chart(scenario: TraceScenario, figure: TraceFigure, measured: Sequence[ByThinkTime],
                 records: Sequence[TraceRecord]) -> LineChart:
     """A row for each curve, and a column for each of WARM_COLUMNS."""
-    titles = [f"{sweep.tcp(curve.tcp).title}, {sweep.title}" for curve in figure.curves
-              for sweep in [scenario.sweep(curve.trace)]]
+    titles = []
+    for curve in figure.curves:
+        sweep = scenario.sweep(curve.trace)
+        titles.append(f"{sweep.tcp(curve.tcp).title}, {sweep.title}")
+
+    columns: list[tuple[Plot, ...]] = []
+    for label in WARM_COLUMNS:
+        top = _warm_top(label, measured)
+        plots = [_warm_plot(label, by_time, is_last=by_time is measured[-1], top=top)
+                 for by_time in measured]
+        if not columns:  # a row's title stands above its first plot
+            plots = [replace(plot, title=title) for plot, title in zip(plots, titles)]
+        columns.append(tuple(plots))
+
     excluded = sum(not record.counts for record in records)
     return LineChart(
-        figure.title, context_of((record.trial for record in records)),
+        figure.title, context_of(record.trial for record in records),
         "At the right: the window when the response begins.",
-        f"{excluded} excluded" if excluded else "",
-        columns=tuple(tuple(_warm_plot(label, by_time, "" if place else title,
-                                       by_time is measured[-1], _warm_top(label, measured))
-                            for by_time, title in zip(measured, titles))
-                      for place, label in enumerate(WARM_COLUMNS)),
+        alarm=f"{excluded} excluded" if excluded else "", columns=tuple(columns),
         plot_inches=ROW_INCHES, legend=True, palette="ordered")
 
 
 def _warm_top(label: str, measured: Sequence[ByThinkTime]) -> float:
     """The top of a column's axis, which all of its rows share."""
-    return max((WARM_COLUMNS[label](record) for by_time in measured for line in by_time.values()
-                for record in line.values()), default=1.0)
+    values: list[float] = []
+    for by_time in measured:
+        for line in by_time.values():
+            values += map(WARM_COLUMNS[label], line.values())
+    return max(values, default=1.0)
 
 
-def _warm_plot(label: str, measured: ByThinkTime, title: str, is_last: bool, top: float) -> Plot:
+def _warm_plot(label: str, measured: ByThinkTime, is_last: bool, top: float) -> Plot:
+    """A line for each initial window. is_last: whether it is the lowest of its column."""
     lines = []
     for look, window in enumerate(windows_of(measured)):
         points = {think_s: WARM_COLUMNS[label](line[window]) for think_s, line in measured.items()
                   if window in line}
         lines.append(Line(f"IW {window}", tuple(points), tuple(points.values()), look=look,
                           window=window))
-    return Plot("think time (s)" if is_last else "", label, tuple(lines), title,
+    return Plot("think time (s)" if is_last else "", label, tuple(lines),
                 ticks=tuple((think_s, plain(think_s)) for think_s in measured),
                 x_scale="log", y_ends=(0, 1.08 * top), whole=True)
 

@@ -171,6 +171,7 @@ class _Replayer:
         self.restarts: list[Restart] = []
 
     def run(self) -> Replay:
+        """Compare all samples with the rules."""
         place = 0
         for sample in self.samples:
             first = place
@@ -180,7 +181,8 @@ class _Replayer:
             if place == first:
                 self._try_to_send(sample)
             self._compare(sample)
-        return Replay(self.checked, self.unjudged, tuple(self.mismatches), tuple(self.restarts))
+        return Replay(self.checked, self.unjudged, mismatches=tuple(self.mismatches),
+                      restarts=tuple(self.restarts))
 
     def _try_to_send(self, sample: WindowSample) -> None:
         """Take a write of which nothing left: the window was full, or Nagle's algorithm held it."""
@@ -192,6 +194,7 @@ class _Replayer:
             rules.tried_to_send(self._tick(sample.time_ns))
 
     def _precedes(self, group: SendGroup, sample: WindowSample) -> bool:
+        """Whether a sample was taken after a group had its effect."""
         if group.time_ns != sample.time_ns or not self.candidates:
             return group.time_ns <= sample.time_ns
         # At the same time: it is from after the group where more is outstanding or sent.
@@ -221,6 +224,7 @@ class _Replayer:
                                 bisect_right(self.times, time_ns) - 1)]
 
     def _take(self, place: int) -> None:
+        """Apply the rules to a group: an acknowledgement, what was sent, or both."""
         group = self.groups[place]
         now = self._tick(group.time_ns)
         if self._shows_disorder(group):
@@ -230,11 +234,13 @@ class _Replayer:
         if group.ack is not None:
             self.una = max(self.una, group.ack)
             self.last_window = group.window
+
         new = [segment for segment in group.sends if segment.end_with_fin > self.outstanding_end]
         if new and group.ack is None and self.una == self.outstanding_end:
             self._note_restart(place, now)
         for rules in self.candidates:
             self._apply(rules, group, new, now)
+
         if new and any(rules.stopped_early for rules in self.candidates):
             self._unsettle()
         if new and self.was_clean:
@@ -255,12 +261,14 @@ class _Replayer:
         return group.sacked or is_double or group.ack < self.una
 
     def _apply(self, rules: Rules, group: SendGroup, new: Sequence[Segment], now: int) -> None:
+        """Apply one candidate's rules to a group. new: what it sends for the first time."""
         near = self._after(group.time_ns) if group.ack is not None else self._before(group.time_ns)
         rules.rto = near.rto_us // 1000
         rules.recovering = self.unsure
         if group.ack is not None:
             rules.declared(group.window << self.window_scale)
             rules.acknowledged(now, group.ack)
+
         if new:
             rules.before_sending(now)
             for segment in new:
@@ -274,17 +282,20 @@ class _Replayer:
             rules.connection.last_send = now
 
     def _note_restart(self, place: int, now: int) -> None:
+        """Note a write after more than an RTO without one, and what the rule requires there."""
         group = self.groups[place]
         before = self._before(group.time_ns)
         idle, rto = now - self.last_send, before.rto_us // 1000
         if idle <= rto or self.outstanding_end == 1:
             return
+
         flight = len(self._flight(place))
         after = self._after(group.time_ns)
         windows = min(after.cwnd, after.send_window_bytes // max(after.mss, 1))
         # Short segments fill a window of bytes less than full ones do.
         may_send = windows if after.notsent_bytes and flight < windows else flight
         may_send = min(may_send, after.cwnd)
+
         rule: tuple[int, int] | None
         if not self.is_shown or is_recovering(before):
             rule = None
@@ -294,12 +305,13 @@ class _Replayer:
             if rule not in expected:
                 rule = expected[0] if self.is_settled else None
         else:
-            rule = restart_rule(self.trial.congestion_control, self.trial.validation,
-                                self.trial.initcwnd, self.trial.mss,
-                                (before.cwnd, before.ssthresh), idle, rto)
+            trial = self.trial
+            rule = restart_rule(trial.congestion_control, trial.validation, trial.initcwnd,
+                                mss=trial.mss, before=(before.cwnd, before.ssthresh), idle=idle,
+                                rto=rto)
         self.restarts.append(Restart(
-            group.time_ns, idle, rto, (before.cwnd, before.ssthresh),
-            (after.cwnd, after.ssthresh), rule, flight, may_send))
+            group.time_ns, idle, rto, before=(before.cwnd, before.ssthresh),
+            after=(after.cwnd, after.ssthresh), rule=rule, flight=flight, may_send=may_send))
 
     def _flight(self, place: int) -> list[Segment]:
         """What is sent at once with a group, and before any acknowledgement, by no timer."""

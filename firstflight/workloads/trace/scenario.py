@@ -156,6 +156,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
         return replace(super().overridden(of_network, where), **own)
 
     def tcp(self, name: str) -> Tcp:
+        """Its TCP of that name."""
         return next(tcp for tcp in self.tcps if tcp.name == name)
 
     def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:

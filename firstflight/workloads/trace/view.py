@@ -169,8 +169,8 @@ class View:
                 acknowledged = max(acknowledged, group.ack)
             if not group.sends:
                 continue
-            quiet = before is None or group.time_ns - before.time_ns >= quiet_ms * 1e6
-            if group.ack is None and acknowledged == sent > 1 and quiet:
+            is_quiet = before is None or group.time_ns - before.time_ns >= quiet_ms * 1e6
+            if group.ack is None and acknowledged == sent > 1 and is_quiet:
                 place = bisect_right(due, group.time_ns)
                 if place:
                     worst_ns = max(worst_ns, group.time_ns - due[place - 1])
@@ -178,6 +178,7 @@ class View:
         return worst_ns / 1e6
 
     def _since(self, sent: Segment | SendGroup, at_s: float) -> bool:
+        """Whether it left at a time, or later."""
         return sent.time_ns >= self.start_ns + round(at_s * 1e9) - NEAR_NS
 
 
@@ -185,18 +186,13 @@ class View:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a claim compares: how it is read from a view, and its words.
+    """What a claim compares: how it is read from a view, and its words."""
 
-    value: (view, from when on or at which time, s) → value. past: what the
-    number is, in a sentence. at_a_time: it is of one moment, which the
-    sentence names.
-    """
-
-    value: Callable[[View, float], float]
+    value: Callable[[View, float], float]  # (view, from when on or at which time, s) → value
     unit: str
     digits: int = 0
-    past: str = ""
-    at_a_time: bool = False
+    past: str = ""  # what the number is, in a sentence
+    at_a_time: bool = False  # whether it is of one moment, which the sentence names
 
     def words(self, value: float) -> str:
         """The value with its unit, as a sentence has it."""

@@ -74,8 +74,10 @@ class Evidence(Observed):
             moved = bool(trial.disorder or trial.qdisc in MANAGED or self.is_paced
                          or self.wire.lost_to_client or self.wire.lost_to_server)
             return max(flight - moved, 1), flight + moved
-        room = receive_window(trial.client_window, buffer_sizes(
-            trial.with_buffers(self.sysctls), RECEIVE), trial.syn_mss, self.transfer.window_unit)
+
+        buffers = buffer_sizes(trial.with_buffers(self.sysctls), RECEIVE)
+        room = receive_window(trial.client_window, buffers, trial.syn_mss,
+                              self.transfer.window_unit)
         whole = segments_at_once(
             trial.writes, self.report["header_bytes"] + trial.response_bytes, trial.mss,
             trial.nagle == "on", room)
@@ -120,17 +122,20 @@ class Evidence(Observed):
         header_bytes, request_bytes = self.report["header_bytes"], self.report["request_bytes"]
         secure = secure_of(self.report)
         writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
-        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes, secure, writes)
+        requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes=request_bytes,
+                                secure=secure, writes=writes)
         if trial.before:
             digits = more_digits(trial)
-            path = (f"?burst={trial.burst_bytes}&gap_ms={format_lossless(trial.gap_ms)}"
-                    if trial.gap_ms else "")
-            earlier_request = request_bytes + digits - len(path)
+            earlier_request = request_bytes + digits
+            if trial.gap_ms:  # of which the earlier requests do not ask
+                gap_ms = format_lossless(trial.gap_ms)
+                earlier_request -= len(f"?burst={trial.burst_bytes}&gap_ms={gap_ms}")
             requested = replace(requested,
                                 earlier_bytes=trial.before[0] + header_bytes + digits,
                                 earlier_request_bytes=earlier_request,
                                 earlier_writes=upload_writes(earlier_request, trial.request_bytes),
                                 earlier_count=len(trial.before))
+
         # The SYN shows the window scale; without the option windows are not scaled (RFC 7323, 2.2).
         syns = self.exchange.syns if self.exchange is not None else ()
         return replace(requested, window_scale=syns[0].scale) if syns else requested
@@ -152,6 +157,7 @@ class Evidence(Observed):
         if all(time is not None and abs(time - predicted_ms) <= _NEAR_MS
                for time, predicted_ms in zip(observed, predicted)):
             return first
+
         phases_ns = clock_phases_ns(self.wire)
         if phases_ns is None:
             return first

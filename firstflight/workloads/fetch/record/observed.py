@@ -363,10 +363,14 @@ class Observed:
     @property
     def lost_packets(self) -> str:
         """Lost packets of the connection, such as "to client: 2 data, 1 FIN; to server: 1 ACK"."""
-        counted = {"to client": Counter(lost.kind for lost in self.wire.lost_to_client),
-                   "to server": Counter(lost.kind for lost in self.wire.lost_to_server)}
-        return "; ".join(f"{way}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}"
-                         for way, kinds in counted.items() if kinds)
+        ways = []
+        for way, lost in (("to client", self.wire.lost_to_client),
+                          ("to server", self.wire.lost_to_server)):
+            kinds = Counter(packet.kind for packet in lost)
+            if kinds:
+                counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+                ways.append(f"{way}: {counted}")
+        return "; ".join(ways)
 
     # Why a host sent -----------------------------------------------------------------
 

@@ -275,4 +275,6 @@ def _of_upload(evidence: Evidence) -> dict[str, Any]:
 def _format_flights(flights: Sequence[Sequence[Segment]]) -> str:
     """The number of segments in each flight: "10+20+40"; "+…" for flights after MOST_LISTED."""
     sizes = [str(len(flight)) for flight in flights[:MOST_LISTED]]
-    return "+".join([*sizes, *(["…"] if len(flights) > MOST_LISTED else [])])
+    if len(flights) > MOST_LISTED:
+        sizes.append("…")
+    return "+".join(sizes)

@@ -82,10 +82,12 @@ def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
         flight = flight_writes(trial)
         writes = sealed_sizes(head_bytes + trial.response_bytes, trial.record_bytes)
         secure = Secure(HELLO_BYTES[_is_newer(trial), trial.key_share], flight, FINISHED_BYTES,
-                        (TICKET_BYTES,) * trial.tickets, writes[0])
-    transfer = transfer_of(trial, sysctls, head_bytes, request_bytes, secure, writes)
+                        tickets=(TICKET_BYTES,) * trial.tickets, first_bytes=writes[0])
+    transfer = transfer_of(trial, sysctls, head_bytes, request_bytes=request_bytes, secure=secure,
+                           writes=writes)
     if not trial.before:
         return transfer
+
     digits = more_digits(trial)
     return replace(transfer, earlier_bytes=head_bytes + digits + trial.before[0],
                    earlier_request_bytes=request_bytes + digits, earlier_count=len(trial.before))

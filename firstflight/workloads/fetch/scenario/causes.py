@@ -127,23 +127,24 @@ def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
             raise UsageError(f"{where}: [[cause]] tables explain another scenario's published"
                              ' numbers: they need [as_published] with of = "…"')
         return dict(raw)
+
     other_name = schema.file_name(schema.table(raw, "as_published", where).get("of"),
-                          f"{where}: [as_published]: of")
+                                  f"{where}: [as_published]: of")
     other = scenario_file.find(other_name).raw
     if "sweep" not in other or not {*other.get("defaults", {})} <= {*schema.keys_of(Sweep)}:
         raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
                          " fetches, so that causes cannot change its set-up")
+
     taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
-    claims, figures, sweeps = (schema.as_tables(taken, name, where)
-                               for name in ("claim", "figure", "sweep"))
-    claimed = [claim.get("figure") for claim in claims]
-    figures = [figure for figure in figures
+    claimed = [claim.get("figure") for claim in schema.as_tables(taken, "claim", where)]
+    figures = [figure for figure in schema.as_tables(taken, "figure", where)
                if figure.get("published") or figure.get("name") in claimed]
-    used = [*(figure.get("sweep") for figure in figures),
-            schema.table(taken, "raw", where).get("sweep")]
-    return {**taken, "figure": figures,
-            "sweep": [sweep for sweep in sweeps if sweep.get("name") in used]}
+    used = [figure.get("sweep") for figure in figures]
+    used.append(schema.table(taken, "raw", where).get("sweep"))
+    sweeps = [sweep for sweep in schema.as_tables(taken, "sweep", where)
+              if sweep.get("name") in used]
+    return {**taken, "figure": figures, "sweep": sweeps}
 
 
 def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str

@@ -148,11 +148,13 @@ class Populations:
                 for trial in self._trials(population, by_part[population.name])]
 
     def _trials(self, population: Population, drawn: Sequence[Row]) -> Iterator[Trial]:
+        """The trials of one population, then those of its steps if it is explained."""
         all_columns = frozenset((*OF_TRIALS, WEIGHT, BASELINE_WEIGHT))
         own = [self._response(row, all_columns) for row in drawn]
         for sample, (row, response) in enumerate(zip(drawn, own)):
-            yield from _under_windows(population, population.name, sample, response,
-                                      row.baseline_weight)
+            yield from _under_windows(population, population.name, sample, response=response,
+                                      baseline_weight=row.baseline_weight)
+
         before: list[Trial] | None = None
         for cause, added in steps(self.steps) if population.explained else ():
             after = [self._response(row, added) for row in drawn]
@@ -161,7 +163,7 @@ class Populations:
             for sample, (row, response) in enumerate(zip(drawn, after)):
                 if row.step_weight and not (before and _equal_trials(response, before[sample])):
                     yield from _under_windows(population, f"{population.name}-{cause.name}", sample,
-                                              response, response.weight)
+                                              response=response, baseline_weight=response.weight)
             before = after
 
     @cached_property
@@ -172,9 +174,14 @@ class Populations:
 
     def _response(self, row: Row, added: Collection[str]) -> Trial:
         """A trial of a response, with the columns that are in force."""
-        values = {column: getattr(row, column) if column in added else
-                  getattr(row, clean) if isinstance(clean, str) else clean
-                  for column, clean in _CLEAN.items() if column in added or clean is not None}
+        values: dict[str, Any] = {}
+        for column, clean in _CLEAN.items():
+            if column in added:
+                values[column] = getattr(row, column)
+            elif isinstance(clean, str):  # the name of another column
+                values[column] = getattr(row, clean)
+            elif clean is not None:
+                values[column] = clean
         if "queue_packets" not in values:
             values |= queue_of(self.template.lists["queue"][0], values["rtt_ms"],
                                values["bandwidth_kbps"])
@@ -186,12 +193,14 @@ class Populations:
 
 def _under_windows(population: Population, part: str, sample: int, response: Trial,
                    baseline_weight: float) -> Iterator[Trial]:
+    """A response under each window. baseline_weight: its weight under the first one."""
     for place, initcwnd in enumerate(population.initcwnd):
         yield replace(response, part=part, sample=sample, initcwnd=initcwnd,
                       weight=response.weight if place else baseline_weight)
 
 
 def _equal_trials(one: Trial, other: Trial) -> bool:
+    """Whether two trials are the same, whatever their windows and weights."""
     return all(getattr(one, column) == getattr(other, column) for column in OF_TRIALS)
 
 

@@ -121,8 +121,9 @@ def _check_raw(scenario: Scenario, raw: Raw, where: str) -> None:
 
 def _check_images(scenario: Scenario, where: str) -> None:
     """Check that no two figures have one file name. Raises UsageError."""
-    drawn = Counter(name for figure in scenario.figures for name in
-                    (figure.name, *(f"{figure.name}_{also}" for also in figure.also)))
+    drawn: Counter[str] = Counter()
+    for figure in scenario.figures:
+        drawn.update([figure.name, *(f"{figure.name}_{also}" for also in figure.also)])
     for name, count in drawn.items():
         if count > 1:
             raise UsageError(f"{where}: [[figure]]: two would be drawn as {name!r}")

@@ -107,18 +107,25 @@ class Sweep(SettingSweep[Trial]):
 
         All other quantities have one value while cells are counted; then the count is multiplied.
         """
-        kept = {*names, *(NETWORK if {*NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets"}
-                          & {*names} else ()),
-                *(("queue",) if "queue_packets" in names else ()),
-                *(name for row in (CHAIN, KERNEL) if {*row} & {*names} for name in row)}
-        fewer = replace(
-            self, lists={name: values if name in kept else values[:1]
-                         for name, values in self.lists.items()},
-            **{name: getattr(self, name)[:1] for name, together in self.TOGETHER.items()
-               if kept.isdisjoint(together)})
+        kept = {*names}
+        if not kept.isdisjoint((*NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets")):
+            kept.update(NETWORK)
+        if "queue_packets" in names:
+            kept.add("queue")
+        for row in (CHAIN, KERNEL):
+            if not {*names}.isdisjoint(row):
+                kept.update(row)
+
+        lists = {name: values if name in kept else values[:1]
+                 for name, values in self.lists.items()}
+        rows = {name: getattr(self, name)[:1] for name, together in self.TOGETHER.items()
+                if kept.isdisjoint(together)}
+        fewer = replace(self, lists=lists, **rows)
         times = self.combination_count() // fewer.combination_count()
-        return Counter({values: times * count for values, count in Counter(
-            tuple(bucket_value(name, cell) for name in names) for cell in fewer.cells).items()})
+        counted: Counter[tuple[Value, ...]] = Counter()
+        for cell in fewer.cells:
+            counted[tuple(bucket_value(name, cell) for name in names)] += times
+        return counted
 
     def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
         """The trials in the order in which they are measured; seed: of the run.
@@ -261,11 +268,12 @@ def _check_early_data(requested: Sweep, where: str) -> None:
 def check_server(requested: Sweep, where: str) -> None:
     """Check that the servers can do all that is requested. Raises UsageError."""
     lists = requested.lists
-    if (OWN in lists["server"]) != bool(requested.own_server):
-        raise UsageError(f"{where}: " + (
-            "a server of your own needs a command: give --server-command, or [own_server] in a file"
-            if not requested.own_server else
-            f"--server-command goes only with --server {OWN}, or without --server"))
+    if OWN in lists["server"] and not requested.own_server:
+        raise UsageError(f"{where}: a server of your own needs a command: give --server-command,"
+                         " or [own_server] in a file")
+    if OWN not in lists["server"] and requested.own_server:
+        raise UsageError(f"{where}: --server-command goes only with --server {OWN}, or without"
+                         " --server")
     if requested.has_own_chain and any(lists["chain_bytes"]):
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")

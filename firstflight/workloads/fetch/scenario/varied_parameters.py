@@ -48,12 +48,15 @@ def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False
     differing: only the columns that distinguish it from the others; [] for one network. without:
     further columns that are not named.
     """
-    shown = [(column, value, {show(other) for other in others})
-             for column, show in requested_columns(others, without=("initcwnd", *without))
-             if (value := show(trial)) != ""]
-    return [f"{column.name}"
-            f" {in_words(value.value if isinstance(value, Rounded) else value, column.unit)}"
-            for column, value, known in shown if not differing or known - {value}]
+    words = []
+    for column, show in requested_columns(others, without=("initcwnd", *without)):
+        value = show(trial)
+        is_different = any(show(other) != value for other in others)
+        if value == "" or differing and not is_different:
+            continue
+        number = value.value if isinstance(value, Rounded) else value
+        words.append(f"{column.name} {in_words(number, column.unit)}")
+    return words
 
 
 def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:

@@ -30,11 +30,13 @@ def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
     if response is None:
         return
     start, first_end, end = response
-    begun_ns = _requested_ns(at_client, start) if trial.before else next(
-        (segment.time_ns for segment in at_client if not segment.to_client), None)
+    begun_ns = next((segment.time_ns for segment in at_client if not segment.to_client), None)
+    if trial.before:
+        begun_ns = _requested_ns(at_client, start)
     if begun_ns is None:
         return
     begun_ns -= round(evidence.arp_wait_ms * MS)
+
     first = _arrivals(at_client, first_end)
     completed = _arrivals(at_client, end + (trial.framing == "close"))
     # The end of a response by the user's own server is not known, nor is the length of nginx's
@@ -43,12 +45,17 @@ def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
                         first[:1] if trial.server == OWN else completed, completed[-1:])
     if trial.client == "wget":
         return
+
     is_known = evidence.has_report or not trial.is_secure
     yield from _compare(evidence, "first byte", begun_ns, fetch.get("first_byte_ms"), first,
                         first[-1:] if is_known else completed[-1:])
-    answered = [begun_ns] if trial.before else [
-        segment.time_ns for segment in at_client if segment.to_client and segment.flags & SYN][:1]
+
+    answered = [begun_ns]
+    if not trial.before:
+        answered = [segment.time_ns for segment in at_client
+                    if segment.to_client and segment.flags & SYN][:1]
     yield from _compare(evidence, "connect", begun_ns, fetch.get("connect_ms"), answered, answered)
+
     if "tls" in evidence.report:
         finished = _arrivals(at_client, 1 + sum(evidence.report["tls"]["flight"]))
         yield from _compare(evidence, "TLS", begun_ns, fetch.get("appconnect_ms"), finished,

@@ -33,11 +33,12 @@ def compare_requests(evidence: Evidence) -> Iterable[Comparison]:
         return
     urls, closes = urls_of(trial.job()), not trial.before
     if evidence.has_report:
-        yield from compare_length(evidence.report["request_bytes"], request_bytes(
-            urls[-1], trial.client, closes, trial.request_bytes))
+        expected = request_bytes(urls[-1], trial.client, closes, trial.request_bytes)
+        yield from compare_length(evidence.report["request_bytes"], expected)
         return
     if evidence.messages is None:
         return
+
     sent = max((segment.end for segment in evidence.wire.at_client
                 if not segment.to_client and segment.payload_bytes), default=1) - 1
     observed = sent - evidence.messages.before_request_bytes
@@ -46,10 +47,12 @@ def compare_requests(evidence: Evidence) -> Iterable[Comparison]:
         most = requests.most_bytes_over_http_2([(parts.path, parts.netloc, _LONGEST_NAME)])
         yield Comparison(observed <= most, f"{observed} bytes", f"at most {most}")
         return
+
     sealed = RECORD_OVERHEAD_BYTES if trial.is_secure else 0
     lengths = [request_bytes(url, trial.client, closes)
                for url in (urls[-1:] if trial.resumed else urls)]
-    least, most = (sum(each[place] + sealed for each in lengths) for place in (0, 1))
+    least = sum(shortest + sealed for shortest, _ in lengths)
+    most = sum(longest + sealed for _, longest in lengths)
     yield from compare_length(observed, (least, most + CLOSE_NOTIFY_BYTES * trial.is_secure))
 
 

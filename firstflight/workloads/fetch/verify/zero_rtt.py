@@ -29,16 +29,19 @@ def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
     early = evidence.early
     if early is None:
         return
+
     whole = sealed_bytes(accepted)
-    yield Comparison(early.wire_bytes == whole if early.round_trips == 1
-                     else 0 < early.wire_bytes <= whole,
-                     f"{early.wire_bytes} bytes of it right behind the hello",
-                     f"{whole}" if early.round_trips == 1 else
-                     f"some of {whole}, the rest a round trip later")
-    allowed = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
-    yield Comparison(early.answer_ms <= allowed,
+    observed = f"{early.wire_bytes} bytes of it right behind the hello"
+    if early.round_trips == 1:
+        yield Comparison(early.wire_bytes == whole, observed, f"{whole}")
+    else:
+        yield Comparison(0 < early.wire_bytes <= whole, observed,
+                         f"some of {whole}, the rest a round trip later")
+
+    allowed_ms = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
+    yield Comparison(early.answer_ms <= allowed_ms,
                      f"the response {early.answer_ms:.3f} ms after it was there",
-                     f"at most {allowed:g} ms")
+                     f"at most {allowed_ms:g} ms")
 
 
 def _accepted(accepted: int) -> str:
