@@ -26,6 +26,7 @@ from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.page.verify import judge_page
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import TABLES, TAKEN
+from firstflight.workloads.trace.schedule import Request
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
 from tests.golden import stored_trace
@@ -258,6 +259,18 @@ def test_losses_and_recovery_leave_the_rules_standing(shared: UmlEngine, tmp_pat
     unmodified, validated = (records[f"ssh-{name}_1999-iw1-mss512"] for name in ("unmodified", "cwv"))
     assert (unmodified.timeouts or 0) > (validated.timeouts or 0) == 0
     assert (unmodified.lost_segments or 0) > (validated.lost_segments or 0) > 0
+
+
+def test_a_trace_that_failed_leaves_nothing_to_the_next(shared: UmlEngine, tmp_path: Path) -> None:
+    """Its client goes on with a new connection, of which the server reports behind the failure."""
+    trial = stored_trace.trial("idle-linux-iw10")
+    plain = replace(trial, trace="plain", writes=(), may_lose=True, think_s=None,
+                    requests=(Request(50_000, 0.0), Request(10, 0.0)))
+    cut = replace(plain, trace="cut", outage_from_ms=1.5 * trial.rtt_ms,
+                  outage_to_ms=1000 * plain.deadline_s + 2000)
+    records = of_traces(shared, tmp_path / "run", [cut, plain])
+    assert not records[cut.id].ok
+    assert records[plain.id].verdict == PASS, records[plain.id].why_not
 
 
 def test_networks_that_draw_are_judged(shared: UmlEngine, tmp_path: Path) -> None:

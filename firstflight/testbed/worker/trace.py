@@ -39,6 +39,7 @@ class TraceBench(FetchBench):
         self._settle()
         self._fix_ports()
         self._free_server(trial)
+        self.server.discard()  # of a trace that failed: its client goes on with a new connection
         self._load("libcurl")
         self.path = link.Path.from_json(trial["network"])
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
