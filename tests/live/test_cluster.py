@@ -38,7 +38,8 @@ pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
 MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0%,2%",
         "--size", "20000", "--iw", "3,10", "--repeat", "1", "--no-reasons")
 PAGES = ("--name", "pages", "--objects", "6", "--size", "6kB", "--rtt", "40", "--bw", "5M", "--iw",
-         "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "2", "--seed", "4")
+         "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "2", "--seed", "4",
+         "--chain", "4kB", "--signature", "ecdsa")
 # Of each other kind one as small as they come.
 OF_EACH_KIND = {
     "handley1999_memory": Overrides({}),
@@ -210,7 +211,7 @@ def objects_of_pages(results: Path) -> dict[str, list[ObjectTimes]]:
 
 def test_a_cluster_resumes_pages_that_one_guest_began(machines: Machines, results: Path,
                                                       kernel: Path) -> None:
-    """Pages with losses over one and two connections: all but five are measured by both, alike."""
+    """Pages over TLS with losses, one and two connections: all but five are measured by both."""
     resumed_in = results.parent / "resumed" / "results"
     for home, flags in ((results, ("--jobs", "1")),
                         (resumed_in, ("--cluster", machines.address))):
