@@ -177,7 +177,7 @@ def _loss(draw: random.Random, subject: str) -> dict[str, str]:
 
 
 def _jitter(draw: random.Random, subject: str) -> dict[str, str]:
-    return {"--jitter": draw.choice(("1", "3")), "--repeat": str(FEW)}
+    return {"--jitter": draw.choice(("1", "2")), "--repeat": str(FEW)}
 
 
 def _pacing(draw: random.Random, subject: str) -> dict[str, str]:

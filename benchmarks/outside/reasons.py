@@ -224,7 +224,7 @@ class Judge:
                 max(0.1, float(self.question.flags["--rtt"]) / 100))}
             flags.pop("--jitter", None)  # is never more than the delay
             near = saving_in(trials_of(self._cheaper(flags), self.folder))
-            if near.saved_ms > 0.25 * own.saved_ms:
+            if near.saved_ms - near.half_ms > 0.25 * own.saved_ms:
                 yield f"saves {near.saved_ms:.1f} ms at a hundredth of the RTT"
             yield from self._beside([name for name in named if name != RTT])
         elif own.sign == 0:

@@ -16,7 +16,8 @@ reason is measured: the same trials run again, with the same seed, without some 
   saving away again. If it takes longer without one of them, that limit protects.
 
 Where chance decides, a what-if trial is repeated until its interval is a tenth of the effect, or as
-often as what was requested.
+often as what was requested. One that only adds to round trips is measured three times first, and
+then until its interval is a quarter of the effect.
 """
 
 from __future__ import annotations

@@ -25,9 +25,11 @@ EXPLAINED_SHARE = 0.8  # of a change, at least, is gone without the limit that c
 # A limit without which a saving differs by this share of the larger one is named beside the reason.
 MOST_OF = 0.5
 MOST_TRIALS = 40  # what-if trials for the reasons of one answer, their repeats aside
-LEAST_REPEATS = 5  # of a what-if trial that chance affects
 LONGER = 3  # times the requested trials: what-if trials for a reason that is not known otherwise
-SURE_SHARE = 0.1  # of the effect: half the interval that a what-if trial is repeated for
+# Repeats of a what-if trial that chance affects, at least, and half the interval that it is
+# repeated for, as a share of the effect: for a reason, and for what only adds to a known one.
+LEAST_REPEATS, SURE_SHARE = 5, 0.1
+LEAST_ADDED, ADDED_SHARE = 3, 0.25
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,8 @@ def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R
         adds = is_known(change, what_ifs)
         most_s = (what_ifs.SECONDS + requested_s if adds else
                   what_ifs.LONG_SECONDS + LONGER * requested_s)
-        units = [[limits] for limits in together] if adds else [list(together)]
+        units = ([[limits] for limits in _by_difference(change, together, what_ifs)] if adds
+                 else [list(together)])
         for sets in units:
             trials = [trial for limits in sets for trial in _trials(change, limits, what_ifs)
                       if trial not in measured and trial not in wanted]
@@ -221,11 +224,21 @@ def changes_to_explain(changes: Sequence[WindowChange[T, R]],
 
 def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: WhatIfs[T, R]
             ) -> list[T]:
-    """Trials of both windows without these limits: one each, or several where chance decides."""
+    """Trials of both windows without these limits: one each, or several where chance decides.
+
+    Of those that only add to a known reason LEAST_ADDED are measured first, and then more.
+    """
     repeats = change.repeats
     if not _is_chance(without(change.experiment.requested, limits), change.experiment):
         repeats = repeats[:1]
-    kept = {*repeats[:_enough_repeats(change)]}
+    if not is_known(change, what_ifs):
+        enough = _enough_repeats(change, LEAST_REPEATS, SURE_SHARE * abs(change.saved_ms))
+    elif (lifted := what_ifs.change(change, limits)) is None:
+        enough = LEAST_ADDED
+    else:
+        narrow_ms = ADDED_SHARE * max(abs(change.saved_ms), abs(lifted.saved_ms))
+        enough = max(_enough_repeats(each, LEAST_ADDED, narrow_ms) for each in (change, lifted))
+    kept = {*repeats[:enough]}
     return [without(trial, limits) for cell in (change.base, change.experiment)
             for trial in cell.trials if trial.repeat in kept]
 
@@ -239,11 +252,22 @@ def _is_chance(lifted: Any, cell: CellSetting[T, R]) -> bool:
     return bool(lifted.is_random or cell.is_drawn and (has_queue or lifted.is_bbr))
 
 
-def _enough_repeats(change: WindowChange[T, R]) -> int:
-    """How many repeats make an interval as narrow as SURE_SHARE of the effect; all at most."""
-    count = len(change.repeats)
-    narrow_ms = max(SURE_SHARE * abs(change.saved_ms), SAME_PART * change.saved.base.value)
-    return min(count, max(LEAST_REPEATS, math.ceil(count * (change.half_ms / narrow_ms) ** 2)))
+def _enough_repeats(change: WindowChange[T, R], least: int, narrow_ms: float) -> int:
+    """How many repeats make half the interval of a comparison so narrow; least: at least."""
+    narrow_ms = max(narrow_ms, SAME_PART * change.saved.base.value)
+    return max(least, math.ceil(len(change.repeats) * (change.half_ms / narrow_ms) ** 2))
+
+
+def _by_difference(change: WindowChange[T, R], sets: Sequence[Sequence[Limit[T]]],
+                   what_ifs: WhatIfs[T, R]) -> list[Sequence[Limit[T]]]:
+    """These sets of limits: first those never measured, then those that change a saving most."""
+    def difference_ms(limits: Sequence[Limit[T]]) -> float:
+        lifted = what_ifs.change(change, limits)
+        if lifted is None:
+            return math.inf
+        return abs(lifted.saved_ms - what_ifs.over_repeats_of(change, lifted).saved_ms)
+
+    return sorted(sets, key=difference_ms, reverse=True)
 
 
 def _limits_to_lift(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]

@@ -33,17 +33,18 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
     """The what-if trials of a run of traces."""
 
     IDLE: ClassVar[str] = "link_idle_ms"
+    SECONDS: ClassVar[float] = 3.0
 
     def every_limit(self, trial: TraceTrial) -> Sequence[Limit[TraceTrial]]:
         receive, *others = network_limits(self.sysctls, _sent_bytes)
         ample = replace(receive, lift=lambda trial: replace(
             receive.lift(trial), receive_window=0))
-        return (ample, *others,
+        restart: Limit[TraceTrial] = Limit(
+            "restart", "slow start after the pause", "a window that stays through the pause",
+            lambda trial: replace(trial, validation=False))
+        return (restart, ample, *others,  # what most often decides is asked first
                 Limit("nagle", "Nagle's algorithm", "TCP_NODELAY",
                       lambda trial: replace(trial, nagle=False)),
-                Limit("restart", "slow start after the pause",
-                      "a window that stays through the pause",
-                      lambda trial: replace(trial, validation=False)),
                 Limit("outage", "outage", "no outage", lambda trial: replace(
                     trial, outage_from_ms=0.0, outage_to_ms=0.0), may_harm=True),
                 *sysctl_limits((trial,), self.sysctls))

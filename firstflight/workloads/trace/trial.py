@@ -30,8 +30,8 @@ _FIRST = (
 
 # From runs on two cores: wall time of a trace in a guest, and of each of its
 # segments with the samples of the window around it.
-GUEST_TRACE_S = 0.15
-GUEST_SEGMENT_S = 0.0003
+GUEST_TRACE_S = 0.03
+GUEST_SEGMENT_S = 0.0001
 
 # Of text that is parsed further: a sysctl.
 _SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"

@@ -203,6 +203,7 @@ def test_rows_reach_the_disk_within_an_interval_and_at_each_seal(path: Path,
                                                                  synced: list[int]) -> None:
     """Seen by the rows that the file had when it was synced; the first line is its header."""
     monkeypatch.setattr(record_file, "SYNC_INTERVAL_S", interval_s())
+    monkeypatch.setattr(record_file, "SYNC_SHARE", 1e9)
     seen: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda number: seen.append(len(lines(path)) - 1))
     file = RecordFile(path, Record)
@@ -213,6 +214,26 @@ def test_rows_reach_the_disk_within_an_interval_and_at_each_seal(path: Path,
     assert seen == synced
     assert sealed == {"rows": 2, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     assert record_file.changes(path, sealed, complete=True) == ""
+
+
+def test_a_busy_disk_is_synced_more_rarely(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where syncing takes a second, it is done every twenty; a row is written at once."""
+    clock = [1000.0]
+    monkeypatch.setattr(record_file.time, "monotonic", lambda: clock[0])
+    synced: list[float] = []
+
+    def sync(number: int) -> None:
+        synced.append(clock[0])
+        clock[0] += 1.0
+
+    monkeypatch.setattr(os, "fsync", sync)
+    file = RecordFile(path, Record)
+    for count in range(1, 100):
+        file.append(record())
+        assert len(lines(path)) == 1 + count
+        clock[0] += 0.5
+    file.close()
+    assert [round(after - before) for before, after in zip(synced, synced[1:])] == [22, 22]
 
 
 @pytest.mark.parametrize("rows", [10**30, 10**4000, -1, -(10**30)])

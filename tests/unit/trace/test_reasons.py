@@ -106,3 +106,38 @@ def test_an_unknown_reason_of_a_small_harm_is_asked_before_what_adds_to_known_on
     trials = reasons.what_if_trials(stored_trace.warm_study().scenario, [*saved, *harmed], [],
                                     is_question=True)
     assert trials[0].think_s == 31.0 and {trial.think_s for trial in trials} > {31.0}
+
+
+def test_random_loss_leaves_time_to_ask_about_the_pause_and_the_queue() -> None:
+    """What-if trials under loss have a dozen repeats each, and their time is limited."""
+    saved = {3: (91.0, 70.0), 10: (70.0, 49.0)}
+    records = [replace(ONE, trial=replace(ONE.trial, initcwnd=window, repeat=repeat, seed=repeat,
+                                          loss_percent=0.5, queue_packets=20, qdisc="fq_codel"),
+                       latency_ms=latency_ms + 9 * (repeat % 3) * (window == 3),
+                       link_idle_ms=idle_ms + 9 * (repeat % 3) * (window == 3))
+               for window, (latency_ms, idle_ms) in saved.items() for repeat in range(1, 13)]
+    trials = reasons.what_if_trials(stored_trace.warm_study().scenario, records, [],
+                                    is_question=True)
+    asked_for = {trial.what_if for trial in trials}
+    assert {"restart", "queue"} <= asked_for
+
+
+def test_what_only_adds_to_a_reason_is_repeated_where_it_differs() -> None:
+    """Three repeats, where the saving is sure; and more, where without the limit it is not."""
+    scenario = stored_trace.warm_study().scenario
+    records = [replace(ONE, trial=replace(ONE.trial, initcwnd=window, repeat=repeat, seed=repeat,
+                                          loss_percent=0.5),
+                       latency_ms=time_ms + repeat / 10, link_idle_ms=time_ms + repeat / 10 - 20)
+               for window, time_ms in ((3, 100.0), (10, 70.0)) for repeat in range(1, 21)]
+
+    def repeats_after(spread_ms: float) -> int:
+        first = reasons.what_if_trials(scenario, records, [], is_question=True)
+        found = [replace(records[0], trial=trial, latency_ms=(
+            90.0 if trial.initcwnd == 3 else 90.0 - spread_ms * (trial.repeat % 2)))
+            for trial in first]
+        assert len([trial for trial in first if trial.what_if == "restart"]) == 2 * 3
+        return len([trial for trial in reasons.what_if_trials(
+            scenario, records, found, is_question=True) if trial.what_if == "restart"])
+
+    assert repeats_after(0.0) == 0
+    assert repeats_after(60.0) == 2 * (20 - 3)
