@@ -16,6 +16,7 @@ from firstflight.testbed.servers import nginx
 from firstflight.testbed.servers.program import SocketSample, Sockets, Watch
 from firstflight.testbed.site_store import file_name
 from firstflight.testbed.servers.replay import LOG, ReplayServer, ports_of
+from firstflight.testbed.turns import take_turns
 from firstflight.testbed.worker.fetches import DRAIN_DEADLINE_S, OWN_PORTS, FetchBench
 from firstflight.testbed.worker.page import ENDLESS_BYTES
 
@@ -27,6 +28,7 @@ class BrowserBench(FetchBench):
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
+        take_turns()
         super().__init__(folder, project, sysctls, alive)
         self.site = ReplayServer(self.star.server, folder, project)
         self.browser = LineProcess.python(self.star.client, project,
