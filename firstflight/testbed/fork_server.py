@@ -9,12 +9,14 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from firstflight.testbed.messages import BROWSER_RANDOM, FORK_SERVER, KERNEL_RANDOM
+from firstflight.testbed.messages import (BROWSER_CLOCK, BROWSER_RANDOM, FORK_SERVER,
+                                            KERNEL_RANDOM)
 from vtime import system
 
 HOSTS = Path(__file__).with_name("hosts")
 SOURCES = {FORK_SERVER: HOSTS / "fork_server.c", KERNEL_RANDOM: HOSTS / "kernel_random.c",
-           BROWSER_RANDOM: HOSTS / "browser_random.c"}
+           BROWSER_RANDOM: HOSTS / "browser_random.c",
+           BROWSER_CLOCK: HOSTS / "browser_clock.c"}
 COMPILE = ("gcc", "-O2", "-shared", "-fPIC")
 
 

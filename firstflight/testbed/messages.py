@@ -18,7 +18,7 @@ LIBCURL, CHROMIUM = "libcurl", "chromium"
 BROWSER_MEMORY_MB = 1024  # of its guest: a browser takes some 300, and its page what it allocates
 # Libraries in a worker's folder, where there are some (testbed/hosts/*.c).
 FORK_SERVER, KERNEL_RANDOM = "fork_server.so", "kernel_random.so"
-BROWSER_RANDOM = "browser_random.so"
+BROWSER_RANDOM, BROWSER_CLOCK = "browser_random.so", "browser_clock.so"
 
 
 class Tls(TypedDict):

@@ -23,6 +23,7 @@ needs_browser = pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --
 NEAR_MS = 0.1
 OTHER_PHASE_MS = 6.5  # of a frame; stored loads have 3 and 10
 NEVER_MS = 1e9
+CLOCK_READS, WAITS_MS = 20_000, 100
 HTML, SCRIPT = (("content-type", "text/html"),), (("content-type", "text/javascript"),)
 
 
@@ -97,6 +98,27 @@ def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
             for column in ("first_byte_ms", "document_ms", "content_loaded_ms", "page_ms"):
                 expected = getattr(first, column)
                 assert getattr(record, column) == pytest.approx(expected, abs=NEAR_MS), column
+
+
+@needs_browser
+def test_reading_the_clock_takes_no_time_unless_a_page_waits_for_it(
+        kernel: Path, tmp_path: Path, sites: None) -> None:
+    trial = stored_browsed.load("http2").trial
+    scripts = {"reads": f"for (let i = 0; i < {CLOCK_READS}; i++) performance.now()",
+               "waits": f"const end = performance.now() + {WAITS_MS};"
+                        "while (performance.now() < end);"}
+    trials = {}
+    for name, script in scripts.items():
+        page = f"<p>x</p><script>{script}</script>".encode()
+        site = Recording("https://a.test/", (Origin("https://a.test", 0),),
+                         (Answer(0, "GET", "/", 200, HTML, page),))
+        trials[name] = replace(trial, page=name, site=site_store.put(site))
+    found = measured(kernel, tmp_path / "run", trials)
+    assert found["reads"].why_not == ""  # what waits moves the clock by microseconds at once
+    computed_ms = {name: (record.page_ms or 0) - (record.document_ms or 0)
+                   for name, record in found.items()}
+    assert abs(computed_ms["reads"]) < NEAR_MS
+    assert computed_ms["waits"] == pytest.approx(WAITS_MS, abs=WAITS_MS / 10)
 
 
 def test_a_trial_whose_site_or_browser_is_missing_is_skipped(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from firstflight.testbed.hosts.browser.client import MISSING, PROGRAM
-from firstflight.testbed.messages import BROWSER_RANDOM, Job, Observation
+from firstflight.testbed.messages import BROWSER_CLOCK, BROWSER_RANDOM, Job, Observation
 from firstflight.testbed.network.commands import sysctls_of
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.servers.external import LEAST_LOOK_S, LOOKS_IN_RTT, report_on
@@ -50,8 +50,8 @@ class BrowserBench(FetchBench):
         recorded = self.site.prepare(site, trial["http"], trial["tls"], self.listens_with)
         start = {"rules": self.site.rules(recorded),
                  "keys": self.site.keys(recorded, trial["tls"])}
-        if (library := self.folder / BROWSER_RANDOM).exists():
-            start["library"] = str(library)
+        libraries = [self.folder / name for name in (BROWSER_RANDOM, BROWSER_CLOCK)]
+        start["libraries"] = ":".join(str(path) for path in libraries if path.exists())
         self.install_setting(trial)
         if start != self.started:
             self.version = str(self._ask({"start": start})["version"])

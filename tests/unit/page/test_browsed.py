@@ -27,7 +27,7 @@ def stored_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_store, "folder", lambda: stored_browsed.SITES)
 
 
-@pytest.mark.parametrize(("name", "load_ms"), [("http1", 812.115), ("http2", 794.432)])
+@pytest.mark.parametrize(("name", "load_ms"), [("http1", 812.111), ("http2", 793.906)])
 def test_a_stored_load_passes(name: str, load_ms: float) -> None:
     record, files = stored_browsed.load(name).judged()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")

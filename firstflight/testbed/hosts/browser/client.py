@@ -63,7 +63,8 @@ QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-
          "--disable-features=HttpsUpgrades,HttpsFirstBalancedMode,OptimizationHints,MediaRouter,"
          "Translate,AutofillServerCommunication",
          # With threads of V8 the end of a long script was 0.256 ms late in 3 of 70 loads on a busy
-         # machine, without in 0 of 90. Why is not known; a guest has one processor for them anyway.
+         # machine, without in 0 of 90: before reads of the clock were free (browser_clock.c), and
+         # threads took turns (turns.py). A guest has one processor for them anyway.
          "--js-flags=--random-seed=1 --single-threaded")
 
 
@@ -76,11 +77,11 @@ class Browser:
         self.version = ""
         self.film = Film(0.0)
 
-    def start(self, rules: str, keys: str, library: str = "") -> str:
+    def start(self, rules: str, keys: str, libraries: str = "") -> str:
         """Start the browser, in place of the one that runs; its version.
 
         rules: --host-resolver-rules. keys: digests of the certificates' keys that it takes.
-        library: that of browser_random.c, "" for none.
+        libraries: those of browser_random.c and browser_clock.c, as LD_PRELOAD has them.
         """
         self.stop()
         home = FOLDER / "home"
@@ -94,7 +95,7 @@ class Browser:
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home),
                        "XDG_CACHE_HOME": str(home), "LANG": "C.UTF-8", "TZ": "UTC",
                        "OPENSSL_ia32cap": WITHOUT_RDRAND,
-                       **({"LD_PRELOAD": library} if library else {})}
+                       **({"LD_PRELOAD": libraries} if libraries else {})}
         self.tools = DevTools(command, NOBODY, environment, FOLDER / "log")
         self.version = str(self.tools.call("Browser.getVersion")["product"])
         self.tools.call("Target.setDiscoverTargets", discover=True)
