@@ -42,7 +42,7 @@ WITHOUT_RDRAND = "~0x4000000000000000"
 NETWORK_PROCESS = b"--utility-sub-type=network.mojom.NetworkService"
 # About two seconds between two loads: with none some connections begin some 30 ms later.
 PAUSE_S = 2.0
-STARTS_S = 0.5  # for its network process
+STARTS_S = 0.5  # for its network process, before each load
 QUIET_S, MOST_AFTER_S, LOOK_S = 0.5, 5.0, 0.1  # after the load event
 MOST_BUFFER, MOST_BODY = 256 << 20, 64 << 20
 BUFFERS = {"maxTotalBufferSize": MOST_BUFFER, "maxResourceBufferSize": MOST_BODY}
@@ -131,11 +131,12 @@ class Browser:
         shift_ns = time.time_ns() - time.monotonic_ns()
         self.film = Film(shift_ns / 1e9)
         try:
-            self._renew_network()
+            begins_ns = start_ns(phase_ms)
+            self._renew_network(begins_ns / 1e9 - STARTS_S)
             if with_pictures:
                 tools.call("Page.startScreencast", self.session, **CASTING)
             tools.call("Tracing.start", transferMode="ReportEvents", traceConfig=TRACED)
-            self._wait_for_phase(phase_ms)
+            self._receive_until(begins_ns / 1e9)
             tools.heed = lambda event: self._heed(load, event)
             deadline = time.monotonic() + deadline_s
             answer = tools.call("Page.navigate", self.session, within_s=deadline_s, url=url)
@@ -158,22 +159,17 @@ class Browser:
             self.stop()  # it may be busy with the page for long
             raise
 
-    def _renew_network(self) -> None:
-        """Let the browser start its network process anew, after the trial has begun.
+    def _renew_network(self, monotonic_s: float) -> None:
+        """Let the browser start its network process anew at a time, after the trial has begun.
 
         What that draws is the same in each trial then (browser_random.c). Without the library it
         depends on the trials before: a ClientHello has one of two lengths in place of four
-        (observed with 156).
+        (observed with 156). Requests that wait for one connection leave by their places in that
+        process's memory (SpdySessionPool's RequestSet), which follow from all that it did; so it
+        is of the same age in each load.
         """
+        self._receive_until(monotonic_s)
         end_network_process()
-        self._receive_until(time.monotonic() + STARTS_S)
-
-    def _wait_for_phase(self, phase_ms: float | None) -> None:
-        """Wait until a frame was due about phase_ms ago."""
-        if phase_ms is None:
-            return
-        start_ns = next_start_ns(time.monotonic_ns(), phase_ms)
-        self._receive_until(start_ns / 1e9)
 
     def _receive_until(self, monotonic_s: float) -> None:
         while (left := monotonic_s - time.monotonic()) > 0:
@@ -255,6 +251,13 @@ class Browser:
         if request.content_bytes and not content:
             return  # the page has dropped it, as an image that is none
         request.sha256 = hashlib.sha256(content).hexdigest()
+
+
+def start_ns(phase_ms: float | None) -> int:
+    """When to begin a load, in ns of the monotonic clock, so that a frame was due about phase_ms
+    before, and that the network process has STARTS_S before it."""
+    earliest_ns = time.monotonic_ns() + round((STARTS_S + LOOK_S) * 1e9)
+    return earliest_ns if phase_ms is None else next_start_ns(earliest_ns, phase_ms)
 
 
 def end_network_process() -> None:
