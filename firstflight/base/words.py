@@ -131,6 +131,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+def nearest_or_known(word: str, known: Sequence[str]) -> str:
+    """What to write in place of an unknown word: the one that it looks like, else all of them."""
+    return nearest(word, known) or f"; known: {', '.join(known) or 'none'}"
+
+
 # Cells of CSV files ------------------------------------------------------------------
 
 _FORMULA = re.compile(r"'*[=+\-@]")

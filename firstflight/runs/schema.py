@@ -21,7 +21,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import nearest
+from firstflight.base.words import nearest_or_known
 from firstflight.findings.quantities import QUANTITIES
 
 T = TypeVar("T")
@@ -179,8 +179,7 @@ def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) ->
         if name not in known:
             if (new := RENAMED.get(name)) in known:
                 raise UsageError(f"{where}: {name!r} is called {new!r} now{_WRITTEN.get(name, '')}")
-            raise UsageError(f"{where}: unknown key {name!r}{nearest(name, known)};"
-                             f" known: {', '.join(known)}")
+            raise UsageError(f"{where}: unknown key {name!r}{nearest_or_known(name, known)}")
 
 
 # Readers ---------------------------------------------------------------------------
@@ -216,8 +215,7 @@ def word(known: Sequence[str]) -> Reader:
 
 def one_of(value: object, known: Sequence[str], where: str) -> str:
     if value not in known:
-        raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), known)};"
-                         f" known: {', '.join(known)}")
+        raise UsageError(f"{where}: unknown {value!r}{nearest_or_known(str(value), known)}")
     return str(value)
 
 

@@ -14,7 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import nearest
+from firstflight.base.words import nearest_or_known
 from firstflight.scenario import published
 from firstflight.scenario.published import PAPER
 
@@ -137,7 +137,7 @@ def _curve(path: Path, named_by: Sequence[str], column: str, name: str) -> CdfCu
         points.setdefault(" ".join(row[column] for column in named_by), []).append(
             (published.number(row, column, path.name), published.number(row, "cdf", path.name)))
     if name not in points:
-        raise UsageError(f"paper/{path.name}: has no series {name!r}{nearest(name, points)};"
-                         f" known: {', '.join(sorted(points)) or 'none'}")
+        raise UsageError(f"paper/{path.name}: has no series {name!r}"
+                         f"{nearest_or_known(name, sorted(points))}")
     values, cdf = zip(*points[name])
     return CdfCurve(f"paper/{path.name}, {name}", tuple(values), tuple(cdf))

@@ -286,7 +286,7 @@ REFUSALS = [
          '[[cause]] "new network": set has to be a table like {htb_burst_bytes = 15360}'),
         ("set = {arp_ms = 940}", "", '[[cause]] "new network": set is missing'),
         ('where = "here"', 'where = "here"\nsweeps = ["grids"]',
-         "sweeps: unknown 'grids' (did you mean 'grid'?); known: grid"),
+         "sweeps: unknown 'grids' (did you mean 'grid'?)"),
         ('name = "failures count"', 'name = "new network"', "there are two of them"),
         ("[as_published]\nof", "[as_publish]\nof",
          "unknown key 'as_publish' (did you mean 'as_published'?)")),

@@ -20,7 +20,7 @@ from itertools import zip_longest
 
 from firstflight.base import untrusted
 from firstflight.base.errors import UsageError
-from firstflight.base.words import nearest
+from firstflight.base.words import nearest, nearest_or_known
 from firstflight.study.users.rows import (BOT, EMPTY_LINE, EMPTY_RESPONSE, LATER_REQUEST, QUIC,
                                           Row, Skipped, UserTable, collect, group_of, value_of)
 from firstflight.workloads.fetch.scenario.requested_users import RttField
@@ -199,8 +199,8 @@ def read_csv(head: Sequence[str], lines: Iterable[str], where: str,
         names = [name.strip() for name in next(reader, [])]
         for name in names if "rtt_ms" in names and chosen is None else ():
             if name not in COLUMNS:
-                raise UsageError(f"{where}: unknown column {name!r}{nearest(name, COLUMNS)}; known:"
-                                 f" {', '.join(COLUMNS)}")
+                raise UsageError(f"{where}: unknown column {name!r}"
+                                 f"{nearest_or_known(name, COLUMNS)}")
         rtt = rtt_of(names, "CSV", where, chosen)
 
         def parse(cells: list[str]) -> Row:

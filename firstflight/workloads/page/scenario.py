@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import nearest
+from firstflight.base.words import nearest_or_known
 from firstflight.parameters import PARAMETERS, RESPONSE, Lists
 from firstflight.runs import schema
 from firstflight.runs.scenario_file import ScenarioFile
@@ -271,8 +271,7 @@ class PageSweep(SettingSweep[PageTrial]):
         for name in self.page_names:
             if name not in pages:
                 raise UsageError(f"{where}: page: there is no [[page]] {name!r}"
-                                 f"{nearest(name, list(pages))}; known:"
-                                 f" {', '.join(pages) or 'none'}")
+                                 f"{nearest_or_known(name, list(pages))}")
             if CHROMIUM in self.client and not pages[name].has_site:
                 raise UsageError(f"{where}: client: {CHROMIUM} loads a site: give the page {name!r}"
                                  " a folder or a har")

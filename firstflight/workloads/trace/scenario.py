@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from firstflight.base.errors import UsageError
-from firstflight.base.words import nearest
+from firstflight.base.words import nearest_or_known
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.parameters import NETWORK, PARAMETERS, RESPONSE, SERVER, TCP, TLS, Lists
 from firstflight.runs import schema
@@ -130,8 +130,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
             schema.one_of(tcp, list(tcps), f"{where}: tcp")
         if self.schedule not in schedules:
             raise UsageError(f"{where}: schedule: there is no [[schedule]] {self.schedule!r}"
-                             f"{nearest(self.schedule, list(schedules))}; known:"
-                             f" {', '.join(schedules) or 'none'}")
+                             f"{nearest_or_known(self.schedule, list(schedules))}")
         writing = schedules[self.schedule]
         schema.number("response_bytes")(writing.size_bytes(self.network["mss"]),
                                         f"{where}: schedule: all its bytes together")

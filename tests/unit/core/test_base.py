@@ -99,6 +99,13 @@ def test_nearest_names_the_known_word_that_was_meant() -> None:
     assert words.nearest("x", iter(["zhao2019"])) == "" == words.nearest("x", [])
 
 
+def test_a_typo_is_answered_by_the_near_word_alone_and_another_word_by_all() -> None:
+    known = ["rtt_ms", "queue", "qdisc"]
+    assert words.nearest_or_known("rtt_mss", known) == " (did you mean 'rtt_ms'?)"
+    assert words.nearest_or_known("x", known) == "; known: rtt_ms, queue, qdisc"
+    assert words.nearest_or_known("x", []) == "; known: none"
+
+
 # Quantities: their words and ranges are in golden/rendered ----------------------------
 
 def test_whole_quantities_are_int_and_others_float() -> None:

@@ -163,7 +163,7 @@ def test_a_table_becomes_the_dataclass() -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ({"initcwmd": 3}, "here: unknown key 'initcwmd' (did you mean 'initcwnd'?); known: name, "),
+    ({"initcwmd": 3}, "here: unknown key 'initcwmd' (did you mean 'initcwnd'?)"),
     ({"place": 3}, "here: unknown key 'place'"),
     ({"loss": 3}, "here: unknown key 'loss'"),
     ({"warm": 1}, "here: warm has to be true or false, it is 1"),
@@ -175,6 +175,11 @@ def test_a_fault_names_table_and_key(change: dict[str, Any], words: str) -> None
     with pytest.raises(UsageError) as caught:
         schema.read(Example, {**LEAST, **change}, "here")
     assert str(caught.value).startswith(words) and "\n" not in str(caught.value)
+
+
+def test_a_misspelt_key_is_answered_by_the_near_key_alone() -> None:
+    with pytest.raises(UsageError, match=r"'initcwmd' \(did you mean 'initcwnd'\?\)$"):
+        schema.read(Example, {**LEAST, "initcwmd": 3}, "here")
 
 
 def test_tables_have_defaults_and_names() -> None:
