@@ -96,14 +96,17 @@ class BarPage(Chart):
 
 def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
     """Several charts on one page; the lines and notes that all of them share stand there once."""
-    first, *others = charts
-    notes = [note for note in _sentences(first.foot)
-             if all(note in _sentences(other.foot) for other in others)]
-    return BarPage(
-        title, tuple(line for line in first.context if all(line in other.context
-                                                           for other in others)),
-        " ".join(notes), charts=tuple(charts), compared=first.compared if all(
-            other.compared == first.compared for other in others) else "")
+    first = charts[0]
+    contexts = [chart.context for chart in charts]
+    feet = [_sentences(chart.foot) for chart in charts]
+    is_one_comparison = len({chart.compared for chart in charts}) == 1
+    return BarPage(title, _in_all(contexts), " ".join(_in_all(feet)), charts=tuple(charts),
+                   compared=first.compared if is_one_comparison else "")
+
+
+def _in_all(texts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The lines that stand in each of these texts, in the order of the first one."""
+    return tuple(line for line in texts[0] if all(line in text for text in texts))
 
 
 def _sentences(text: str) -> list[str]:

@@ -149,7 +149,9 @@ def worst(outcomes: Iterable[str]) -> str:
 
 def outcome_of(holds: bool, direction: bool = False) -> str:
     """The outcome where no interval is needed: whether the claim holds, or its direction."""
-    return REPRODUCED if holds else DIRECTION if direction else NOT_REPRODUCED
+    if holds:
+        return REPRODUCED
+    return DIRECTION if direction else NOT_REPRODUCED
 
 
 def counts(outcomes: Iterable[str]) -> dict[str, int]:

@@ -82,8 +82,11 @@ class Table:
         empty = ("", None) if unknown else ("",)
         places = [place for place in range(len(self.columns))
                   if any(row[place] not in empty for row in self.rows)]
+        rows = []
+        for row in self.rows:
+            rows.append(tuple(row[place] for place in places))
         return replace(self, columns=tuple(self.columns[place] for place in places),
-                       rows=tuple(tuple(row[place] for place in places) for row in self.rows))
+                       rows=tuple(rows))
 
     def first(self, most: int) -> Table:
         """The table with its first rows only."""

@@ -145,12 +145,14 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
     from PIL import Image
     listed = sorted((red << 16 | green << 8 | blue, count) for count, (red, green, blue)
                     in image.getcolors(image.width * image.height))
+
     found, counts = numpy.array(listed).T
     order = numpy.argsort(-counts, kind="stable")[:MOST_COMPARED]
     kept = _unlike(found[order], int((counts[order] >= LEAST_PIXELS).sum()), colours * 3 // 4)
     others = image.quantize(colours - len(kept)).getpalette()[:3 * (colours - len(kept))]
     palette = numpy.concatenate([_parts(kept), numpy.reshape(others, (-1, 3))])
     nearest = ((_parts(found)[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
+
     # Of each colour its place in the palette: faster than sorting the pixels, as numpy.unique does.
     place = numpy.zeros(1 << 24, numpy.uint8)
     place[found] = nearest

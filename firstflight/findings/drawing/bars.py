@@ -53,21 +53,23 @@ def draw_page(chart: BarPage) -> Figure:
 
 def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
     """height: of each chart's axes, in inches. Many charts have their values in tables."""
-    rows = [_rows_of(one) if len(charts) < MANY else [] for one in charts]
-    lines = max(extra_inches([bar.label for bar in one.bars]) for one in charts)
+    rows = [_rows_of(panel) if len(charts) < MANY else [] for panel in charts]
+    titles = [style.fitted(panel.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
+              for panel in charts]
+    lines = max(extra_inches([bar.label for bar in panel.bars]) for panel in charts)
     below = BELOW_INCHES + lines + style.ROW_INCHES * max(map(len, rows))
-    titles = [style.fitted(one.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
-              for one in charts]
     above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
-    shared = charts if _share_scales(charts) else []
-    frame = style.frame(_with_words(chart, charts), (above + height + below) * len(charts),
-                        legend_of(charts))
-    for floor, one in enumerate(reversed(charts)):
-        left = draw_pair(frame, one, (above + height + below) * floor + below, height,
-                         shared or [one])
-        style.table(left, rows[len(charts) - 1 - floor], lines)
-        style.write(left, (len(one.bars) - 1) / 2, 0.13 - below, one.axis, size=style.MEDIUM)
-        for line, text in enumerate(titles[len(charts) - 1 - floor]):
+    whole = above + height + below
+
+    frame = style.frame(_with_words(chart, charts), whole * len(charts), legend_of(charts))
+    share_scales = _share_scales(charts)
+    for floor, panel in enumerate(reversed(charts)):
+        number = len(charts) - 1 - floor
+        left = draw_pair(frame, panel, low=whole * floor + below, height=height,
+                         scaled=charts if share_scales else [panel])
+        style.table(left, rows[number], lines)
+        style.write(left, (len(panel.bars) - 1) / 2, 0.13 - below, panel.axis, size=style.MEDIUM)
+        for line, text in enumerate(titles[number]):
             style.write(left, left.get_xlim()[0], above - 0.1 - 0.18 * line, text, align="left",
                         size=style.MEDIUM)
     return frame.figure
@@ -85,13 +87,16 @@ def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
 
 def _share_scales(charts: Sequence[BarChart]) -> bool:
     """Whether panels can have one scale; on an even one the bars of each have to be readable."""
-    scales = [scale_of(one) for one in charts]
+    scales = [scale_of(chart) for chart in charts]
     if any(is_log for _, is_log in scales):
         return all(is_log for _, is_log in scales)
+
     heights = [high - low for (low, high), _ in scales]
-    percents = [max(max((abs(bar.difference.percent.value) for bar in one.bars), default=0.0), 1.0)
-                for one in charts]
-    return all(max(each) <= MOST_APART * min(each) for each in (heights, percents))
+    percents = []
+    for chart in charts:
+        percents.append(max([1.0, *(abs(bar.difference.percent.value) for bar in chart.bars)]))
+    return (max(heights) <= MOST_APART * min(heights)
+            and max(percents) <= MOST_APART * min(percents))
 
 
 def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float,
@@ -103,20 +108,24 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
     left = frame.axes(LEFT_INCHES, low, style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, height)
     right = left.twinx()
     _, is_log = scale_of(chart)
-    lows, highs = zip(*(ends for one in scaled for ends, _ in [scale_of(one)]))
-    ends = min(lows), max(highs)
-    _set_absolute_axis(left, ends, is_log, chart.unit)
-    _set_percent_axis(right, [bar for one in scaled for bar in one.bars],
-                      0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
+    scales = [ends for ends, _ in map(scale_of, scaled)]
+    ends = min(low for low, _ in scales), max(high for _, high in scales)
+    all_bars = [bar for panel in scaled for bar in panel.bars]
+    _set_absolute_axis(left, ends, is_log, unit=chart.unit)
+    _set_percent_axis(right, all_bars, zero=0.0 if is_log else -ends[0] / (ends[1] - ends[0]))
     set_buckets(left, [bar.label for bar in chart.bars])
+
     middles = [place - BAR_WIDTH / 2 for place in range(len(chart.bars))]
     changes = [bar.difference for bar in chart.bars]
-    values = [change.absolute.value for change in changes]
-    bottom = ends[0] if is_log else 0.0
-    left.bar(middles, [max(value - bottom, 0.0) if is_log else value for value in values],
-             BAR_WIDTH, bottom=bottom, color=style.BLUE)
+    heights = [change.absolute.value for change in changes]
+    bottom = 0.0
+    if is_log:
+        bottom = ends[0]
+        heights = [max(height - bottom, 0.0) for height in heights]
+    left.bar(middles, heights, BAR_WIDTH, bottom=bottom, color=style.BLUE)
     right.bar([middle + BAR_WIDTH for middle in middles],
               [change.percent.value for change in changes], BAR_WIDTH, **PERCENT_LOOK)
+
     for middle, bar in zip(middles, chart.bars):
         change, alone = bar.difference, bar.difference.same
         _mark(left, middle, change.absolute.interval, bar.published.absolute,
@@ -126,12 +135,14 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
     if not any(map(_changes, chart.bars)):
         left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
                   color=style.FAINT, fontsize=style.MEDIUM)
-        if not any(_changes(bar) or bar.published.absolute for one in scaled for bar in one.bars):
+        if not any(_changes(bar) or bar.published.absolute for bar in all_bars):
             for axes in (left, right):  # no scale, since there is nothing to read from it
                 axes.set_yticks([0.0])
+
     for place, bar in enumerate(chart.bars):
-        above = bar.above if any(bar.above) else ("", "" if bar.share_percent is None else
-                                                  f"{bar.share_percent:.2f} %")
+        above = bar.above
+        if not any(above) and bar.share_percent is not None:
+            above = "", f"{bar.share_percent:.2f} %"
         for text, inches in zip(above, (0.25, 0.1)):
             style.write(left, place, inches, text)
     if chart.above:
@@ -179,12 +190,19 @@ def _changes(bar: Bar) -> bool:
 
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
     """The chart with notes on its marks, on arrows, and on where logarithmic bars begin."""
-    begin = {f"{low:g} {one.unit}" for one in charts
-             for (low, _), is_log in [scale_of(one)] if is_log}
-    words = [f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begin))}; on a logarithmic"
-             " axis only their ends count."] if begin else []
-    if any(value < low for one in charts for (low, _), is_log in [scale_of(one)] if is_log
-           for bar in one.bars for value in _marked(bar)):
+    begins, goes_on = set(), False
+    for panel in charts:
+        (low, _), is_log = scale_of(panel)
+        if is_log:
+            begins.add(f"{low:g} {panel.unit}")
+            marks = [value for bar in panel.bars for value in _marked(bar)]
+            goes_on = goes_on or any(value < low for value in marks)
+
+    words = []
+    if begins:
+        words.append(f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begins))}; on a"
+                     " logarithmic axis only their ends count.")
+    if goes_on:
         words.append("Arrow: goes on below.")
     if len(charts) > 1 and not _share_scales(charts):
         words.append("Each panel has its own scales: on a shared one some bars could not be read.")
@@ -230,17 +248,23 @@ def _margin(count: int) -> float:
 
 def _above(chart: BarChart) -> float:
     """The inches above the axes: up to two lines of text above bars, and one above these."""
-    lines = (2 if any(bar.above[0] for bar in chart.bars) else
-             1 if any(bar.above[1] or bar.share_percent is not None for bar in chart.bars) else 0)
+    lines = 0
+    if any(bar.above[0] for bar in chart.bars):
+        lines = 2
+    elif any(bar.above[1] or bar.share_percent is not None for bar in chart.bars):
+        lines = 1
     return BARE_INCHES + style.ROW_INCHES * (lines + bool(chart.above))
 
 
 def _marked(bar: Bar) -> list[float]:
     """The values that have a mark at the bar's left half."""
     change = bar.difference
-    return [value for value in (bar.published.absolute,
-                                change.same.absolute.value if change.same else None,
-                                *(change.absolute.interval or ())) if value is not None]
+    values = [*(change.absolute.interval or ())]
+    if bar.published.absolute is not None:
+        values.append(bar.published.absolute)
+    if change.same is not None:
+        values.append(change.same.absolute.value)
+    return values
 
 
 # The two axes ------------------------------------------------------------------------
@@ -280,10 +304,14 @@ def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
 
 def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
     """Set the right axis, with its zero at the same height as that of the left one."""
-    values = [value for bar in bars for change in [bar.difference] for value in (
-        change.percent.value, bar.published.percent,
-        change.same.percent.value if change.same else None,
-        *(change.percent.interval or ())) if value is not None]
+    values = []
+    for bar in bars:
+        change = bar.difference
+        values += [change.percent.value, *(change.percent.interval or ())]
+        if bar.published.percent is not None:
+            values.append(bar.published.percent)
+        if change.same is not None:
+            values.append(change.same.percent.value)
     high = 1.12 * max(*values, 0.5)
     if zero > 0:
         high = max(high, -1.12 * min(values) * (1 - zero) / zero)

@@ -66,16 +66,17 @@ def draw_traces(chart: TraceChart) -> Figure:
 def _sequence_ends(chart: TraceChart) -> Ends:
     """The segments that any row shows."""
     from_s, to_s = chart.sequence_s or (chart.from_s, chart.to_s)
-    shown = [value for row in chart.rows for time_s, value in (*row.sent, *row.acked[1:])
-             if from_s <= time_s <= to_s]
+    shown: list[float] = []
+    for row in chart.rows:
+        shown += [value for time_s, value in (*row.sent, *row.acked[1:])
+                  if from_s <= time_s <= to_s]
     return min(shown, default=0.0), max(shown, default=1.0)
 
 
 def _window_top(chart: TraceChart) -> float:
     """The top of the axis of windows. It cuts off a window that goes on unused."""
-    used, largest = (max((value for points in of_rows for _, value in points), default=1.0)
-                     for of_rows in ([row.in_flight for row in chart.rows],
-                                     [row.window for row in chart.rows]))
+    used = max((value for row in chart.rows for _, value in row.in_flight), default=1.0)
+    largest = max((value for row in chart.rows for _, value in row.window), default=1.0)
     return 1.08 * min(largest, MOST_ABOVE * max(used, 4))
 
 
@@ -163,16 +164,16 @@ def _retransmitted_marks() -> dict[str, object]:
 
 def _legend_of_traces(chart: TraceChart) -> list[Artist]:
     handles: list[Artist] = [
-        Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent"),
-        *([Line2D([], [], **_retransmitted_marks(), label="retransmitted")]
-          if any(row.retransmitted for row in chart.rows) else []),
-        Line2D([], [], color=ACKED, label="acknowledged"),
-        Line2D([], [], color=WINDOW, linewidth=1.6, label="congestion window"),
-        *([Line2D([], [], color=SSTHRESH, linestyle=DASHES, label="ssthresh")]
-          if any(row.ssthresh for row in chart.rows) else []),
-        Line2D([], [], color=FLIGHT, linewidth=5, alpha=0.55, label="in flight"),
-        *([Line2D([], [], color=style.GROUND, linewidth=6, label="shown at the left")]
-          if chart.sequence_s else [])]
+        Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent")]
+    if any(row.retransmitted for row in chart.rows):
+        handles.append(Line2D([], [], **_retransmitted_marks(), label="retransmitted"))
+    handles += [Line2D([], [], color=ACKED, label="acknowledged"),
+                Line2D([], [], color=WINDOW, linewidth=1.6, label="congestion window")]
+    if any(row.ssthresh for row in chart.rows):
+        handles.append(Line2D([], [], color=SSTHRESH, linestyle=DASHES, label="ssthresh"))
+    handles.append(Line2D([], [], color=FLIGHT, linewidth=5, alpha=0.55, label="in flight"))
+    if chart.sequence_s:
+        handles.append(Line2D([], [], color=style.GROUND, linewidth=6, label="shown at the left"))
     if chart.rtt:
         handles.append(Line2D([], [], color=style.INK, linestyle=":",
                               label="smoothed RTT (right)"))
@@ -213,16 +214,17 @@ def draw_packets(chart: PacketsChart) -> Figure:
 
 def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
     kinds = {mark.kind for timeline in chart.timelines for mark in timeline.marks}
-    limited = any(end < timeline.to_bytes for timeline in chart.timelines
-                  for _, end in timeline.offered)
-    return [*(Line2D([], [], color=colour, linewidth=4, label=label)
-              for kind, (colour, label) in LOOKS.items() if kind in kinds),
-            Line2D([], [], color=style.INK, linewidth=1, label="acknowledged"),
-            *([Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
-                      label="end of the receive window")] if limited else []),
-            *([Line2D([], [], color=style.FAINT, linewidth=1, linestyle="--",
-                      label="all acknowledged")]
-              if any(timeline.end_ms is not None for timeline in chart.timelines) else [])]
+    handles: list[Artist] = [Line2D([], [], color=colour, linewidth=4, label=label)
+                             for kind, (colour, label) in LOOKS.items() if kind in kinds]
+    handles.append(Line2D([], [], color=style.INK, linewidth=1, label="acknowledged"))
+    if any(end < timeline.to_bytes for timeline in chart.timelines
+           for _, end in timeline.offered):
+        handles.append(Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
+                              label="end of the receive window"))
+    if any(timeline.end_ms is not None for timeline in chart.timelines):
+        handles.append(Line2D([], [], color=style.FAINT, linewidth=1, linestyle="--",
+                              label="all acknowledged"))
+    return handles
 
 
 def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bool, float]]
@@ -241,6 +243,7 @@ def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bo
                 aside = offset_copy(axes.transData, axes.figure, x=-7, units="points")
                 axes.plot(*zip(*(first for first, _ in strokes)), ">", color=colour, markersize=7,
                           markeredgewidth=0, transform=aside, zorder=4)
+
     if timeline.acknowledged:
         times, acked = zip(*timeline.acknowledged)
         axes.step([0.0, *times], [0.0, *(count / KILO for count in acked)], where="post",
@@ -251,6 +254,7 @@ def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bo
                   linewidth=1.2, linestyle=":")
     if timeline.end_ms is not None:
         axes.axvline(timeline.end_ms, color=style.FAINT, linewidth=1, linestyle="--")
+
     axes.set_xlim(0, timeline.to_ms)
     axes.set_ylim(0, timeline.to_bytes / KILO)
     style.plain_ticks(axes.xaxis, 4)

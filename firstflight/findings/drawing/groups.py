@@ -22,12 +22,17 @@ def draw_groups(chart: GroupChart) -> Figure:
     """Draw groups of bars. Rows below have the first window's value, and what others improve."""
     windows = range(len(chart.windows))
     names = [""] if chart.own_window else [f"IW {window}" for window in chart.windows]
-    rows = [(name, [_written(group[window], window == 0) for _, group in chart.groups], style.INK)
-            for window, name in zip(windows, names)]
-    excluded = [sum(change.excluded.total for change in group if change)
-                for _, group in chart.groups]
-    rows += [("excluded", [str(count or "") for count in excluded], style.ALARM)
-             ] if any(excluded) else []
+    rows = []
+    for window, name in zip(windows, names):
+        written = [_written(group[window], window == 0) for _, group in chart.groups]
+        rows.append((name, written, style.INK))
+    excluded = []
+    for _, group in chart.groups:
+        count = sum(change.excluded.total for change in group if change)
+        excluded.append(str(count or ""))
+    if any(excluded):
+        rows.append(("excluded", excluded, style.ALARM))
+
     labels = [label for label, _ in chart.groups]
     lines = bars.extra_inches(labels)
     below = bars.BELOW_INCHES + lines + style.ROW_INCHES * len(rows)
@@ -36,15 +41,17 @@ def draw_groups(chart: GroupChart) -> Figure:
     axes = frame.axes(bars.LEFT_INCHES, below,
                       style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, bars.AXES_INCHES)
     width = GROUP_WIDTH / len(chart.windows)
+    highest: list[float] = []
     for window, look in zip(windows, _looks(chart)):
         for place, (_, group) in enumerate(chart.groups):
             change, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
             if change is not None:
-                axes.bar([middle], [change.experiment.value], 0.94 * width, **look)
-                style.whisker(axes, middle, change.experiment.interval)
-    style.from_zero(axes, 1.1 * max((
-        value for _, group in chart.groups for change in group if change
-        for value in (change.experiment.value, *(change.experiment.interval or ()))), default=1.0))
+                mean = change.experiment
+                axes.bar([middle], [mean.value], 0.94 * width, **look)
+                style.whisker(axes, middle, mean.interval)
+                highest += [mean.value, *(mean.interval or ())]
+
+    style.from_zero(axes, 1.1 * max(highest, default=1.0))
     style.name_y(axes, f"Mean {chart.measured}", bars.NAME_INCHES)
     bars.set_buckets(axes, labels)
     style.table(axes, rows, lines)
@@ -95,12 +102,13 @@ def draw_steps(chart: StepChart) -> Figure:
              for step, value in zip(chart.steps, before)]
     # A step that adds nothing has no bar to be explained.
     seen = {look for step, value, look in zip(chart.steps, before, looks) if step.value != value}
-    frame = style.frame(chart, height + STEP_BELOW_INCHES + 0.25, [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=label)
-        for look, (colour, hatch, label) in STEP_LOOKS.items() if look in seen])
+    handles = [Patch(facecolor=colour, hatch=hatch, edgecolor=style.INK, label=label)
+               for look, (colour, hatch, label) in STEP_LOOKS.items() if look in seen]
+    frame = style.frame(chart, height + STEP_BELOW_INCHES + 0.25, handles)
     axes = frame.axes(STEP_LEFT_INCHES, STEP_BELOW_INCHES,
                       style.WIDTH_INCHES - STEP_LEFT_INCHES - STEP_RIGHT_INCHES, height)
     high = 1.25 * max((*before, chart.most or 0.0, 1.0))
+
     for row, (step, value, look) in enumerate(zip(chart.steps, before, looks)):
         colour, hatch, _ = STEP_LOOKS[look]
         # Nothing added is a line: still a row with its number.
@@ -114,15 +122,18 @@ def draw_steps(chart: StepChart) -> Figure:
         if row + 1 < len(chart.steps):
             axes.plot([step.value] * 2, [row + STEP_HEIGHT / 2, row + 1 - STEP_HEIGHT / 2],
                       color=style.FAINT, linewidth=0.8)
+
     if chart.most is not None:
         axes.axvline(chart.most, color=style.INK, linewidth=1.0, linestyle="--", zorder=0.5)
         style.write(axes, chart.most, 0.1, f"all {format_count(chart.most)}")
     axes.set_xlim(0, high)
     axes.set_ylim(len(chart.steps) - 0.5, -0.5)
     style.fix_ticks(axes.xaxis, style.even_ticks(0, high), (0, high))
-    axes.set_yticks(range(len(chart.steps)), [style.literal("\n".join(style.fitted(
-        step.label, style.SMALL, STEP_LEFT_INCHES - 0.2))) for step in chart.steps],
-        fontsize=style.SMALL)
+    labels = []
+    for step in chart.steps:
+        lines = style.fitted(step.label, style.SMALL, STEP_LEFT_INCHES - 0.2)
+        labels.append(style.literal("\n".join(lines)))
+    axes.set_yticks(range(len(chart.steps)), labels, fontsize=style.SMALL)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     # Long, and so below all of the figure.

@@ -42,6 +42,7 @@ TALL_INCHES = 1.6  # from which on axes have room for words of medium size
 
 
 def draw(chart: LineChart) -> Figure:
+    """Draw columns of plots."""
     inches = chart.plot_inches * max(map(len, chart.columns))
     frame = style.frame(chart, inches, _handles(chart) if chart.legend else [])
     boxes = _columns(chart)
@@ -50,11 +51,10 @@ def draw(chart: LineChart) -> Figure:
     titles = [[style.fitted(plot.title, style.MEDIUM, room) for plot in column]
               for column, room in zip(chart.columns, rooms)]
     above = ABOVE_INCHES + TITLE_INCHES * max(len(lines) for column in titles for lines in column)
+
     for column, (left, width), over in zip(chart.columns, boxes, titles):
         column = tuple(_with_fitted_ticks(plot, width) for plot in column)
-        below = [TICKS_INCHES + TITLE_INCHES * max(
-            (label.count("\n") for _, label in plot.ticks), default=0)
-            + (NAME_INCHES if plot.x_label else 0.0) for plot in column]
+        below = list(map(_below_inches, column))
         height = (inches - sum(below)) / len(column) - above
         low = inches
         for plot, under, title in zip(column, below, over):
@@ -65,13 +65,21 @@ def draw(chart: LineChart) -> Figure:
     return frame.figure
 
 
+def _below_inches(plot: Plot) -> float:
+    """The height of what stands below the axes: names of ticks, and of the axis."""
+    further_lines = max((label.count("\n") for _, label in plot.ticks), default=0)
+    name = NAME_INCHES if plot.x_label else 0.0
+    return TICKS_INCHES + TITLE_INCHES * further_lines + name
+
+
 def _with_fitted_ticks(plot: Plot, width: float) -> Plot:
     """The plot with its names along x in as many lines as they need; width: of the axes."""
     if not is_categorical(plot):
         return plot
     room = width / len(plot.ticks)
-    return replace(plot, ticks=tuple(
-        (place, "\n".join(style.fitted(label, style.MEDIUM, room))) for place, label in plot.ticks))
+    ticks = tuple((place, "\n".join(style.fitted(label, style.MEDIUM, room)))
+                  for place, label in plot.ticks)
+    return replace(plot, ticks=ticks)
 
 
 def _handles(chart: LineChart) -> list[Artist]:
@@ -96,13 +104,18 @@ def _columns(chart: LineChart) -> list[tuple[float, float]]:
 
 
 def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
-    """height: of the axes, in inches."""
+    """Draw the lines of a plot, its axes and their names. height: of the axes, in inches."""
     axes.set_xscale(plot.x_scale)
     axes.set_yscale(plot.y_scale)
     bars = [line for line in plot.lines if line.style == "bars"]
     joined = not is_categorical(plot)
-    drawn = [_draw_bars(axes, line, bars.index(line), len(bars), chart) if line.style == "bars"
-             else _draw_line(axes, _without_cut(line, plot), chart, joined) for line in plot.lines]
+    drawn: list[Artist] = []
+    for line in plot.lines:
+        if line.style == "bars":
+            drawn.append(_draw_bars(axes, line, bars.index(line), len(bars), chart))
+        else:
+            drawn.append(_draw_line(axes, _without_cut(line, plot), chart, joined))
+
     if plot.zero:
         axes.axhline(0, color=style.INK, linewidth=0.8)
     if plot.limit is not None:
@@ -112,19 +125,22 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
             axes.annotate(style.literal(name), (1, value), (-2, 2), textcoords="offset points",
                           xycoords=axes.get_yaxis_transform(), ha="right", color=style.ALARM,
                           fontsize=style.SMALL)
-    is_tall = height > TALL_INCHES
+
     axes.grid()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     _set_x(axes, plot)
     _set_y(axes, plot, bool(bars))
     _name_cut(axes, plot, chart)
-    size = style.MEDIUM if is_tall else style.SMALL
-    named = [part for line in plot.y_label.split("\n")
-             for part in style.fitted(line, size, height)]
+
     room = 2 * (RIGHT_INCHES + axes.get_position().width * style.WIDTH_INCHES / 2)
-    axes.set_xlabel(style.literal(plot.x_label), fontsize=style.MEDIUM if len(
-        style.fitted(plot.x_label, style.MEDIUM, room)) < 2 else style.SMALL)
+    fits = len(style.fitted(plot.x_label, style.MEDIUM, room)) < 2
+    axes.set_xlabel(style.literal(plot.x_label), fontsize=style.MEDIUM if fits else style.SMALL)
+
+    size = style.MEDIUM if height > TALL_INCHES else style.SMALL
+    named: list[str] = []
+    for line_of_label in plot.y_label.split("\n"):
+        named += style.fitted(line_of_label, size, height)
     axes.set_ylabel(style.literal("\n".join(named)), fontsize=size)
     if plot.legend:
         style.legend(axes, [handle for handle, line in zip(drawn, plot.lines) if line.name],
@@ -139,9 +155,11 @@ def _set_x(axes: Axes, plot: Plot) -> None:
                          style.without_crowding(axes, plot.ticks))
     elif plot.x_scale == "log":
         low, high = axes.get_xlim()
-        style.fix_ticks(axes.xaxis, next((ticks for ticks in map(_decades, DECADES) if sum(
-            low <= tick <= high for tick in ticks) >= FEWEST_TICKS), _decades(DECADES[-1])),
-            (low, high))
+        for factors in DECADES:
+            ticks = _decades(factors)
+            if sum(low <= tick <= high for tick in ticks) >= FEWEST_TICKS:
+                break
+        style.fix_ticks(axes.xaxis, ticks, (low, high))
     else:
         style.plain_ticks(axes.xaxis, 7 if axes.get_position().width > 0.4 else 3)
 
@@ -207,8 +225,10 @@ def _name_cut(axes: Axes, plot: Plot, chart: LineChart) -> None:
 
 def least(plot: Plot) -> float:
     """The least value of a plot, with its intervals; 0 where it has none."""
-    return min((value for line in plot.lines for value in
-                (*line.y, *(low for low, _ in filter(None, line.ends)))), default=0.0)
+    values: list[float] = []
+    for line in plot.lines:
+        values += [*line.y, *(low for low, _ in filter(None, line.ends))]
+    return min(values, default=0.0)
 
 
 def is_categorical(plot: Plot) -> bool:
@@ -229,11 +249,15 @@ def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
     """How a line is drawn, on the axes and in the legend; joined: its values, where marked."""
     if line.style == "published":
         return style.PUBLISHED
-    ordered = chart.palette == "ordered"
-    look: dict[str, object] = {
-        "color": _colour(line, chart), "linewidth": NESTED[line.look % len(NESTED)]
-        if ordered else 1.6,
-        "linestyle": "-" if ordered else STYLES[line.look % len(STYLES)]}
+
+    look: dict[str, object] = {"color": _colour(line, chart), "linewidth": 1.6,
+                               "linestyle": STYLES[line.look % len(STYLES)]}
+    marker_size = 4.5
+    if chart.palette == "ordered":
+        width = NESTED[line.look % len(NESTED)]
+        look |= {"linewidth": width, "linestyle": "-"}
+        marker_size = width + 3
+
     if line.style == "dashed":
         look["linestyle"] = "--"
     elif line.style == "faint":
@@ -242,12 +266,13 @@ def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
         look |= {"linewidth": 7, "linestyle": "-", "solid_capstyle": "butt"}
     elif line.style == "points":
         look |= {"linestyle": "none"}
-    if line.style == "steps":
+    elif line.style == "steps":
         look |= {"drawstyle": "steps-post"}
+
     if line.style in ("line", "steps", "points", "faint"):
-        look |= {"marker": MARKERS[line.look % len(MARKERS)],
-                 "markersize": NESTED[line.look % len(NESTED)] + 3 if ordered else 4.5}
-        look |= {} if joined else {"linestyle": "none"}
+        look |= {"marker": MARKERS[line.look % len(MARKERS)], "markersize": marker_size}
+        if not joined:
+            look["linestyle"] = "none"
     return look
 
 

@@ -23,11 +23,17 @@ DOCUMENT = {"hatch": "////", "edgecolor": "white", "linewidth": 0}  # over the w
 def draw_pages(chart: PageChart) -> Figure:
     """Draw groups of bars. A row below has the first window's time, and others their change."""
     windows = range(len(chart.windows))
-    rows = [(f"IW {name}", [_written(group[window]) for _, group in chart.groups], style.INK)
-            for window, name in zip(windows, chart.windows)]
-    excluded = [sum(bar.excluded for bar in group if bar) for _, group in chart.groups]
-    rows += [("excluded", [str(number or "") for number in excluded], style.ALARM)
-             ] if any(excluded) else []
+    rows = []
+    for window, name in zip(windows, chart.windows):
+        written = [_written(group[window]) for _, group in chart.groups]
+        rows.append((f"IW {name}", written, style.INK))
+    excluded = []
+    for _, group in chart.groups:
+        count = sum(bar.excluded for bar in group if bar)
+        excluded.append(str(count or ""))
+    if any(excluded):
+        rows.append(("excluded", excluded, style.ALARM))
+
     labels = [label for label, _ in chart.groups]
     lines = bars.extra_inches(labels)
     below = bars.BELOW_INCHES + lines + style.ROW_INCHES * len(rows)
@@ -35,29 +41,32 @@ def draw_pages(chart: PageChart) -> Figure:
     axes = frame.axes(bars.LEFT_INCHES, below,
                       style.WIDTH_INCHES - bars.LEFT_INCHES - style.SIDE_INCHES, bars.AXES_INCHES)
     width = GROUP_WIDTH / len(chart.windows)
+    highest: list[float] = []
     for window, name in zip(windows, chart.windows):
         for place, (_, group) in enumerate(chart.groups):
             bar, middle = group[window], place + (window + 0.5) * width - GROUP_WIDTH / 2
-            if bar is None:
-                continue
-            axes.bar([middle], [bar.page.value], 0.94 * width, facecolor=style.window_colour(name),
-                     linewidth=0)
-            axes.bar([middle], [bar.document_ms], 0.94 * width,
-                     facecolor=style.window_colour(name), **DOCUMENT)
-            if bar.first_screen_ms is not None:
-                axes.plot([middle - 0.47 * width, middle + 0.47 * width],
-                          [bar.first_screen_ms] * 2, color="white", linewidth=2.4)
-                axes.plot([middle - 0.47 * width, middle + 0.47 * width],
-                          [bar.first_screen_ms] * 2, color=style.INK, linewidth=1.1)
-            style.whisker(axes, middle, bar.page.interval)
-    style.from_zero(axes, 1.1 * max((
-        value for _, group in chart.groups for bar in group if bar
-        for value in (bar.page.value, *(bar.page.interval or ()))), default=1.0))
+            if bar is not None:
+                _draw_bar(axes, bar, middle, width=0.94 * width, window=name)
+                highest += [bar.page.value, *(bar.page.interval or ())]
+
+    style.from_zero(axes, 1.1 * max(highest, default=1.0))
     style.name_y(axes, f"{chart.y_label[0].upper()}{chart.y_label[1:]} (ms)", bars.NAME_INCHES)
     bars.set_buckets(axes, labels)
     style.table(axes, rows, lines)
     style.write(axes, (len(chart.groups) - 1) / 2, 0.13 - below, chart.axis, size=style.MEDIUM)
     return frame.figure
+
+
+def _draw_bar(axes: Axes, bar: PageBar, middle: float, width: float, window: int) -> None:
+    """Draw the page's time, the document's part of it, and a line for the first screen."""
+    colour = style.window_colour(window)
+    axes.bar([middle], [bar.page.value], width, facecolor=colour, linewidth=0)
+    axes.bar([middle], [bar.document_ms], width, facecolor=colour, **DOCUMENT)
+    if bar.first_screen_ms is not None:
+        ends, heights = [middle - width / 2, middle + width / 2], [bar.first_screen_ms] * 2
+        axes.plot(ends, heights, color="white", linewidth=2.4)
+        axes.plot(ends, heights, color=style.INK, linewidth=1.1)
+    style.whisker(axes, middle, bar.page.interval)
 
 
 def _page_legend(chart: PageChart) -> list[Artist]:
@@ -108,14 +117,16 @@ VISIBLE_SHARE = 0.001  # of the time axis, about a pixel
 
 def draw_objects(chart: ObjectChart) -> Figure:
     """Draw a panel for each window, the first on top. Each object has a row, the document first."""
-    heights = [min(PANEL_MOST_INCHES, max(PANEL_LEAST_INCHES,
-                                          ROW_MOST_INCHES * len(panel.objects)))
-               for panel in chart.panels]
+    heights = []
+    for panel in chart.panels:
+        wanted = max(PANEL_LEAST_INCHES, ROW_MOST_INCHES * len(panel.objects))
+        heights.append(min(PANEL_MOST_INCHES, wanted))
     whole = sum(heights) + TITLE_INCHES * len(heights) + FALL_BELOW_INCHES
     frame = style.frame(chart, whole, _object_legend(chart))
-    top = whole
     has_hosts = any(map(_has_hosts, chart.panels))
     left = HOSTS_LEFT_INCHES if has_hosts else FALL_LEFT_INCHES
+
+    top = whole
     for panel, height in zip(chart.panels, heights):
         top -= TITLE_INCHES + height
         axes = frame.axes(left, top, style.WIDTH_INCHES - left - style.SIDE_INCHES, height)
@@ -129,16 +140,17 @@ def draw_objects(chart: ObjectChart) -> Figure:
 
 
 def _draw_panel(axes: Axes, panel: ObjectPanel, to_ms: float) -> None:
+    """Draw a row for each object, with its parts. to_ms: the end of the axis."""
     rows = range(len(panel.objects))
     for part, (begins, ends) in SPANS.items():
         starts = [getattr(each, begins) for each in panel.objects]
-        axes.barh(list(rows), [getattr(each, ends) - start
-                               for each, start in zip(panel.objects, starts)],
-                  BAR_HEIGHT, left=starts, facecolor=PARTS[part], linewidth=0)
+        lengths = [getattr(each, ends) - getattr(each, begins) for each in panel.objects]
+        axes.barh(list(rows), lengths, BAR_HEIGHT, left=starts, facecolor=PARTS[part], linewidth=0)
     opening = [row for row in rows if panel.objects[row].opens]
     axes.plot([panel.objects[row].start_ms for row in opening], opening, linestyle="none",
               marker="|", markersize=5, markeredgewidth=1.2, color=style.VERMILION,
               clip_on=False, zorder=3)  # the document's is at 0, on the frame
+
     axes.set_xlim(0, 1.02 * to_ms)
     axes.set_ylim(len(panel.objects) - 0.4, -0.6)
     style.fix_ticks(axes.xaxis, style.even_ticks(0, to_ms), (0, to_ms))
@@ -156,15 +168,17 @@ def _draw_panel(axes: Axes, panel: ObjectPanel, to_ms: float) -> None:
 
 
 def _object_legend(chart: ObjectChart) -> list[Artist]:
-    longest = {part: max(getattr(each, ends) - getattr(each, begins)
-                         for panel in chart.panels for each in panel.objects)
-               for part, (begins, ends) in SPANS.items()}
+    objects = [each for panel in chart.panels for each in panel.objects]
     names_of_parts = {QUEUED: LEAVES} if any(map(_has_hosts, chart.panels)) else {}
-    handles: list[Artist] = [Patch(facecolor=colour, linewidth=0,
-                                   label=names_of_parts.get(part, part))
-                             for part, colour in PARTS.items()
-                             if longest[part] > VISIBLE_SHARE * chart.to_ms]
-    if any(each.opens for panel in chart.panels for each in panel.objects):
+    handles: list[Artist] = []
+    for part, colour in PARTS.items():
+        begins, ends = SPANS[part]
+        longest_ms = max(getattr(each, ends) - getattr(each, begins) for each in objects)
+        if longest_ms > VISIBLE_SHARE * chart.to_ms:
+            handles.append(Patch(facecolor=colour, linewidth=0,
+                                 label=names_of_parts.get(part, part)))
+
+    if any(each.opens for each in objects):
         handles.append(Line2D([], [], linestyle="none", marker="|", markersize=7,
                               markeredgewidth=1.2, color=style.VERMILION,
                               label="opens a connection"))

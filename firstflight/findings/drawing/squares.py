@@ -8,6 +8,7 @@ apart; in other figures a window has a colour of its own.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -74,6 +75,7 @@ def draw_squares(chart: SquareChart) -> Figure:
     floors = -(-len(chart.maps) // per_row)
     high = look.above + down * look.high + look.below
     frame = style.frame(chart, floors * high, _legend_of(chart, look))
+
     for place, field in enumerate(chart.maps):
         across = len(field.columns)
         wide = min(look.widest, (room / per_row - look.left - look.gap) / across)
@@ -83,30 +85,33 @@ def draw_squares(chart: SquareChart) -> Figure:
         left = first + look.left + column * (look.left + across * wide + look.gap)
         low = (floors - 1 - floor) * high + look.below
         axes = frame.axes(left, low, across * wide, down * look.high)
-        for row in range(down):
-            for column in range(across):
-                _draw_square(axes, chart, field, row, column, look, wide)
+        for row, column in itertools.product(range(down), range(across)):
+            _draw_square(axes, chart, field, place=(row, column), look=look, wide=wide)
         _set_axes(axes, chart, field, look)
     return frame.figure
 
 
-def _draw_square(axes: Axes, chart: SquareChart, field: SquareMap, row: int, column: int,
+def _draw_square(axes: Axes, chart: SquareChart, field: SquareMap, place: tuple[int, int],
                  look: Look, wide: float) -> None:
-    """Column c of row r, from below, is the unit square at (c, r)."""
+    """Draw the square of a row and column: (r, c), from below, is the unit square at (c, r)."""
+    row, column = place
     square = field.rows[row][column]
     shade = None if square is None else look.shade(chart, field, square, column)
-    compared = chart.scale == "published"  # squares apart from each other, in frames where near
-    aside, up = (0.02, 0.05) if compared else (0.0, 0.0)
-    near = square is not None and square.is_near
+
+    aside, up, edge, line_width = 0.0, 0.0, style.GROUND, 1.0
+    if chart.scale == "published":  # squares apart from each other, in frames where near
+        aside, up, line_width = 0.02, 0.05, 0.5
+    if square is not None and square.is_near:
+        edge, line_width = style.INK, 1.3
     axes.add_patch(Rectangle(
         (column + aside, row + up), 1 - 2 * aside, 1 - 2 * up,
-        facecolor=NOTHING if shade is None else look.colours(shade),
-        edgecolor=style.INK if near else style.GROUND,
-        linewidth=1.3 if near else 0.5 if compared else 1.0))
+        facecolor=NOTHING if shade is None else look.colours(shade), edgecolor=edge,
+        linewidth=line_width))
+
+    ink = "#FFFFFF" if (shade or 0.0) >= look.dark else style.INK
     for text, higher, size, colour in look.write(chart, square, wide):
         axes.text(column + 0.5, row + 0.5 + higher, style.literal(text), ha="center", va="center",
-                  fontsize=size,
-                  color=colour or ("#FFFFFF" if (shade or 0.0) >= look.dark else style.INK))
+                  fontsize=size, color=colour or ink)
 
 
 def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> None:
@@ -118,12 +123,13 @@ def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> N
                     [style.literal(label) for label in chart.rows])
     axes.tick_params(length=0,
                      labelsize=style.SMALL if chart.scale == "published" else style.MEDIUM)
-    each_inches = axes.get_position().width * style.WIDTH_INCHES / len(field.columns)
-    if chart.scale == "published" and each_inches < LETTER_INCHES * max(map(len, field.columns)):
+    column_inches = axes.get_position().width * style.WIDTH_INCHES / len(field.columns)
+    if chart.scale == "published" and column_inches < LETTER_INCHES * max(map(len, field.columns)):
         axes.tick_params(axis="x", labelsize=style.SMALL - 1)  # >100000 would touch 100000
     if chart.scale == "window":  # narrow squares, whose labels would touch each other
         axes.tick_params(axis="both", labelsize=style.SMALL)
         axes.tick_params(axis="x", rotation=90 if len(chart.maps) > 1 else 45)
+
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
@@ -209,8 +215,10 @@ def _level_shade(chart: SquareChart, field: SquareMap, square: Square, column: i
 
 
 def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    text = ("–" if square is None else
-            f"{square.value:.0f}" if chart.whole else format_brief(square.value))
+    if square is None:
+        text = "–"
+    else:
+        text = f"{square.value:.0f}" if chart.whole else format_brief(square.value)
     return [(text, 0.0, style.MEDIUM, "")]
 
 
@@ -288,6 +296,7 @@ LABEL_AT = 0.14  # of a line's visible length, from its upper end
 
 
 def draw_shares(chart: GridChart) -> Figure:
+    """Draw the shares as colours, with their scale at the right."""
     frame = style.frame(chart, BODY_INCHES)
     axes = frame.axes(LEFT_INCHES, LOW_INCHES, *AXES_INCHES)
     highest = 10.0 ** math.ceil(math.log10(numpy.nanmax(chart.shares)))
@@ -302,10 +311,12 @@ def draw_shares(chart: GridChart) -> Figure:
         set_scale("log")
         set_ends(values[0], values[-1])
         style.fix_ticks(axis, style.decades(), (values[0], values[-1]))
+
     axes.set_xlabel(style.literal(chart.x_label))
     style.name_y(axes, chart.y_label, 0.6)
     for product, label in chart.diagonals:
         _draw_diagonal(axes, chart, product, label)
+
     shades = frame.axes(LEFT_INCHES + AXES_INCHES[0] + 0.25, LOW_INCHES, SHADES_INCHES,
                         AXES_INCHES[1])
     frame.figure.colorbar(mesh, cax=shades)

@@ -274,7 +274,9 @@ def letters_inches(text: str, size: float = SMALL) -> float:
 
 def _width(letter: str) -> float:
     """The width of a letter, as a part of the size of the font."""
-    return 0.35 if letter in NARROW else 0.82 if letter in BROAD else 0.64
+    if letter in NARROW:
+        return 0.35
+    return 0.82 if letter in BROAD else 0.64
 
 
 def fix_ticks(axis: Axis, values: Sequence[float], ends: Ends) -> None:
@@ -383,4 +385,4 @@ def table(axes: Axes, rows: Sequence[tuple[str, Sequence[str], str]],
         down = -TABLE_INCHES - lower_inches - ROW_INCHES * row
         write(axes, axes.get_xlim()[0], down, f"{head} ", FAINT, "right")
         for place, text in enumerate(cells):
-            write(axes, place, down, text, colour)
+            write(axes, place, down, text, colour=colour)

@@ -35,9 +35,10 @@ def dumps(report: Report) -> str:
     findings = tuple(replace(finding, sentence="", answer=None,
                              chart=Chart("", ()) if finding.chart else None)
                      for finding in report.findings)
-    small = Report(report.name, report.title, report.claim, report.source, report.path, facts,
-                   report.verified, report.count, findings, report.summary,
-                   opening=report.opening)
+    small = Report(
+        report.name, title=report.title, claim=report.claim, source=report.source,
+        path=report.path, facts=facts, verified=report.verified, count=report.count,
+        findings=findings, summary=report.summary, opening=report.opening)
     return escaped(json.dumps(_encoded(small), ensure_ascii=False, indent=0)) + "\n"
 
 
@@ -119,16 +120,21 @@ def _in_a_sentence(report: Report) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Json]:
+    statements = [{"says": statement.text, "found": statement.measured, "word": statement.outcome}
+                  for statement in finding.statements]
     return {"name": finding.name, "title": finding.title, "sentence": finding.sentence,
-            "missing": finding.missing, "published": finding.published,
-            "statements": [{"says": statement.text, "found": statement.measured,
-                            "word": statement.outcome} for statement in finding.statements],
-            "tables": [{
-                "title": table.title, "notes": table.notes, "left_out": table.hidden_rows,
-                "columns": [{"name": column.name, "unit": column.unit, "group": column.group}
-                            for column in table.columns],
-                "rows": [[_value(cell) for cell in row] for row in table.rows]}
-                for table in finding.tables]}
+            "missing": finding.missing, "published": finding.published, "statements": statements,
+            "tables": list(map(_table, finding.tables))}
+
+
+def _table(table: Table) -> dict[str, Json]:
+    columns = [{"name": column.name, "unit": column.unit, "group": column.group}
+               for column in table.columns]
+    rows: list[Json] = []
+    for row in table.rows:
+        rows.append([_value(cell) for cell in row])
+    return {"title": table.title, "notes": table.notes, "left_out": table.hidden_rows,
+            "columns": columns, "rows": rows}
 
 
 def _value(cell: Cell) -> Json:

@@ -77,11 +77,14 @@ def section(scenario: str, finding: Finding) -> list[str]:
     parts = [f"## {escaped(finding.name)}: {escaped(finding.title)}"]
     if finding.missing:
         parts.append(f"Not available: {escaped(finding.missing)}.")
+
     bars = claims.summary(finding.bars)
     about = [f"{bars}."] if bars else []
     if finding.chart is not None:
         about.append(f"Drawn in {code(f'figures/{scenario}_{finding.name}.png')}.")
-    parts += [" ".join(about)] if about else []
+    if about:
+        parts.append(" ".join(about))
+
     for table in finding.tables:
         parts += _table(table, finding.title)
     if finding.statements:
@@ -102,10 +105,11 @@ def _table(table: Table, known: str) -> list[str]:
     """A table with its title above and its notes below. known: a title that is not repeated."""
     title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
     rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
-    lines = [_row(map(head, table.columns)), f"|{rule}|",
-             *(_row(written(cell, column) for cell, column in zip(row, table.columns))
-               for row in table.rows)]
-    notes = [*([f"{shortened(table)}."] if table.hidden_rows else []), *table.notes]
+    lines = [_row(map(head, table.columns)), f"|{rule}|"]
+    for row in table.rows:
+        lines.append(_row(map(written, row, table.columns)))
+    notes = [f"{shortened(table)}."] if table.hidden_rows else []
+    notes += table.notes
     return [*title, "\n".join(lines), *map(escaped, notes)]
 
 

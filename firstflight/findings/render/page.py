@@ -50,20 +50,21 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
                 for finding in shown if finding.name in drawings}
     first = next((finding for finding in shown if finding.name in pictures), None)
     later = [finding for finding in shown if finding.name in pictures and finding is not first]
+    told_below = [finding for finding in shown if finding.tables or finding not in (first, *later)]
     answer = answer_of(report)
     if not answer.sentence and first is not None:
         answer = replace(answer, sentence=first.sentence)
+
+    packets = None
+    if ON_THE_WIRE in drawings:
+        packets = _picture("On the wire", "", drawings[ON_THE_WIRE])
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer, findings=shown, pictures=pictures, glossary=GLOSSARY,
-        first=first, later=later,
-        told_below=[finding for finding in shown
-                    if finding.tables or finding not in (first, *later)],
+        first=first, later=later, told_below=told_below,
         has_parts=bool(report.tiles or report.sentences),
         others=[_picture(name.replace("_", " "), "", drawings[name]) for name in others],
-        missing=[finding for finding in report.findings if finding.missing],
-        packets=_picture("On the wire", "", drawings[ON_THE_WIRE])
-        if ON_THE_WIRE in drawings else None)
+        missing=[finding for finding in report.findings if finding.missing], packets=packets)
 
 
 def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
@@ -101,6 +102,6 @@ def _clean(value: Any) -> Any:
 
 def _groups(table: Table) -> list[tuple[str, int]]:
     """The groups above the columns, each with the number of its columns; [] without groups."""
-    spans = [(name, len(list(columns))) for name, columns in
-             itertools.groupby(column.group for column in table.columns)]
+    groups = itertools.groupby(column.group for column in table.columns)
+    spans = [(name, len(list(columns))) for name, columns in groups]
     return spans if any(name for name, _ in spans) else []

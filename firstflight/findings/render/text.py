@@ -26,13 +26,13 @@ def text(report: Report, width: int = WIDTH) -> str:
 
     A run of a part of a scenario does not test the scenario's claim, so it is left out.
     """
-    claim = ([] if report.facts.get("partial") else
-             [wrapped(f"{report.name}: {report.claim}", width)])
-    summary = ["\n".join(wrapped(line, width, "    ") for line in report.summary)]
-    counts = ["\n".join(counted(report.findings))]
-    parts = [*claim, *summary, *(_finding(finding, width) for finding in report.findings
-                                 if finding.missing or finding.tables or finding.statements),
-             *counts]
+    parts = []
+    if not report.facts.get("partial"):
+        parts.append(wrapped(f"{report.name}: {report.claim}", width))
+    parts.append("\n".join(wrapped(line, width, "    ") for line in report.summary))
+    parts += [_finding(finding, width) for finding in report.findings
+              if finding.missing or finding.tables or finding.statements]
+    parts.append("\n".join(counted(report.findings)))
     return lines_of("\n\n".join(part for part in parts if part))
 
 
@@ -53,11 +53,12 @@ def _finding(finding: Finding, width: int) -> str:
             parts[0] += f"\n{table_text(table, width)}"
         else:
             parts.append(table_text(table, width))
+
     bars = claims.summary(finding.bars)
     if bars:
         parts[-1] += f"\n{bars}"
-    return "\n\n".join([*parts, *(wrapped(statement_text(statement), width, "  ")
-                                  for statement in finding.statements)])
+    parts += [wrapped(statement_text(statement), width, "  ") for statement in finding.statements]
+    return "\n\n".join(parts)
 
 
 def statement_text(statement: Statement) -> str:
@@ -80,16 +81,15 @@ def table_text(table: Table, width: int) -> str:
 
     What is the same in all rows is said below it first. Then columns of the lowest rank go.
     """
-    rows = [[written(cell, column) for cell, column in zip(row, table.columns)]
-            for row in table.rows]
+    rows = [list(map(written, row, table.columns)) for row in table.rows]
     if table.wraps:
         rows = _wrapped(table.columns, rows, width)
+
     shown = list(range(len(table.columns)))
     same = _same_in_all_rows(table.columns, rows)
     told: list[int] = []
     while True:
-        lines = _aligned([table.columns[place] for place in shown],
-                         [[row[place] for place in shown] for row in rows])
+        lines = _aligned(*_columns_at(shown, table.columns, rows))
         if max(map(len, lines)) <= width:
             break
         if same:
@@ -101,13 +101,26 @@ def table_text(table: Table, width: int) -> str:
         if not others:
             break
         shown = others
+
+    notes = [f"{shortened(table)}."] if table.hidden_rows else []
+    notes += table.notes
+    equal = [_told(table.columns[place], rows[0][place]) for place in told]
+    if equal:
+        notes.append(f"In all rows: {'; '.join(equal)}.")
     hidden = [head(column) for place, column in enumerate(table.columns)
               if place not in (*shown, *told)]
-    equal = [_told(table.columns[place], rows[0][place]) for place in told]
-    notes = [*([f"{shortened(table)}."] if table.hidden_rows else []), *table.notes,
-             *([f"In all rows: {'; '.join(equal)}."] if equal else []),
-             *([f"Too wide to show: {'; '.join(hidden)}."] if hidden else [])]
+    if hidden:
+        notes.append(f"Too wide to show: {'; '.join(hidden)}.")
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
+
+
+def _columns_at(places: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]]
+                ) -> tuple[list[Column], list[list[str]]]:
+    """The columns at these places, and the rows without the others."""
+    shown = []
+    for row in rows:
+        shown.append([row[place] for place in places])
+    return [columns[place] for place in places], shown
 
 
 def _same_in_all_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -115,7 +128,11 @@ def _same_in_all_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) 
 
     Of a single row only these: the others are its result.
     """
-    same = [place for place in range(len(columns)) if len({row[place] for row in rows}) == 1]
+    same = []
+    for place in range(len(columns)):
+        values = {row[place] for row in rows}
+        if len(values) == 1:
+            same.append(place)
     requested = [place for place in same if columns[place].group == REQUESTED]
     others = [place for place in same if columns[place].group != REQUESTED]
     return [*requested, *(others if len(rows) > 1 else [])][:len(columns) - 1]
@@ -131,10 +148,17 @@ def _told(column: Column, value: str) -> str:
 def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
              ) -> list[list[str]]:
     """Rows whose first cell is wrapped where a line would be too long."""
-    others = sum(2 + max(len(cell) for cell in (columns[place].name, *(row[place] for row in rows)))
-                 for place in range(1, len(columns)))
-    return [[line, *(row[1:] if number == 0 else [""] * (len(row) - 1))] for row in rows
-            for number, line in enumerate(textwrap.wrap(row[0], max(40, width - others)) or [""])]
+    others = 0
+    for place in range(1, len(columns)):
+        cells = [columns[place].name, *(row[place] for row in rows)]
+        others += 2 + max(map(len, cells))
+
+    wrapped_rows = []
+    for row in rows:
+        first, *further = textwrap.wrap(row[0], max(40, width - others)) or [""]
+        wrapped_rows.append([first, *row[1:]])
+        wrapped_rows += [[line, *[""] * (len(row) - 1)] for line in further]
+    return wrapped_rows
 
 
 def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -142,11 +166,12 @@ def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[s
     heads = [[column.name for column in columns], [column.unit for column in columns]]
     heads = heads if any(heads[1]) else heads[:1]
     widths = [max(map(len, cells)) for cells in zip(*heads, *rows)]
-    groups = _groups(columns, widths)
-    return [*groups, *("  ".join(
-        cell.ljust(width) if column.is_text else cell.rjust(width)
-        for cell, width, column in zip(line, widths, columns)).rstrip()
-        for line in (*heads, *rows))]
+    lines = _groups(columns, widths)
+    for cells in (*heads, *rows):
+        aligned = [cell.ljust(width) if column.is_text else cell.rjust(width)
+                   for cell, width, column in zip(cells, widths, columns)]
+        lines.append("  ".join(aligned).rstrip())
+    return lines
 
 
 def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
@@ -180,13 +205,15 @@ def brief(report: Report, width: int = WIDTH) -> str:
     parts = [wrapped(_head(report), width, INDENT), *_paragraphs(answer.sentence, width),
              *_paragraphs(report.about, width)]
     if answer.table is not None and answer.table.rows:
-        parts.append(_indented(table_text(replace(answer.table, title="", notes=()),
-                                          width - len(INDENT))))
+        table = replace(answer.table, title="", notes=())
+        parts.append(_indented(table_text(table, width - len(INDENT))))
     elif not report.answer.sentence:
         points = _points(report, answer.sentence)
-        parts += [line for point in points for line in _paragraphs(point, width)]
+        for point in points:
+            parts += _paragraphs(point, width)
         if not points and not answer.sentence:
             parts += _first_table(report, width)
+
     for note in (*_failures(report), *answer.notes):
         parts += _paragraphs(note, width)
     if answer.command:

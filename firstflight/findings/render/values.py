@@ -137,13 +137,16 @@ def quoted(text: str, reports: Iterable[Report]) -> str:
 def _quote(words: str, findings: dict[str, Finding]) -> str:
     parts = words.split(" / ")
     if parts[1:] in (["bars"], ["statements"]):
-        every = [findings.get(name) for name in parts[0].split(" + ")]
-        known = [one for one in every if one is not None]
-        counted = (bars(known) + bars(known, held_out=True) if parts[1] == "bars"
-                   else outcome_counts(known))
-        if counted and None not in every:
-            return f"of {sum(counted.values())}: " + ", ".join(
-                f"{counted[word]} {word}" for word in claims.OUTCOMES if counted[word])
+        quoted = [findings.get(name) for name in parts[0].split(" + ")]
+        known = [finding for finding in quoted if finding is not None]
+        counts = outcome_counts(known)
+        if parts[1] == "bars":
+            counts = bars(known) + bars(known, held_out=True)
+        if counts and None not in quoted:
+            listed = [f"{counts[outcome]} {outcome}" for outcome in claims.OUTCOMES
+                      if counts[outcome]]
+            return f"of {sum(counts.values())}: {', '.join(listed)}"
+
     finding = findings.get(parts[0])
     if finding is not None and len(parts) == 3 and parts[2] == "result":
         for statement in finding.statements:
