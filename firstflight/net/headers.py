@@ -109,6 +109,7 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
             return None
     else:
         return None
+
     if not length:  # an offloaded packet of more than 64 kB
         end = frame_bytes
     body = head[begin:end]  # Ethernet may pad the frame behind the packet
@@ -122,6 +123,7 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
         return Headers(TCP, _address(source), _address(destination), from_port, to_port,
                        max(0, end - begin - own_bytes), body, identification, seq, ack,
                        length_and_flags & 0x1FF, window, body[_TCP_BYTES:own_bytes])
+
     from_port = to_port = 0
     if protocol == UDP:
         if len(body) < _UDP_BYTES:

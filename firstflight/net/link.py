@@ -108,20 +108,15 @@ class Path:
 
 
 class NetemParameter(NamedTuple):
-    """A parameter of netem, for tc and for a kernel.
+    """A parameter of netem, for tc and for a kernel."""
 
-    name, value: of the field of Netem. argument: tc's words for it, used if the value is not 0.
-    option: the field of NetemOptions that holds `number`, the value in the kernel's unit.
-    units: the kernel's unit in ours, for messages. random: whether netem then draws random numbers.
-    """
-
-    name: str
+    name: str  # of the field of Netem
     value: float
-    argument: str
-    option: str
-    number: int
-    units: float = 1.0
-    random: bool = False
+    argument: str  # tc's words for it, used if the value is not 0
+    option: str  # the field of NetemOptions that holds `number`
+    number: int  # the value in the kernel's unit
+    units: float = 1.0  # the kernel's unit in ours, for messages
+    random: bool = False  # whether netem then draws random numbers
 
 
 @dataclass(frozen=True)
@@ -170,28 +165,32 @@ class Netem:
         loss, begins, ends = (self.loss_percent, self.burst_begins_percent,
                               self.burst_ends_percent)
         return (
-            NetemParameter("delay_ms", self.delay_ms, f"delay {delay_us}us", "latency",
-                           ticks(delay_us), _TICK_MS),
+            NetemParameter("delay_ms", self.delay_ms, f"delay {delay_us}us",
+                           option="latency", number=ticks(delay_us), units=_TICK_MS),
             # tc takes it as part of the delay. A kernel does not report the distribution.
             NetemParameter("jitter_ms", self.jitter_ms, f"{jitter_us}us distribution normal",
-                           "jitter", ticks(jitter_us), _TICK_MS, random=True),
-            NetemParameter("rate_kbps", self.rate_kbps, f"rate {rate}bit", "rate", rate // 8,
-                           8 / 1000),
+                           option="jitter", number=ticks(jitter_us), units=_TICK_MS, random=True),
+            NetemParameter("rate_kbps", self.rate_kbps, f"rate {rate}bit",
+                           option="rate", number=rate // 8, units=8 / 1000),
             NetemParameter("limit_packets", self.limit_packets, f"limit {self.limit_packets}",
-                           "limit", self.limit_packets),
-            NetemParameter("loss_percent", loss, f"loss random {loss:g}%", "loss",
-                           probability(loss), _PERCENT, random=True),
+                           option="limit", number=self.limit_packets),
+            NetemParameter("loss_percent", loss, f"loss random {loss:g}%",
+                           option="loss", number=probability(loss), units=_PERCENT, random=True),
             NetemParameter("burst_begins_percent", begins, f"loss gemodel {begins:g}%",
-                           "burst_begins", probability(begins), _PERCENT, random=True),
-            NetemParameter("burst_ends_percent", ends, f"{ends:g}%", "burst_ends",
-                           probability(ends), _PERCENT, random=True))
+                           option="burst_begins", number=probability(begins), units=_PERCENT,
+                           random=True),
+            NetemParameter("burst_ends_percent", ends, f"{ends:g}%",
+                           option="burst_ends", number=probability(ends), units=_PERCENT,
+                           random=True))
 
     @cached_property
     def random(self) -> bool:
+        """Whether it draws random numbers."""
         return any(parameter.random and parameter.value for parameter in self.parameters)
 
     @property
     def arguments(self) -> str:
+        """The words behind `tc qdisc … netem`."""
         words = [parameter.argument for parameter in self.parameters if parameter.value]
         return " ".join([*words, f"seed {self.seed}"] if self.random else words)
 
@@ -218,5 +217,5 @@ class Netem:
 
 
 # Options that Netem has no field for: a kernel has to report none of them.
-_UNUSED = tuple(name for name in NetemOptions._fields if name not in (
-    *_DERIVED, *(parameter.option for parameter in Netem().parameters)))
+_USED = {parameter.option for parameter in Netem().parameters}
+_UNUSED = tuple(name for name in NetemOptions._fields if name not in {*_DERIVED, *_USED})

@@ -57,8 +57,8 @@ class NetemOptions(NamedTuple):
         if self.rate:
             options += attribute(_RATE, _FOUR_WORDS.pack(min(self.rate, MOST_U32), 0, 0, 0))
         if self.burst_begins or self.burst_ends:
-            options += attribute(_LOSS | NESTED, attribute(
-                _LOSS_GE, _FOUR_WORDS.pack(self.burst_begins, self.burst_ends, 0, 0)))
+            bursts = _FOUR_WORDS.pack(self.burst_begins, self.burst_ends, 0, 0)
+            options += attribute(_LOSS | NESTED, attribute(_LOSS_GE, bursts))
         if self.jitter:
             table = normal_distribution()
             options += attribute(_DELAY_DIST, struct.pack(f"={len(table)}h", *table))
@@ -73,10 +73,11 @@ def read_options(options: bytes) -> NetemOptions:
     if len(options) < _HEAD.size:
         raise ValueError(f"{len(options)} bytes are not options of netem")
     latency, limit, loss, _, duplicate, jitter = _HEAD.unpack_from(options)
+
     held = attributes(options[_HEAD.size:])
     rate, overhead, *_ = struct.unpack("=IiIi", held.get(_RATE) or bytes(16))
-    begins, ends, *_ = _FOUR_WORDS.unpack(
-        attributes(held.get(_LOSS, b"")).get(_LOSS_GE) or bytes(_FOUR_WORDS.size))
+    of_losses = attributes(held.get(_LOSS, b""))
+    begins, ends, *_ = _FOUR_WORDS.unpack(of_losses.get(_LOSS_GE) or bytes(_FOUR_WORDS.size))
     return NetemOptions(
         latency=latency, limit=limit, loss=loss, duplicate=duplicate, jitter=jitter,
         rate=_number(held, _RATE64, "=Q", rate), overhead=overhead,

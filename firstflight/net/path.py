@@ -101,6 +101,7 @@ class RoundTrip:
             self.smoothed_8, self.deviation_4 = us * 8, us * 2
             self.variance_4 = self.worst_4 = max(self.deviation_4, LEAST_TIMEOUT_US)
             return
+
         error = us - (self.smoothed_8 >> 3)
         self.smoothed_8 += error
         change = abs(error) - (self.deviation_4 >> 2)
@@ -108,6 +109,7 @@ class RoundTrip:
         if self.deviation_4 > self.worst_4:
             self.worst_4 = self.deviation_4
             self.variance_4 = max(self.variance_4, self.worst_4)
+
         if new_round:
             if self.worst_4 < self.variance_4:
                 self.variance_4 -= (self.variance_4 - self.worst_4) >> 2

@@ -97,14 +97,16 @@ def read_qdisc(answer: bytes) -> InstalledQdisc:
         raise ValueError("a qdisc that is cut")
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
     fields = attributes(answer[_TCMSG.size:])
-    counters = attributes(fields.get(_TCA_STATS2, b""))
-    sent_bytes, packets = _BASIC.unpack_from(counters.get(_TCA_STATS_BASIC, b"").ljust(_BASIC.size,
-                                                                                      b"\0"))
-    queued, _, drops = _QUEUE.unpack_from(counters.get(_TCA_STATS_QUEUE, b"").ljust(_QUEUE.size,
-                                                                                    b"\0"))
     kind = fields.get(_TCA_KIND, b"").rstrip(b"\0").decode("ascii", "replace")
-    return InstalledQdisc(interface, handle, parent, kind, fields.get(_TCA_OPTIONS, b""),
-                          sent_bytes, packets, drops, queued)
+
+    counters = attributes(fields.get(_TCA_STATS2, b""))
+    basic = counters.get(_TCA_STATS_BASIC, b"").ljust(_BASIC.size, b"\0")
+    sent_bytes, packets = _BASIC.unpack_from(basic)
+    queue = counters.get(_TCA_STATS_QUEUE, b"").ljust(_QUEUE.size, b"\0")
+    queued, _, drops = _QUEUE.unpack_from(queue)
+    return InstalledQdisc(interface, handle, parent, kind=kind,
+                          options=fields.get(_TCA_OPTIONS, b""), bytes=sent_bytes,
+                          packets=packets, drops=drops, queued=queued)
 
 
 # Token buckets -------------------------------------------------------------------------
@@ -178,9 +180,9 @@ def read_htb_class(options: bytes) -> Bucket:
     if len(parameters) < 2 * _RATESPEC.size + _HTB_BUFFERS.size:
         raise ValueError(f"{len(options)} bytes are not options of a class of HTB")
     burst, ceiling_burst, _, level, _ = _HTB_BUFFERS.unpack_from(parameters, 2 * _RATESPEC.size)
-    return Bucket(_rate(parameters, fields.get(_HTB_RATE64)),
-                  _rate(parameters[_RATESPEC.size:], fields.get(_HTB_CEIL64)),
-                  burst, ceiling_burst, level)
+    return Bucket(rate=_rate(parameters, fields.get(_HTB_RATE64)),
+                  ceiling=_rate(parameters[_RATESPEC.size:], fields.get(_HTB_CEIL64)),
+                  burst=burst, ceiling_burst=ceiling_burst, level=level)
 
 
 def _ratespec(rate: int) -> bytes:

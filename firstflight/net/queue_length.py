@@ -37,8 +37,10 @@ class Length(Quantity):
             qdisc = value.replace("droptail", "fifo")
             raise UsageError(f"{where}: {value!r} is no length but a discipline: write qdisc ="
                              f' "{qdisc}" (--qdisc {qdisc})')
-        match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value) \
-            if isinstance(value, str) else None
+
+        match = None
+        if isinstance(value, str):
+            match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value)
         if match is None or not match[1] and match[2] != "bdp":
             raise UsageError(f"{where}: {value!r} is not a queue length; write packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
@@ -58,6 +60,7 @@ class Length(Quantity):
                 raise ValueError(f"{word!r} is a length in bytes; a queue holds packets, here"
                                  f" {packets} of {FULL_FRAME_BYTES} bytes: write {packets}, 50ms or"
                                  " 1bdp")
+
             if re.fullmatch(r"\d*\.\d*[1-9]\d*", low):
                 raise ValueError(f"{word!r} is not a whole number of packets; write {low}bdp,"
                                  f" {low}ms or whole packets")
@@ -88,9 +91,13 @@ def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
     """
     if length.isdigit():
         return int(length)
-    ms = (rtt_ms if length == AUTO else float(length.removesuffix("ms")) if length.endswith("ms")
-          else float(length.removesuffix("bdp")) * rtt_ms)
-    packets = math.ceil(ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
+    if length == AUTO:
+        length_ms = rtt_ms
+    elif length.endswith("ms"):
+        length_ms = float(length.removesuffix("ms"))
+    else:
+        length_ms = float(length.removesuffix("bdp")) * rtt_ms
+    packets = math.ceil(length_ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
     if length == AUTO:
         return min(max(LEAST_AUTO_PACKETS, packets), int(PACKETS.highest))
     checked: int = PACKETS.check(packets, f"a queue of {length}")

@@ -254,6 +254,7 @@ def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
             starts[to_client] = numbers.pop() if len(numbers) == 1 else _answer(packets, port)
         elif sent:
             starts[to_client] = min(sent, key=lambda packet: packet.time_ns).seq - 1
+
     for to_client in (False, True):
         if to_client not in starts:  # nothing sent: go by what the other side acknowledges
             acks = [packet.ack for packet in packets if packet.flags & ACK]
@@ -276,6 +277,7 @@ def _answer(packets: list[RawSegment], port: int) -> int:
     times = list(first_ns.values())
     if any(later - earlier < FORGETS_NS for earlier, later in zip(times, times[1:])):
         raise CaptureError(f"client port {port} was used for more than one connection")
+
     for packet in packets:
         if not packet.to_client and packet.flags & ACK:
             number = (packet.ack - 1) % _SEQUENCE_SPACE
@@ -286,6 +288,7 @@ def _answer(packets: list[RawSegment], port: int) -> int:
 
 
 def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
+    """The segment with relative numbers. starts: as of initial_numbers."""
     own, other = starts[packet.to_client], starts[not packet.to_client]
     options = packet.options
     if len(options) == _ONLY_STAMPS_BYTES and options.startswith(_ONLY_STAMPS):
@@ -293,6 +296,7 @@ def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
         sacked, scale = _NOTHING, 0
     else:
         stamp, echo, sacked, scale = _read_options(options, other)
+    # By position, since it is made for every packet of every capture.
     return Segment(packet.time_ns, packet.to_client, packet.client_port,
                    distance(packet.seq, own),
                    distance(packet.ack, other) if packet.flags & ACK else None,

@@ -139,14 +139,17 @@ def words_of(settings: Mapping[str, str]) -> str:
 
 def without(words: str, name: str) -> str:
     """The value of Sysctls without one of them."""
-    return words_of({known: value for known, value in settings_of(words).items() if known != name})
+    kept = {known: value for known, value in settings_of(words).items() if known != name}
+    return words_of(kept)
 
 
 def shared_and_varied(values: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The sysctls that all values of Sysctls have alike, and the values without these."""
-    first, *others = map(settings_of, values)
-    shared = {name: value for name, value in first.items()
-              if all(other.get(name) == value for other in others)}
-    varied = tuple(words_of({name: value for name, value in settings_of(words).items()
-                             if name not in shared}) for words in values)
-    return shared, varied
+    each = list(map(settings_of, values))
+    shared = {name: value for name, value in each[0].items()
+              if all(settings.get(name) == value for settings in each)}
+    varied = []
+    for settings in each:
+        own = {name: value for name, value in settings.items() if name not in shared}
+        varied.append(words_of(own))
+    return shared, tuple(varied)
