@@ -68,7 +68,8 @@ def test_the_same_runs_do_not_differ() -> None:
     ("throughput_mbit", THROUGHPUT, 3.84, 3.76), ("time_s", TIME, 4.19, 4.21),
     ("rtt_ms", "RTT, ms", 4.07, 4.09), ("loaded_rtt_ms", "RTT, ms", 3.93, 3.91),
     ("lost_percent", "lost, %", 4.7, 4.9)])
-def test_tolerances(printed: str, measure: str, within: float, beyond: float) -> None:
+def test_a_difference_within_the_tolerance_is_none(
+        printed: str, measure: str, within: float, beyond: float) -> None:
     """Of a stock kernel's 4, in the unit of the measure."""
     def run(number: float) -> dict[str, Any]:
         return {"output": f"= {printed} {number}\n", "connections": [], "busy_percent": 10.0}
@@ -126,7 +127,7 @@ def test_for_windows_real_time_counts_too() -> None:
     assert not flagged(judged(CASE, [run(140)], [run(120)], [run(130), run(150)]))
 
 
-def test_a_cause_explains() -> None:
+def test_a_known_cause_explains_a_difference() -> None:
     case = Case("netcat", "", sh="true", rate_mbit=4, causes={AGAIN: "burst"})
     row = judged(case, [sent_again(50)], [sent_again(20)], [])
     assert row.differences() and not row.unexplained()

@@ -52,7 +52,7 @@ def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> Non
 
 
 @pytest.mark.parametrize(("count", "windows"), [(1, 1), (10, 6)])
-def test_groups_fit(count: int, windows: int) -> None:
+def test_groups_of_bars_fit_the_figure(count: int, windows: int) -> None:
     samples.check_fits(drawing.figure_of(samples.group_chart(count=count, windows=windows)))
 
 

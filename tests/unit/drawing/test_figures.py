@@ -283,7 +283,7 @@ def test_a_legend_has_as_many_columns_as_fit(lengths: list[int], columns: int) -
 
 @pytest.mark.parametrize(("span", "step"), [(9, 1), (9.1, 2), (0.03, 0.005), (163.0, 20),
                                             (8927.0, 1000)])
-def test_tick_steps(span: float, step: float) -> None:
+def test_a_tick_step_is_a_round_number(span: float, step: float) -> None:
     assert style.tick_step(span) == pytest.approx(step)
 
 

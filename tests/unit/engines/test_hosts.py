@@ -32,8 +32,8 @@ from firstflight.testbed.worker.tls_streams import TlsStreams
     (b"POST /5 HTTP/1.1\r\nContent-Length: 3", ("POST", "/5", False)),
     (b"HEAD /5 HTTP/1.0", ("HEAD", "/5", True)),
     (b"GET /5 HTTP/1.0\r\nConnection: keep-alive", ("GET", "/5", False))])
-def test_a_request_and_whether_the_connection_ends(head: bytes,
-                                                   read: tuple[str, str, bool]) -> None:
+def test_a_request_says_whether_its_connection_ends(
+        head: bytes, read: tuple[str, str, bool]) -> None:
     assert parse_request(head) == read
 
 
@@ -45,7 +45,7 @@ def test_what_is_no_request_is_refused(head: bytes) -> None:
 
 @pytest.mark.parametrize(("header", "length"), [
     ("Host: me", 0), ("Content-Length: 30000", 30_000), ("content-length:  0 ", 0)])
-def test_the_body_that_follows_a_head(header: str, length: int) -> None:
+def test_the_length_of_a_body_is_read_in_its_head(header: str, length: int) -> None:
     assert body_length(f"POST /5 HTTP/1.1\r\n{header}".encode()) == length
 
 
@@ -70,7 +70,7 @@ def test_a_path_out_of_range_is_not_there(path: str) -> None:
     assert parse_path(path) is None
 
 
-def test_a_response_is_as_long_as_it_says() -> None:
+def test_a_responses_body_is_as_long_as_its_length_field() -> None:
     response = respond(("GET", "/1000", True), parse_path("/1000"), 20, offset=7)
     head, _, body = bytes(response.payload).partition(b"\r\n\r\n")
     assert b"200 OK" in head and b"Content-Length: 1000" in head and b"close" in head
@@ -91,7 +91,7 @@ def test_the_server_refuses_a_bad_schedule(text: str) -> None:
     assert parse_path(f"/100?at={text}") is None
 
 
-def test_what_a_schedule_lets_out_when() -> None:
+def test_a_schedule_lets_each_write_out_at_its_time() -> None:
     def times(path: str) -> list[tuple[float, int]]:
         wanted = parse_path(path)
         assert isinstance(wanted, PathSpec)
@@ -161,7 +161,8 @@ def test_what_an_older_kernel_does_not_tell_is_0() -> None:
     assert (info.congestion_window, info.sent_bytes, info.send_window_bytes) == (7, 0, 0)
 
 
-def test_a_connection_of_the_running_kernel(connection: socket.socket) -> None:
+def test_tcp_info_of_the_running_kernel_has_the_fields_that_are_read(
+        connection: socket.socket) -> None:
     connection.send(b"five!")
     info = TcpInfo.of_socket(connection)
     assert info.congestion_window > 0 and info.mss > 500 and info.sent_bytes == 5
@@ -436,7 +437,7 @@ def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
     assert HEADER[:8] == b"\x4d\x3c\xb2\xa1\x02\x00\x04\x00"
 
 
-def test_where_several_taps_lie_in_a_capture() -> None:
+def test_taps_are_saved_behind_what_a_capture_has() -> None:
     class Recorded(Tap):
         def __init__(self, packets: int) -> None:
             self.packets = packets

@@ -282,7 +282,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "sys"
 
 
-def test_they_are_written_and_read_back(root: Path) -> None:
+def test_sysctls_are_written_and_read_back(root: Path) -> None:
     requested = {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_rmem": "1 2 3", "net.ipv4.tcp_none": "1"}
     assert write_sysctls(requested, "here", root) == {"net.ipv4.tcp_sack": "0",
                                                   "net.ipv4.tcp_rmem": "1 2 3"}
@@ -290,7 +290,7 @@ def test_they_are_written_and_read_back(root: Path) -> None:
     assert not (root / "net/ipv4/tcp_none").exists()
 
 
-def test_no_shell_reads_them(root: Path, tmp_path: Path) -> None:
+def test_a_sysctls_value_reaches_no_shell(root: Path, tmp_path: Path) -> None:
     hostile = f"0'; touch {tmp_path}/made; '$(touch {tmp_path}/made)"
     write_sysctls({"net.ipv4.tcp_sack": hostile}, "here", root)
     assert (root / "net/ipv4/tcp_sack").read_text() == hostile

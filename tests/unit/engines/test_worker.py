@@ -489,7 +489,7 @@ def test_inputs_that_say_something_else_are_refused(built_folder: Path, tmp_path
 
 @pytest.mark.parametrize("address", [
     "tls://10.0.0.1:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1", "tcp://[::1]:8786"])
-def test_addresses(address: str) -> None:
+def test_a_schedulers_address_is_taken_as_it_is_typed(address: str) -> None:
     assert cluster.address(address) == address
 
 

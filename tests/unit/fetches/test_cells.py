@@ -47,8 +47,8 @@ from tests.golden.stored_fetches import RAW_AND_CAUSES
 from tests.unit.drawing import samples
 
 
-def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
-        scenario: Scenario) -> None:
+def test_the_table_of_cells_averages_what_counts_and_says_why_the_rest_does_not(
+         scenario: Scenario) -> None:
     trials = expand(scenario, Overrides({"rtt_ms": [77], "bandwidth_kbps": [1234]}, repeat=3))
     times = {3: (300.0, 310.0), 10: (200.0, 220.0)}
     records = [Record(trial=trial, ok=True, verdict="pass", model_ms=200.0,
@@ -65,7 +65,7 @@ def test_settings_average_what_counts_and_tell_why_the_rest_does_not(
     assert cells.changes([small]) == []
 
 
-def test_records_without_any_measurement(stored: list[Record]) -> None:
+def test_a_cell_without_a_measurement_has_a_row_with_its_error(stored: list[Record]) -> None:
     settings = cells.settings([Record(trial=stored[0].trial, ok=False, error="killed")])
     (table,) = cells_finding(settings, cells.changes(settings)).tables
     assert table.column("total") == [None] and table.notes == ("[1] killed",)
@@ -160,13 +160,13 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False, one_in: int =
     return made
 
 
-def test_shares_of_a_sample_are_not_told_as_the_papers() -> None:
+def test_shares_of_a_sample_are_not_called_the_papers() -> None:
     assert bars_of("zhao2019", "fig5_rtt", True).above == "share of the paper's responses"
     assert bars_of("zhao2019", "fig5_rtt", True, one_in=8).above == (
         "share of the responses of one client in 8")
 
 
-def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> None:
+def test_a_windows_whisker_is_the_interval_of_what_it_saves() -> None:
     panel = stored_fetches.bar_figures("marrama2012")["fig2"]
     first, second, *_ = panel.bars
     change = replace(second.difference, base=Estimate(500.0), experiment=Estimate(480.0),
@@ -181,7 +181,7 @@ def test_the_whisker_of_a_window_is_what_it_saves_from_the_baseline_time() -> No
     assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
 
 
-def test_a_population_like_the_papers_is_told_from_another() -> None:
+def test_values_beside_a_population_like_the_papers_are_published_in_the_paper() -> None:
     assert bars_of("zhao2019", "fig5_rtt", like_the_papers=True).publisher == "in the paper"
 
 
@@ -218,13 +218,13 @@ def test_a_curve_is_the_weight_above_each_value() -> None:
     assert list(percent) == [50, 25, 0]
 
 
-def test_its_face_speaks_of_curves() -> None:
+def test_the_ccdfs_context_and_foot_speak_of_curves() -> None:
     chart = ccdf.chart(PANEL, replace(samples.bar_chart(), compared="two weeks"))
     words = " ".join(text.get_text() for text in drawing.figure_of(chart).findobj(Text))
     assert "Curves: two weeks" in words and "Triangles" not in words
 
 
-def test_both_windows_stand_on_logarithmic_axes(drawn: Any) -> None:
+def test_a_ccdf_has_both_windows_on_logarithmic_axes(drawn: Any) -> None:
     (axes,) = drawn.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert [list(line.get_xdata()) for line in axes.lines] == [[100, 200, 400], [90, 150, 300]]
@@ -249,7 +249,7 @@ def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over:
     assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
 
 
-def test_who_answered_stands_in_a_figures_context() -> None:
+def test_a_figures_context_names_the_server() -> None:
     """Nobody, where it was our own server over HTTP/1.1 alone."""
     def told(*of: tuple[str, str]) -> str:
         return figure.heading([Record(replace(load("iw10").trial, server=server, http=http), True,
@@ -289,7 +289,7 @@ def failed(record: Record) -> Record:
     return replace(record, ok=False, verdict=SKIPPED, error="curl 28: timed out", total_ms=None)
 
 
-def test_a_check_that_is_not_known_has_its_row(stored: list[Record]) -> None:
+def test_an_unknown_check_has_a_row_in_the_table_of_checks(stored: list[Record]) -> None:
     refused = replace(stored[40], verdict=FAIL, failed_checks="RTT; new check")
     report = zhao(changed(stored, at5=failed(stored[5]), at40=refused))
     assert report.checks is not None
@@ -311,7 +311,8 @@ def test_a_figure_without_its_cells_says_how_to_get_them(stored: list[Record]) -
     assert found_in(spoiled, "fig5_bw").chart is not None
 
 
-def test_several_clients_in_the_place_of_another_are_not_told_as_one(stored: list[Record]) -> None:
+def test_records_of_several_clients_are_refused_where_a_sweep_names_another(
+        stored: list[Record]) -> None:
     mixed = [replace(record, trial=replace(record.trial, client=("wget", "libcurl")[place % 2]))
              for place, record in enumerate(stored)]
     report = zhao(mixed)
@@ -328,7 +329,7 @@ def test_an_interrupted_run_says_so(stored: list[Record]) -> None:
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_a_metric_that_is_nothing_in_some_repeats_has_a_percentage(stored: list[Record]) -> None:
+def test_a_metric_that_is_zero_in_some_repeats_has_a_percentage(stored: list[Record]) -> None:
     """Of a baseline that was resampled to nothing, too: it is none, not an error."""
     network = stored[0].trial.bandwidth_kbps
     repeats = [replace(record, trial=replace(record.trial, repeat=repeat), total_ms=float(
@@ -388,7 +389,7 @@ def test_a_map_of_one_window_compares_nothing() -> None:
     assert "map" in names(requested(**grid)) and "map" not in names(requested(**grid, initcwnd=[3]))
 
 
-def test_of_a_cell_that_does_not_count_there_is_no_bar() -> None:
+def test_a_cell_that_does_not_count_has_no_bar() -> None:
     report = requested(
         lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1")
                    if record.trial.rtt_ms == 50 else record)
@@ -402,14 +403,14 @@ def test_of_a_cell_that_does_not_count_there_is_no_bar() -> None:
                               " counts; RTT 100 ms: 356 ms with 3, 280 ms with 10.")
 
 
-def test_of_a_map_without_a_square_the_sentence_says_so() -> None:
+def test_the_sentence_of_an_empty_map_says_that_nothing_counts() -> None:
     report = requested(lambda record: replace(record, verdict=FAIL), bandwidth_kbps=[56, 1000])
     (found,) = (found_in for found_in in report.findings if found_in.name == "map")
     assert found.sentence == "Nothing that was measured counts."
     assert {cell for row in found.tables[0].rows for cell in row[1:]} == {None}
 
 
-def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
+def test_steps_and_levels_name_cells_that_were_not_measured() -> None:
     report = stored_questions.steps_of(slice(0, -1))
     assert [found_in.missing.partition(" (")[0] for found_in in report.findings] == [
         "1 of 2 cells"] * 2
@@ -417,7 +418,7 @@ def test_lines_and_squares_of_cells_that_were_not_measured_say_so() -> None:
                for found_in in report.findings)
 
 
-def test_without_a_population_that_is_explained_there_are_no_steps() -> None:
+def test_a_population_that_is_not_explained_has_no_steps() -> None:
     part = stored_fetches.scenario("dukkipati2010").drawn
     plain = tuple(replace(each, explained=False) for each in part.populations)
     assert ablation.explained(replace(part, populations=plain), []) == []
@@ -457,7 +458,7 @@ def of_figures(report: Report) -> list[str]:
             (found.sentence, " ".join(found.tables[0].notes))]
 
 
-def test_what_does_not_count_is_not_told_of_a_figure(stored: list[Record]) -> None:
+def test_notes_on_a_figure_skip_records_that_do_not_count(stored: list[Record]) -> None:
     records = met(stored, limited_by="receive window", verdict="fail", verdict_reason="RTT: x")
     assert not any("receive window" in text for text in of_figures(
         stored_fetches.report("zhao2019", records)))

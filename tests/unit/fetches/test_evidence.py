@@ -238,7 +238,7 @@ def test_the_first_word_stands_where_the_times_are_near(off_ms: float, is_first:
 
 
 @pytest.mark.parametrize("of", ["total_ms", "latency_ms"])
-def test_without_a_time_nothing_is_near(of: str) -> None:
+def test_a_transfer_without_a_time_is_predicted_with_its_packets_phase(of: str) -> None:
     first, again = predicted()
     seen = shifted(total_ms=first.total_ms)
     seen = replace(seen, report={**seen.report, "latency_ms": first.latency_ms})
@@ -247,7 +247,7 @@ def test_without_a_time_nothing_is_near(of: str) -> None:
     assert (seen.prediction, lacking.prediction) == (first, again)
 
 
-def test_packets_without_stamps_tell_no_phase() -> None:
+def test_packets_without_time_stamps_show_no_clock_phase() -> None:
     first, _ = predicted()
     seen = shifted(total_ms=1.0)
     blind = replace(seen.wire, at_client=tuple(each._replace(stamp=None)
@@ -260,8 +260,8 @@ def test_packets_without_stamps_tell_no_phase() -> None:
     ((432, 221_407), 300_000, 221_407), ((432, 221_407), 1_000, 1_000),
     ((5, 9), 2_000_007, 2_000_007), ((5, 9), 2_000_017, 2_000_009), ((5, 9), 2_999_990, 3_000_005),
     ((700_000, 999_990), 2_002, 999_990), ((500_000, 600_000), 2_002, 600_000)])
-def test_phases_lie_on_a_circle(phases_ns: tuple[int, int], expected_ns: int,
-                                nearest_ns: int) -> None:
+def test_the_nearest_phase_is_found_across_the_end_of_a_tick(
+        phases_ns: tuple[int, int], expected_ns: int, nearest_ns: int) -> None:
     assert nearest_phase_ns(phases_ns, expected_ns) == nearest_ns
 
 
@@ -407,7 +407,8 @@ def as_requested(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidenc
     {"head": "17+38"}, {"chain_bytes": 4000, "gap_ms": 5.0}, {"nagle": "on"},
     {"framing": "close"}, {"sysctls": {"net.ipv4.tcp_sack": "0"}},
     {"sysctls": {"net.ipv4.tcp_ecn": "1"}}])
-def test_what_the_model_does_not_follow_it_does_not_judge(requested: dict[str, Any]) -> None:
+def test_a_transfer_that_the_model_does_not_follow_is_not_judged_by_it(
+        requested: dict[str, Any]) -> None:
     """Each alone is enough."""
     seen = as_requested(**requested)
     assert not seen.is_modelled and seen.model_ms is None
@@ -416,7 +417,8 @@ def test_what_the_model_does_not_follow_it_does_not_judge(requested: dict[str, A
 
 @pytest.mark.parametrize("requested, most", [
     ({}, 108_601_447), ({"mss": 100}, 7_500_099), ({"kept": 99}, 1_086_014)])
-def test_it_follows_so_many_segments_of_all_responses(requested: dict[str, int], most: int) -> None:
+def test_the_model_follows_a_limited_number_of_segments_of_all_responses(
+        requested: dict[str, int], most: int) -> None:
     assert as_requested(**requested, response_bytes=most).is_modelled
     assert not as_requested(**requested, response_bytes=most + 1).is_modelled
 
@@ -426,7 +428,7 @@ def test_it_follows_so_many_segments_of_all_responses(requested: dict[str, int],
     {"mss": 536}, {"kept": 5}, {"idle_ms": 5.0, "kept": 2}, {"chain_bytes": 4000},
     {"sysctls": {"net.ipv4.tcp_slow_start_after_idle": "0"}},
     {"sysctls": {"net.ipv4.tcp_recovery": "1"}}])
-def test_what_it_follows_it_judges(requested: dict[str, Any]) -> None:
+def test_a_transfer_that_the_model_follows_is_judged_by_it(requested: dict[str, Any]) -> None:
     assert as_requested(**requested).is_modelled
     assert as_requested().model_ms == pytest.approx(as_requested().fetch["total_ms"], abs=0.025)
 

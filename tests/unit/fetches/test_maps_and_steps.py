@@ -72,8 +72,8 @@ def windows(finding: Any) -> list[list[list[int]]]:
     ({3: 102.1, 10: 102.0, 20: 100, 40: 100}, 10),
     ({3: 400, 10: 100, 20: 150, 40: 180}, 10),  # larger ones are slower
     ({3: None, 10: 300, 20: 200, 40: None}, 20)])
-def test_the_smallest_within_two_percent_of_the_fastest(times_ms: dict[int, float | None],
-                                                        window: int, tmp_path: Path) -> None:
+def test_the_sufficient_window_is_the_smallest_within_two_percent_of_the_fastest(
+        times_ms: dict[int, float | None], window: int, tmp_path: Path) -> None:
     told = found(tmp_path, lambda trial: times_ms[trial.initcwnd])
     assert windows(told) == [[[window] * 2] * 2] * 2
     enough = "8 of 8 cells (100 %)" if window <= 10 else "0 of 8 cells (0 %)"
@@ -83,7 +83,7 @@ def test_the_smallest_within_two_percent_of_the_fastest(times_ms: dict[int, floa
             for square in row} == {excluded}
 
 
-def test_where_nothing_counts_it_says_so(tmp_path: Path) -> None:
+def test_a_map_of_windows_says_where_nothing_counts(tmp_path: Path) -> None:
     told = found(tmp_path, lambda trial: None)
     assert told.sentence == "Nothing that was measured counts."
     assert told.chart.maps[0].rows == ((None, None), (None, None))
@@ -122,7 +122,7 @@ def test_a_part_is_read_again_from_the_text_that_its_run_keeps() -> None:
 
 
 @pytest.mark.parametrize(("word", "read"), [("full", "full"), ("1/16", 16), ("1/2", 2)])
-def test_a_part_is_said_as_one_in_so_many(word: str, read: str | int) -> None:
+def test_a_sample_is_read_as_one_in_so_many(word: str, read: str | int) -> None:
     assert flags.sample(word) == read
 
 
@@ -152,7 +152,7 @@ def findings(of: Study, some: list[Record], folder: Path) -> dict[str, Finding]:
     return {finding.name: finding for finding in report.findings}
 
 
-def test_where_the_model_knows_not_all_there_is_no_curve(tmp_path: Path) -> None:
+def test_steps_have_no_curve_where_the_model_lacks_a_time(tmp_path: Path) -> None:
     of = made(tmp_path)
     some = records(of)
     some[0] = replace(some[0], model_ms=None)
@@ -173,7 +173,7 @@ def test_where_all_was_skipped_a_line_says_why_in_the_place_of_empty_tables(
     assert findings(of, some, tmp_path)["rounds"].tables[0].rows[1][2] is not None
 
 
-def test_of_what_does_not_count_no_window_is_said(tmp_path: Path) -> None:
+def test_the_sentence_on_round_trips_names_no_window_where_nothing_counts(tmp_path: Path) -> None:
     of = made(tmp_path)
     large = [replace(record, verdict=FAIL) if record.trial.chain_bytes == 16_000 else record
              for record in records(of)]
@@ -280,7 +280,7 @@ def changed(some: list[Record], chain_bytes: int, **changes: Any) -> list[Record
     return [*some[:place], replace(some[place], **changes), *some[place + 1:]]
 
 
-def test_what_is_said_is_tested_on_every_trial(tmp_path: Path) -> None:
+def test_a_claim_on_trials_is_tested_on_each_of_them(tmp_path: Path) -> None:
     some = sent_records(CLIFFS)
     statement = steps.test_claim(CLAIM, "handshake_round_trips", some)
     assert statement.outcome == REPRODUCED and statement.measured == (
@@ -299,8 +299,8 @@ def test_what_is_said_is_tested_on_every_trial(tmp_path: Path) -> None:
     (2000, {"flight_segments": 11}, DIRECTION, "in 17 of 45"),
     (2000, {"verdict": FAIL}, NOT_MEASURED, "1 of 45 trials do not count"),
     (2000, {"flight_segments": None}, NOT_MEASURED, "1 of 45 trials do not count")])
-def test_a_tampered_trial_changes_the_word(chain_bytes: int, changes: Any, word: str,
-                                           words: str) -> None:
+def test_a_tampered_trial_changes_the_result_of_a_claim(
+        chain_bytes: int, changes: Any, word: str, words: str) -> None:
     statement = steps.test_claim(CLAIM, "handshake_round_trips",
                              changed(sent_records(CLIFFS), chain_bytes, **changes))
     assert statement.outcome == word and words in statement.measured
@@ -318,7 +318,7 @@ def test_no_trial_may_pass_a_column_of_its_own(flights: tuple[int | None, ...], 
     assert statement.outcome == word and words in statement.measured
 
 
-def test_more_where_nothing_is_more_cannot_be_told() -> None:
+def test_a_claim_on_larger_values_is_undetermined_where_none_is_larger() -> None:
     like = replace(GOOD, trial=replace(GOOD.trial, initcwnd=10))
     backwards = [replace(like, flight_segments=flight, handshake_round_trips=trips)
                  for flight, trips in ((1, 2), (90, 1))]
@@ -330,7 +330,7 @@ def test_more_where_nothing_is_more_cannot_be_told() -> None:
 
 # What is asked of a network, and when; the answers' words: tests/golden/reasons.py ----
 
-def test_what_was_not_asked_has_no_reason() -> None:
+def test_a_comparison_without_what_if_trials_has_no_reason() -> None:
     """Nor has a link whose idle time is not known."""
     change, _, _ = asked(of_larger(lambda without: saves(-50.0)))
     assert explained([change], WhatIfs()) == []

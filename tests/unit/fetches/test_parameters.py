@@ -158,8 +158,8 @@ def test_a_receive_window_that_fits_in_a_syn_does_not_fall_back() -> None:
     ((17,), 17 + 1448, True, 60000, 2), ((17, 170), 42179, True, 14600, 11),
     # A segment leaves where the client has room for all of it.
     ((100,), 5000, False, 1548, 2), ((100,), 5000, False, 1547, 1), ((100,), 5000, False, 99, 0)])
-def test_how_many_segments_writes_are(writes: tuple[int, ...], total: int, nagle: bool, room: int,
-                                      segments: int) -> None:
+def test_segments_at_once_counts_what_a_window_lets_out(
+        writes: tuple[int, ...], total: int, nagle: bool, room: int, segments: int) -> None:
     assert segments_at_once(writes, total, 1448, nagle, room) == segments
 
 
