@@ -194,17 +194,11 @@ def measure(study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
     run = runs.open_run(requested.results, study, request, requested.fresh)
     try:
         if run.resumed:
-            if not requested.quiet:
-                # A run that repeats what is one draw has more trials than the study begins with.
-                there, requested_count = len(run.measured), len(study.trials)
-                of_all = f" of {requested_count}" if there <= requested_count else ""
-                say(f"resuming {run.folder}: {there}{of_all} trials are there")
-            run.facts.setdefault("resumed", []).append(
-                {"at": runs.now_text(), "project": requested.facts.get("project"),
-                 "tools": requested.facts.get("tools")})
+            _note_resuming(run, study, requested)
         else:
             run.facts.update(initial_facts(study, measurer, requested))
         run.save()
+
         if requested.refining and not (run.resumed or requested.fresh):
             _take_earlier(run, study, requested, requested.refining)
         study = _with_draws(run, study, measurer, requested)
@@ -221,19 +215,34 @@ def measure(study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
         run.close()
 
 
+def _note_resuming(run: Run[R], study: Study[S, T, R], requested: MeasureOptions) -> None:
+    """Say that a run goes on, and record with which version and tools."""
+    if not requested.quiet:
+        # A run that repeats what is one draw has more trials than the study begins with.
+        there, count = len(run.measured), len(study.trials)
+        of_all = f" of {count}" if there <= count else ""
+        say(f"resuming {run.folder}: {there}{of_all} trials are there")
+    run.facts.setdefault("resumed", []).append(
+        {"at": runs.now_text(), "project": requested.facts.get("project"),
+         "tools": requested.facts.get("tools")})
+
+
 def _take_earlier(run: Run[R], study: Study[S, T, R], requested: MeasureOptions,
                   refining: Refining[T, R]) -> None:
     """Append what earlier runs have measured, with the packets that this run keeps."""
     captured, file, taken = _captured(study, requested), run.open_records(), Counter[Path]()
+    missing = run.missing(study.trials)
     try:
-        for record, folder, there in earlier.records(study, run, run.missing(study.trials),
-                                                     refining):
-            packets = {side: read_trial_file(path) for side in ("client", "server")
-                       if (path := capture_path(folder, there, side)).is_file()}
-            if record.trial.id in captured and not packets:
-                continue
-            save_trial_files(run.folder, JudgedTrial(
-                record, packets if record.trial.id in captured else {}, {}, 0.0))
+        for record, folder, there in earlier.records(study, run, missing, refining):
+            packets = {}
+            if record.trial.id in captured:
+                paths = {side: capture_path(folder, there, side) for side in ("client", "server")}
+                packets = {side: read_trial_file(path) for side, path in paths.items()
+                           if path.is_file()}
+                if not packets:
+                    continue
+            judged = JudgedTrial(record, captures=packets, files={}, emulated_s=0.0)
+            save_trial_files(run.folder, judged)
             file.append(record)
             run.measured.add(record.trial)
             taken[folder] += 1

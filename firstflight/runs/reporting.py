@@ -70,25 +70,24 @@ def failures(records: Sequence[Record]) -> Table | None:
                     key=lambda record: str(record.trial.id))
     if not failed:
         return None
-    return Table("Trials that do not count",
-                 (Column("trial", is_text=True),
-                  Column("verdict", is_text=True, is_filter=True),
-                  Column("reason", is_text=True)),
-                 tuple((record.trial.id, record.outcome, record.why_not) for record in failed)
-                 ).first(MOST_ROWS)
+    columns = (Column("trial", is_text=True), Column("verdict", is_text=True, is_filter=True),
+               Column("reason", is_text=True))
+    rows = tuple((record.trial.id, record.outcome, record.why_not) for record in failed)
+    return Table("Trials that do not count", columns, rows).first(MOST_ROWS)
 
 
 def settings(facts: Mapping[str, object]) -> Table | None:
     """The TCP settings of both hosts; None if run.json has none."""
-    hosts = {host: mapping(values) for host, values in
-             sorted(mapping(facts.get("sysctls")).items())}
+    hosts = {host: mapping(values)
+             for host, values in sorted(mapping(facts.get("sysctls")).items())}
     names = sorted({name for values in hosts.values() for name in values})
     if not names:
         return None
-    return Table("TCP settings", (Column("sysctl", is_text=True),
-                                  *(Column(host, is_text=True) for host in hosts)),
-                 tuple((name, *(text(values.get(name)) for values in hosts.values()))
-                       for name in names))
+    rows = []
+    for name in names:
+        rows.append((name, *(text(values.get(name)) for values in hosts.values())))
+    columns = (Column("sysctl", is_text=True), *(Column(host, is_text=True) for host in hosts))
+    return Table("TCP settings", columns, tuple(rows))
 
 
 # Provenance --------------------------------------------------------------------------

@@ -181,8 +181,11 @@ def request(study: Study[S, T, R], engine: str, kernel: str, seed: int) -> dict[
 def _values_of(trials: Sequence[RequestedTrial], kind: type[RequestedTrial]) -> list[str]:
     """Every value of every trial, as text; repr() of a float has all of its digits."""
     defaults = {column.name: column.default for column in fields(kind)}
-    return sorted(repr([(name, value) for name, default in defaults.items()
-                        if (value := getattr(trial, name)) != default]) for trial in trials)
+    texts = []
+    for trial in trials:
+        values = [(name, getattr(trial, name)) for name in defaults]
+        texts.append(repr([(name, value) for name, value in values if value != defaults[name]]))
+    return sorted(texts)
 
 
 def _digest(lines: Sequence[str]) -> str:
@@ -296,6 +299,7 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]
     lock = _try_lock(folder)
     if lock is None:
         return ""
+
     why = _difference(stored.get("asked"), requested)
     try:
         why = why or _changes(folder, stored, complete=False)
@@ -310,7 +314,8 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]
     if why:
         os.close(lock)
         return why
-    return Run(folder, stored, kind, {record.trial for record in records}, True, lock)
+    measured = {record.trial for record in records}
+    return Run(folder, stored, kind, measured=measured, resumed=True, _lock=lock)
 
 
 def _count_doubled(records: Sequence[Record], name: str) -> str:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, time
 from pathlib import Path
@@ -213,8 +214,11 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
 
 def _is_deeper(value: object, levels: int) -> bool:
     """Whether tables and lists are nested deeper than `levels`."""
-    inner = (value.values() if isinstance(value, dict) else
-             value if isinstance(value, list) else ())
+    inner: Iterable[object] = ()
+    if isinstance(value, dict):
+        inner = value.values()
+    elif isinstance(value, list):
+        inner = value
     return levels < 0 or any(_is_deeper(part, levels - 1) for part in inner)
 
 

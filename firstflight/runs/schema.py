@@ -72,8 +72,11 @@ def items_of(attribute: Field[object]) -> tuple[Item, ...]:
 
 def keys_of(kind: type[object]) -> tuple[str, ...]:
     """The keys that a table of this class may have, in the order of its fields."""
-    return tuple(name for attribute in fields(kind) if not _option(attribute, "absent")
-                 for name in ([item.key for item in items_of(attribute)] or [_name(attribute)]))
+    keys: list[str] = []
+    for attribute in fields(kind):
+        if not _option(attribute, "absent"):
+            keys += [item.key for item in items_of(attribute)] or [_name(attribute)]
+    return tuple(keys)
 
 
 def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:

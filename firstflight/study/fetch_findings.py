@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from firstflight.base.words import format_range
 from firstflight.figures.reasons import explained
@@ -15,7 +15,7 @@ from firstflight.workloads.fetch.figures import kinds, raw_cells, summary, timel
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.cell_tables import (causes_table, cells_finding,
                                                              repeats_cells, trials_table)
-from firstflight.workloads.fetch.figures.cells import changes, settings
+from firstflight.workloads.fetch.figures.cells import CellSetting, changes, settings
 from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.figure import Analysis
 from firstflight.workloads.fetch.figures.reasons import WhatIfs
@@ -49,20 +49,33 @@ def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysi
     """
     scenario = kinds.under_measured_windows(scenario, run.records, is_whole)
     unjudged, missing = kinds.bar_figures(scenario, run.records, is_whole)
-    bar_figures = {name: judge_bars(
-        bar_figure, _testable(scenario.claims, bar_figure, is_whole), run.exact)
-        for name, bar_figure in unjudged.items()}
-    is_covered = scenario.drawn is not None and bool(bar_figures) or (
-        is_whole and not scenario.cells and (
-            any(kinds.shows_all(figure, bar_figures) for figure in scenario.figures)
-            or scenario.users is not None))
-    words = words_of(scenario.sweeps)
-    all_cells = [] if is_covered and not scenario.is_grid else settings(sorted(
-        run.records, key=lambda record: order(record.trial, words)))
-    compared = changes(all_cells)
-    cells, changed = ([], []) if is_covered else (all_cells, compared)
-    return Analysis(scenario, run, is_whole, bar_figures, missing, cells, changed, compared,
-                    WhatIfs(run.what_ifs, scenario.head.sysctls), timelines.run_timelines(run))
+    bar_figures = {}
+    for name, bar_figure in unjudged.items():
+        testable = _testable(scenario.claims, bar_figure, is_whole)
+        bar_figures[name] = judge_bars(bar_figure, testable, run.exact)
+
+    is_covered = _is_covered(scenario, bar_figures, is_whole)
+    cells: list[CellSetting] = []
+    if scenario.is_grid or not is_covered:
+        words = words_of(scenario.sweeps)
+        ordered = sorted(run.records, key=lambda record: order(record.trial, words))
+        cells = settings(ordered)
+    compared = changes(cells)
+    return Analysis(
+        scenario, run, is_whole, bar_figures=bar_figures, missing=missing,
+        cells=[] if is_covered else cells, changes=[] if is_covered else compared,
+        compared=compared, what_ifs=WhatIfs(run.what_ifs, scenario.head.sysctls),
+        timelines=timelines.run_timelines(run))
+
+
+def _is_covered(scenario: Scenario, bar_figures: Mapping[str, BarFigure], is_whole: bool) -> bool:
+    """Whether figures, or the answer on users, show all that was measured: no cells are shown."""
+    if scenario.drawn is not None and bar_figures:
+        return True
+    if not is_whole or scenario.cells:
+        return False
+    return (scenario.users is not None
+            or any(kinds.shows_all(figure, bar_figures) for figure in scenario.figures))
 
 
 def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) -> list[Claim]:
@@ -82,21 +95,26 @@ def rendered(study: FetchStudy, analysis: Analysis) -> Report:
         published = raw_cells.published_cells(scenario, run.records)
     except NoBars:
         published = None
-    findings = [*([cells_finding(analysis.cells, analysis.changes, analysis.what_ifs, published)]
-                  if analysis.cells else []),
-                *(finding for _, made in figures for finding in made)]
-    tiles = _tiles(judged)
+
+    findings: list[Finding] = []
+    if analysis.cells:
+        findings.append(cells_finding(analysis.cells, analysis.changes, analysis.what_ifs,
+                                      published))
+    for _, made in figures:
+        findings += made
     further, more_tiles = _further_findings(study.scenario, analysis, findings, judged)
     findings += further
-    tiles += more_tiles
+
+    trials = None
+    if not repeats_cells(analysis.cells, run.records):
+        trials = trials_table(run.records, published)
     why = explained(analysis.changes, analysis.what_ifs) if scenario.cells else []
     return reporting.report_of(
-        study, run, findings, tiles=tiles, timelines=analysis.timelines,
+        study, run, findings, tiles=[*_tiles(judged), *more_tiles], timelines=analysis.timelines,
         answer=answer.answer_of_run(analysis, figures, judged, findings),
         summary=(summary.summary(run.records), *notes.run_notes(run.records), *why),
         sentences=(*why, *summary.run_sentences(run, judged)),
-        trials=None if repeats_cells(analysis.cells, run.records) else trials_table(
-            run.records, published), causes=causes_table(run.records))
+        trials=trials, causes=causes_table(run.records))
 
 
 def _further_findings(scenario: Scenario, analysis: Analysis, before: Sequence[Finding],
@@ -113,16 +131,20 @@ def _further_findings(scenario: Scenario, analysis: Analysis, before: Sequence[F
         further, tiles = users_findings(scenario, scenario.users, records)
     if scenario.drawn is not None and analysis.is_whole:
         from firstflight.study.population.findings import population_findings
-        further += population_findings(scenario, scenario.drawn, records, [*before, *further], [
-            bar_figure for bar_figure in judged if not bar_figure.figure.other_windows])
+        own = [bar_figure for bar_figure in judged if not bar_figure.figure.other_windows]
+        further += population_findings(scenario, scenario.drawn, records,
+                                       findings=[*before, *further], judged=own)
     if scenario.raw is not None and analysis.is_whole:
         further.append(raw_cells.finding(scenario, scenario.raw, records))
     return further, tiles
 
 
 def _tiles(bar_figures: Iterable[BarFigure]) -> list[Tile]:
-    percents = [bar.difference.percent.value
-                for bar_figure in bar_figures if bar_figure.metric.unit == "ms"
-                for bar in bar_figure.bars if not bar_figure.is_baseline(bar)]
-    return ([Tile(format_range(percents, "%"), "of the time saved by a larger window")]
-            if percents else [])
+    percents: list[float] = []
+    for bar_figure in bar_figures:
+        if bar_figure.metric.unit == "ms":
+            percents += [bar.difference.percent.value for bar in bar_figure.bars
+                         if not bar_figure.is_baseline(bar)]
+    if not percents:
+        return []
+    return [Tile(format_range(percents, "%"), "of the time saved by a larger window")]

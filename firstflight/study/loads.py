@@ -45,8 +45,8 @@ def has_all_cells(trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) ->
 
     A figure has axes for more windows and more traffic, and would take the others for these.
     """
-    settings, of_measured = ({_setting(trial) for trial in runs} for runs in (trials, measured))
-    return set(trials) <= set(measured) and of_measured <= settings
+    settings = {_setting(trial) for trial in trials}
+    return set(trials) <= set(measured) and settings.issuperset(map(_setting, measured))
 
 
 def _setting(trial: LoadTrial) -> tuple[object, ...]:

@@ -42,15 +42,15 @@ def judge(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mappi
 
 def checks() -> Sequence[AnyCheck[PageRecord]]:
     """The checks of both clients: of a browser's page judged those of browsed."""
-    named = [{check.name: check for check in of_client}
-             for of_client in (verify.CHECKS, browsed.CHECKS)]
+    of_libcurl = {check.name: check for check in verify.CHECKS}
+    of_browser = {check.name: check for check in browsed.CHECKS}
 
     def applies_to(name: str, record: PageRecord) -> bool:
-        check = named[bool(record.trial.site)].get(name)
+        check = (of_browser if record.trial.site else of_libcurl).get(name)
         return check is not None and check.applies_to(record)
 
     return tuple(replace(check, applies_to=partial(applies_to, name))
-                 for name, check in {**named[1], **named[0]}.items())
+                 for name, check in {**of_browser, **of_libcurl}.items())
 
 
 def repeats_with_drops(scenario: PageScenario) -> int:

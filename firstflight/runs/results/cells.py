@@ -30,13 +30,20 @@ class Cells(Generic[R]):
 
     def by(self, *names: str) -> dict[tuple[Any, ...], Cells[R]]:
         """The records of each combination of values, by that combination."""
-        return {values: Cells(records) for values, records in grouped(
-            self.records, lambda record: tuple(value_of(record, name) for name in names)).items()}
+        def values_of(record: R) -> tuple[Any, ...]:
+            return tuple(value_of(record, name) for name in names)
+
+        return {values: Cells(records)
+                for values, records in grouped(self.records, values_of).items()}
 
     def at(self, **values: object) -> Cells[R]:
         """The records with these values; the name "" is ignored."""
-        return Cells([record for record in self.records if all(
-            value_of(record, name) == value for name, value in values.items() if name)])
+        wanted = [(name, value) for name, value in values.items() if name]
+
+        def has_all(record: R) -> bool:
+            return all(value_of(record, name) == value for name, value in wanted)
+
+        return Cells(list(filter(has_all, self.records)))
 
     def values(self, name: str) -> list[Any]:
         """The distinct values of a column, in order; [""] for the name ""."""
@@ -45,6 +52,7 @@ class Cells(Generic[R]):
 
     @property
     def counting(self) -> Cells[R]:
+        """The records that count."""
         return Cells([record for record in self.records if record.counts])
 
     def numbers(self, metric: str) -> list[float]:

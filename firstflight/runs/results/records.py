@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -89,8 +89,9 @@ class Record:
     @property
     def outcome(self) -> str:
         """The verdict, or that the transfer failed."""
-        return (self.verdict if self.ok else
-                "failed as expected" if self.failed_as_expected else "failed transfer")
+        if self.ok:
+            return self.verdict
+        return "failed as expected" if self.failed_as_expected else "failed transfer"
 
     @property
     def failed_as_expected(self) -> bool:
@@ -178,10 +179,18 @@ def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
     columns: by name, a value for each trial. A parameter that follows from an earlier one, such as
     the uplink from the bandwidth, is left out.
     """
-    names, different = list(columns), {name: len(set(columns[name])) for name in columns}
-    return [name for place, name in enumerate(names) if different[name] > 1
-            and not any(len(set(zip(columns[other], columns[name]))) == different[other]
-                        for other in names[:place])]
+    counts = {name: len(set(values)) for name, values in columns.items()}
+
+    def follows(name: str, other: str) -> bool:
+        """Whether each value of the other one has one value of `name`."""
+        return len(set(zip(columns[other], columns[name]))) == counts[other]
+
+    names = list(columns)
+    found = []
+    for place, name in enumerate(names):
+        if counts[name] > 1 and not any(follows(name, other) for other in names[:place]):
+            found.append(name)
+    return found
 
 
 # Reading -----------------------------------------------------------------------------
@@ -258,13 +267,16 @@ class RowReader(Generic[R]):
         """The record of a row. Raises ValueError or KeyError where a value cannot be read."""
         if len(row) != self.width:
             raise ValueError(f"{len(row)} fields, expected {self.width}")
-        requested, observed = ({name: parse(row[place])
-                                for name, place, parse, has_default in columns
-                                if row[place] or not has_default}
-                               for columns in (self.of_trial, self.of_record))
-        record = self.make(trial=self.trial(**requested), **observed)
+        trial = self.trial(**_values(self.of_trial, row))
+        record = self.make(trial=trial, **_values(self.of_record, row))
         record.validate()
         return record
+
+
+def _values(columns: Iterable[Column], row: Sequence[str]) -> dict[str, Any]:
+    """The values of a row by column, without those that are empty and have a default."""
+    return {name: parse(row[place]) for name, place, parse, has_default in columns
+            if row[place] or not has_default}
 
 
 Column = tuple[str, int, Callable[[str], object], bool]

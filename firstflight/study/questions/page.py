@@ -68,6 +68,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     _check(page, given, requested)
     content, what, about, note = _page(page, given)
     content.check(_WHERE)
+
     # Those that all trials have alike are the file's [sysctls]; the sweep lists what varies.
     shared, given["sysctl"] = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
     lists = {known: given[known] for known in OF_SETTING if known in given}
@@ -81,22 +82,25 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
         repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check_together(_WHERE)
-    windows = sweep.initcwnd
-    verb = "do" if len(windows) > 1 else "does"
-    title = f"A page of {what}: {_windows(windows)}"
+
+    windows = _windows(sweep.initcwnd)
+    title = f"A page of {what}: {windows}"
+    verb = "do" if len(sweep.initcwnd) > 1 else "does"
     head = Head(title, "a page of your own", name,
-                f"What {verb} {_windows(windows)} change of a page of {what}?", "",
-                shared, note, about, kind="page")
-    in_browser = (PageFigure(name="paints", kind="times", sweep=sweep.name,
-                             metric="largest_paint_ms",
-                             title=f"The largest contentful paint, {_windows(windows)}"),
-                  PageFigure(name="filmstrip", kind="filmstrip", sweep=sweep.name,
-                             title=f"The page as it loads, {_windows(windows)}"))
-    made = PageScenario(head, (sweep.linked({content.name: content}, _WHERE),), (
-        PageFigure(name="times", kind="times", title=title, sweep=sweep.name),
-        *(in_browser if page.client == CHROMIUM else ()),
-        PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
-                   title=f"Each object of the page, {_windows(windows)}")))
+                claim=f"What {verb} {windows} change of a page of {what}?", text="",
+                sysctls=shared, note=note, about=about, kind="page")
+
+    figures = [PageFigure(name="times", kind="times", title=title, sweep=sweep.name)]
+    if page.client == CHROMIUM:
+        figures.append(PageFigure(name="paints", kind="times", sweep=sweep.name,
+                                  metric="largest_paint_ms",
+                                  title=f"The largest contentful paint, {windows}"))
+        figures.append(PageFigure(name="filmstrip", kind="filmstrip", sweep=sweep.name,
+                                  title=f"The page as it loads, {windows}"))
+    figures.append(PageFigure(name="waterfall", kind="waterfall", sweep=sweep.name,
+                              title=f"Each object of the page, {windows}"))
+    linked = sweep.linked({content.name: content}, _WHERE)
+    made = PageScenario(head, (linked,), tuple(figures))
     return replace(made, head=replace(head, text=text(made, content)))
 
 
@@ -129,8 +133,7 @@ def text(made: PageScenario, page: Page) -> str:
     return "\n".join(lines)
 
 
-def _check(page: RequestedPage, given: Lists, requested: Overrides
-           ) -> None:
+def _check(page: RequestedPage, given: Lists, requested: Overrides) -> None:
     """Raises UsageError for flags that do not go with a page, or with this kind of page."""
     flag = "--page" if page.file is not None else "--objects"
     known_flags = join_words([FLAGS[known].flag for known in _LISTS])
@@ -142,6 +145,7 @@ def _check(page: RequestedPage, given: Lists, requested: Overrides
             continue
         if other not in (*_LISTS, "response_bytes", "repeat"):
             raise UsageError(f"{words} does not go with {flag}, which takes {known_flags}")
+
     if len(given.get("response_bytes", ())) > 1:
         raise UsageError(f"--size: {flag} takes one value of this flag")
     for server in given.get("server", ()):
@@ -168,7 +172,6 @@ def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
             raise UsageError(f"--page: {page.file} is a folder, whose files a browser loads: add"
                              f" --client {CHROMIUM}")
         saved = page_files.read(page.file, page.mine)
-        total = sum(each.size_bytes for each in saved.objects)
         about = _about(page.file, saved, given)
         notes = [saved.note]
         if saved.is_secure and "chain_bytes" not in given:
@@ -178,16 +181,18 @@ def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
         elif saved.is_secure and not all(given["chain_bytes"]):
             notes.insert(0, "Measured without TLS, whose handshake takes each connection another"
                          " round trip.")
-        return (Page("own", listed=saved.objects, certificates=saved.certificates),
-                f"{len(saved.objects)} objects and {plain(round(total / 1000))} kB", about,
-                " ".join(filter(None, notes)))
+        total_bytes = sum(listed.size_bytes for listed in saved.objects)
+        what = f"{len(saved.objects)} objects and {plain(round(total_bytes / 1000))} kB"
+        content = Page("own", listed=saved.objects, certificates=saved.certificates)
+        return content, what, about, " ".join(filter(None, notes))
+
     count = QUANTITIES["objects"].check(page.objects, "--objects")
-    size = given.get("response_bytes", (OBJECT_BYTES,))[0]
-    document = QUANTITIES["document_bytes"].check(
-        size if page.document_bytes is None else page.document_bytes, "--document")
-    return (Page("own", count, size, document),
-            f"a document of {plain(document / 1000)} kB and {count} objects of"
-            f" {plain(size / 1000)} kB", "", "")
+    size_bytes = given.get("response_bytes", (OBJECT_BYTES,))[0]
+    document_bytes = size_bytes if page.document_bytes is None else page.document_bytes
+    document_bytes = QUANTITIES["document_bytes"].check(document_bytes, "--document")
+    what = (f"a document of {plain(document_bytes / 1000)} kB and {count} objects of"
+            f" {plain(size_bytes / 1000)} kB")
+    return Page("own", count, size_bytes, document_bytes), what, "", ""
 
 
 def _about(file: Path, saved: SavedPage, given: dict[str, tuple[Any, ...]]) -> str:

@@ -62,27 +62,33 @@ def scenario(name: str, requested: Overrides) -> Scenario:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
+
     # Those that all trials have alike are the file's [sysctls]; the sweep lists what varies.
     shared, given["sysctl"] = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
     values = {known: given.get(known) or _usual(known) for known in (*WITH_FLAGS, "initcwnd")}
-    own_window = {"window_by": (BY_KERNEL,)} if requested.own_window else {}
+    lists = {known: values[known] for known in WITH_FLAGS if values[known]}
+    if requested.own_window:
+        lists["window_by"] = (BY_KERNEL,)
     usual = TLS_CLIENT if any(values["chain_bytes"]) or own and own.ca else CLIENT
     client: Any = schema.one_of(requested.client or usual, CLIENTS, "--client")
-    windows, varied = values["initcwnd"], [known for known in WITH_FLAGS if len(values[known]) > 1]
+    windows = values["initcwnd"]
     sweep = Sweep(
-        name="own", lists={**{known: values[known] for known in WITH_FLAGS if values[known]},
-                           **own_window},
-        initcwnd=windows, own_server=own.text if own else "", client=client,
+        name="own", lists=lists, initcwnd=windows, own_server=own.text if own else "",
+        client=client,
         repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check(_WHERE)
     check_count(sweep.count, f"trials of {_WHERE}", many=True)
+
+    varied = [known for known in WITH_FLAGS if len(values[known]) > 1]
     what, others = _compared(values, requested.own_window), varied
     if any(values["request_bytes"]) and len(windows) == 1:
         others = [known for known in varied if known != "client_initcwnd"]
-    title = f"{what[0].upper()}{what[1:]}" + (
-        f", by {' and '.join(map(_named, others))}" if others else "")
-    head = Head(title, "a question by flags", name, _claim(what, values, varied), "", shared)
+    title = f"{what[0].upper()}{what[1:]}"
+    if others:
+        title += f", by {' and '.join(map(_named, others))}"
+    head = Head(title, "a question by flags", name, claim=_claim(what, values, varied), text="",
+                sysctls=shared)
     made = Scenario(head, (sweep,), tuple(_figures(windows, varied, title)), cells=True)
     figures.check(made, _WHERE)
     return replace(made, head=replace(head, text=writing.text(made)))
