@@ -145,8 +145,11 @@ def choose_engine(name: str, jobs: int | None, memory_mb: int = memory.MEMORY_MB
     """
     if name == UML:
         check_machine()  # before a kernel is built that could not run here
-    kernel = (built_kernel() if name == UML else
-              find_kernel() if name == "auto" else None)
+    kernel = None
+    if name == UML:
+        kernel = built_kernel()
+    elif name == "auto":
+        kernel = find_kernel()
     if kernel is None:
         return HostEngine()
     return UmlEngine(kernel, memory.guests(jobs, memory_mb=memory_mb))

@@ -107,9 +107,9 @@ _no_response = table({}, {"error": _reason})
 def server(value: object, where: str) -> dict[str, object]:
     """The schema of a server's report on a response, or of what replaces it."""
     keys = value.keys() if isinstance(value, dict) else ()
-    schema = (_response if "event" in keys else _other_server if "samples" in keys
-              else _no_response)
-    return schema(value, where)
+    if "event" in keys:
+        return _response(value, where)
+    return (_other_server if "samples" in keys else _no_response)(value, where)
 
 
 # What a browser reports of a request and of a load (testbed/hosts/browser/client.py).
@@ -136,8 +136,10 @@ def served(value: object, where: str) -> list[object]:
 def records(value: object, where: str) -> list[object]:
     """The schema of a connection's TLS records (testbed/worker/tls_streams.py)."""
     port, runs = pair(value, where)
-    return [_port(port, where), [[_size(size, where) for size in pair(run, where)]
-                                 for run in items(lambda item, _: item, MOST)(runs, where)]]
+    read = []
+    for run in items(lambda item, _: item, MOST)(runs, where):
+        read.append([_size(size, where) for size in pair(run, where)])
+    return [_port(port, where), read]
 
 
 def pair(value: object, where: str) -> list[object]:

@@ -91,9 +91,12 @@ class NodeKernel:
 
     def _qdiscs(self, interfaces: Iterable[str], answers: list[bytes]
                 ) -> dict[str, list[InstalledQdisc]]:
+        """The qdiscs of each interface, by its name."""
         installed = list(map(qdiscs.read_qdisc, answers))
-        return {name: [qdisc for qdisc in installed if qdisc.interface == self.index(name)]
-                for name in interfaces}
+        by_name = {}
+        for name in interfaces:
+            by_name[name] = [qdisc for qdisc in installed if qdisc.interface == self.index(name)]
+        return by_name
 
     def _with_classes(self, interface: str, installed: list[InstalledQdisc]
                       ) -> list[InstalledQdisc]:

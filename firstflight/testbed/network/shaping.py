@@ -44,8 +44,10 @@ def dropped(installed: Iterable[InstalledQdisc]) -> dict[str, int]:
 def dropped_between(before: dict[str, dict[str, int]],
                     after: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     """Packets that each side's port dropped between two readings of its counters, by cause."""
-    return {side: {why: count - before[port][why] for why, count in after[port].items()}
-            for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT))}
+    dropped = {}
+    for side, port in (("to_client", CLIENT_PORT), ("to_server", SERVER_PORT)):
+        dropped[side] = {why: count - before[port][why] for why, count in after[port].items()}
+    return dropped
 
 
 def star_ports(path: Path) -> tuple[Port, Port]:

@@ -43,8 +43,9 @@ def put_in_memory(name: str, readable: list[str]) -> None:
     """
     _call(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    in_memory = tuple(f"{folder}/" for folder in IN_MEMORY)
     hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(readable)
-              if path.startswith(tuple(f"{folder}/" for folder in IN_MEMORY))}
+              if path.startswith(in_memory)}
     for path, stage in hidden.items():
         os.makedirs(stage, exist_ok=True)
         mount(path, stage, flags=_MS_BIND)

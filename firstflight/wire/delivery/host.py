@@ -38,9 +38,10 @@ class Pauses(NamedTuple):
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
         """Whether a pause that began when a packet came is over now. came: these times, ns."""
         given = self.server_ns if to_client else self.client_ns
-        return any(pause_ns > 0 and any(0 <= now - begun - pause_ns <= self.late_ns
-                                        for begun in came)
-                   for pause_ns in ((given,) if isinstance(given, int) else given))
+        for pause_ns in (given,) if isinstance(given, int) else given:
+            if pause_ns > 0 and any(0 <= now - begun - pause_ns <= self.late_ns for begun in came):
+                return True
+        return False
 
 
 class _Departure(NamedTuple):

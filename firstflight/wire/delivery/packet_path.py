@@ -118,11 +118,15 @@ def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
         raise CaptureError("the client's capture holds no packet")
     client = at_client[0].head[_ADDRESSES]  # the client sends the first packet
     numbers = table() if path.down.jitter_ms or path.up.jitter_ms else ()
-    directions = (path.down, _direction(at_server, at_client, client, True)), (
-        path.up, _direction(at_client, at_server, client, False))
     events = sorted(frame.time_ns for frame in (*at_client, *at_server))
-    down, up = (_delivery(sent, came, link, numbers, at_client[0].time_ns,
-                          Delivery(len(sent), events)) for link, (sent, came) in directions)
+    begun_ns = at_client[0].time_ns
+
+    sent, came = _direction(at_server, at_client, client, to_client=True)
+    down = _delivery(sent, came, path.down, table=numbers, begun_ns=begun_ns,
+                     delivery=Delivery(len(sent), events))
+    sent, came = _direction(at_client, at_server, client, to_client=False)
+    up = _delivery(sent, came, path.up, table=numbers, begun_ns=begun_ns,
+                   delivery=Delivery(len(sent), events))
     return down, up
 
 
@@ -132,7 +136,8 @@ def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], link: Link, late_n
     Their heads identify them. late_ns: how much later than due a packet may leave, because of
     other timers and system calls.
     """
-    return _delivery(list(sent), list(came), link, (), 0, Delivery(len(sent), (), late_ns=late_ns))
+    return _delivery(list(sent), list(came), link, table=(), begun_ns=0,
+                     delivery=Delivery(len(sent), (), late_ns=late_ns))
 
 
 def _frames(pcap: Packets, side: str) -> list[Frame]:
@@ -142,9 +147,10 @@ def _frames(pcap: Packets, side: str) -> list[Frame]:
 def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
         ) -> tuple[list[Frame], list[Frame]]:
     """The frames of one direction, at the sending host and at the receiving one."""
-    sent, came = ([frame for frame in frames if (frame.head[_ADDRESSES] != client) == to_client]
-                  for frames in (sender, receiver))
-    return sent, came
+    def is_of_direction(frame: Frame) -> bool:
+        return (frame.head[_ADDRESSES] != client) == to_client
+
+    return list(filter(is_of_direction, sender)), list(filter(is_of_direction, receiver))
 
 
 def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[int],
