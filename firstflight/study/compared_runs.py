@@ -29,9 +29,10 @@ from firstflight.runs.kinds import AnyRun
 from firstflight.runs.reporting import MOST_ROWS, mapping
 from firstflight.runs.results.cells import Cells, grouped
 from firstflight.runs.results.records import Record, quantity_of, requested_fields, varied
+from firstflight.setting import draws
 
 # Fields of a trial that its cell does not have.
-DRAWN = ("scenario", "repeat", "seed", "weight", "phase_ms")
+DRAWN = ("scenario", "repeat", "seed", "weight", "phase_ms", *draws.NOT_DRAWN)
 # The hosts' own parameters: runs that have one value each are compared although it differs.
 OF_HOSTS = tuple(row.name for subject in (TCP, TLS, SERVER) for row in of_subject(subject))
 MOST_NAMED = 6  # differences in a sentence
@@ -74,7 +75,7 @@ def report(runs: Sequence[tuple[str, AnyRun]]) -> Report:
         count=sum(len(run.records) for _, run in runs),
         findings=(Finding(
             "comparison", "The same cells in each run",
-            (differs, _whole(tables, metric), _each(tables)),
+            (differs, _whole(tables, metric), *_others(base, others), _each(tables)),
             chart=_chart(base_name, tables, metric)),),
         summary=(_different(differs), *(_sentence(name, rows) for name, rows in tables.items())))
 
@@ -132,7 +133,8 @@ def _values(run: AnyRun, metric: str,
 def _drawn(record: Record) -> Key:
     """What was drawn for a record: its client if it has one, and its repeat or seed."""
     trial = record.trial
-    names = (*(("part", "sample") if hasattr(trial, "part") and trial.part else ()),
+    is_client = hasattr(trial, "part") and hasattr(trial, "sample") and bool(trial.part)
+    names = (*(("part", "sample") if is_client else ()),
              "repeat" if hasattr(trial, "repeat") else "seed")
     return tuple((name, getattr(trial, name)) for name in names)
 
@@ -145,7 +147,7 @@ def _what_was_drawn(rows: Sequence[Row]) -> str:
 
 def _difference(rows: Sequence[Row]) -> Difference:
     """How much more the other run has than the first."""
-    of_clients = bool(dict(rows[0].cell).get("part"))
+    of_clients = _what_was_drawn(rows) == "clients"
     return difference(rows, FIRST, OTHER, partial(student_over_draws, of_clients=of_clients), -1)
 
 
@@ -164,6 +166,10 @@ def _interval(ends: Ends | None) -> Cell:
     return "" if ends is None else Interval(*ends)
 
 
+def _name(metric: Quantity) -> str:
+    return (metric.head or metric.name).removesuffix(" ms")
+
+
 def _whole(tables: Tables, metric: Quantity) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, table in tables.items():
@@ -172,12 +178,30 @@ def _whole(tables: Tables, metric: Quantity) -> Table:
         rows.append((name, whole.cells, whole.base.value, whole.experiment.value,
                      whole.absolute.value, _interval(whole.absolute.interval), min(of_cells),
                      max(of_cells)))
-    return Table(f"All shared cells: {metric.head or metric.name} in ms", (
+    return Table(f"All shared cells: {_name(metric)} in ms", (
         Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
         Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
         Column("95 % interval", "ms", "difference"),
         Column("least", "ms", "difference", digits=3, signed=True),
         Column("most", "ms", "difference", digits=3, signed=True)), tuple(rows))
+
+
+def _others(base: AnyRun, runs: Sequence[tuple[str, AnyRun]]) -> list[Table]:
+    """The table of what is compared besides, over all shared cells that have it; [] for nothing."""
+    kind: type[Record] = type(base.records[0])
+    rows: list[tuple[Cell, ...]] = []
+    for quantity in [quantity_of(kind, name) for name in kind.ALSO_COMPARED]:
+        for name, run in runs:
+            if table := _shared(base, run, quantity.name):
+                whole = _difference(table)
+                rows.append((_name(quantity), name, whole.cells, whole.base.value,
+                             whole.experiment.value, whole.absolute.value,
+                             _interval(whole.absolute.interval)))
+    columns = (Column("what", is_text=True), Column("run", is_text=True), Column("cells"),
+               Column("first", "ms", "mean"), Column("this", "ms", "mean"),
+               Column("mean", "ms", "difference", digits=3, signed=True),
+               Column("95 % interval", "ms", "difference"))
+    return [Table("All shared cells: other times in ms", columns, tuple(rows))] if rows else []
 
 
 def _different(differs: Table) -> str:

@@ -59,8 +59,9 @@ class RecordsError(FirstFlightError):
 class Record:
     """The columns that the records of every kind have; a kind adds its trial and its own columns.
 
-    COMPARED: the column by which --compare compares runs, "" for none. EXPLAINED: the time that a
-    reason explains, "" for the same.
+    COMPARED: the column by which --compare compares runs, "" for none. ALSO_COMPARED: further ones,
+    in ms, whose means over all cells it compares. EXPLAINED: the time that a reason explains, ""
+    for the same.
     DIFFERENCES: columns that say something as a difference of two windows only (--fail-if).
     ok: whether the transfer itself succeeded. error: what happened where it did not.
     verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
@@ -68,6 +69,7 @@ class Record:
     """
 
     COMPARED: ClassVar[str] = ""
+    ALSO_COMPARED: ClassVar[tuple[str, ...]] = ()
     EXPLAINED: ClassVar[str] = ""
     DIFFERENCES: ClassVar[tuple[str, ...]] = ()
     trial: RequestedTrial

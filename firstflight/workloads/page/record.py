@@ -196,6 +196,9 @@ class PageRecord(Record):
     """
 
     COMPARED: ClassVar[str] = "page_ms"
+    ALSO_COMPARED: ClassVar[tuple[str, ...]] = (
+        "first_byte_ms", "document_ms", "first_screen_ms", "content_loaded_ms", "paint_ms",
+        "largest_paint_ms")
     DIFFERENCES: ClassVar[tuple[str, ...]] = ("paint_ms", "largest_paint_ms")
     trial: PageTrial
     _: KW_ONLY

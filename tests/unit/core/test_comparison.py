@@ -83,6 +83,42 @@ def test_cells_are_paired_and_repeats_too() -> None:
                                      pytest.approx(-2.5 + 12.706, abs=1e-3))
 
 
+@dataclass(frozen=True)
+class OfSweep(Trial):
+    part: str = "mobile"
+    drawn_rtt_ms: float | None = None
+
+
+def test_a_sweep_is_no_client_and_its_repeats_are_draws_on_one_network_or_several() -> None:
+    def swept(*times_ms: float) -> RunData:
+        return RunData(Path("results/x/1"), {}, [
+            Measured(OfSweep("x", 20, 1.0, 3, repeat, drawn_rtt_ms=19.5 + repeat), True,
+                     total_ms=total_ms, verdict=PASS)
+            for repeat, total_ms in enumerate(times_ms, start=1)])
+
+    told = compared_runs.report([("one", swept(10, 12)), ("two", swept(13, 15))])
+    assert "over 2 repeats" in told.summary[1] and "mean of 1 cells" in told.summary[1]
+
+
+@dataclass(frozen=True)
+class Painted(Measured):
+    ALSO_COMPARED: ClassVar[tuple[str, ...]] = ("first_byte_ms", "paint_ms")
+    first_byte_ms: float | None = None
+    paint_ms: float | None = None
+
+
+def test_other_times_are_compared_where_both_runs_have_them() -> None:
+    def painted(more_ms: float) -> RunData:
+        return RunData(Path("results/x/1"), {}, [
+            Painted(Trial("x", rtt_ms, 1.0, 3), True, total_ms=9.0, verdict=PASS,
+                    paint_ms=rtt_ms + more_ms if rtt_ms > 20 else None)
+            for rtt_ms in (20, 40, 80)])
+
+    (finding,) = compared_runs.report([("one", painted(0)), ("two", painted(7))]).findings
+    (others,) = [table for table in finding.tables if "other times" in table.title]
+    assert [row[1:6] for row in others.rows] == [("two", 2, 60.0, 67.0, 7.0)]
+
+
 def test_an_interval_is_over_the_draws_and_what_differs_is_said_first() -> None:
     """100 repeats beside 1000 of one question: their difference is chance, in both cells."""
     draw = random.Random(4)
