@@ -43,7 +43,7 @@ def runs_of(figure: LoadFigure, records: list[LoadRecord]) -> Runs:
     return Runs.of_figure(figure, records, RUN)
 
 
-def test_jains_index() -> None:
+def test_jains_index_is_1_for_equal_shares_and_a_half_where_one_of_two_has_all() -> None:
     assert analysis.jain([5, 5]) == 1
     assert analysis.jain([1, 0]) == 0.5
 
@@ -98,20 +98,21 @@ def test_runs_whose_verdict_failed_enter_no_figure(records: list[LoadRecord]) ->
     assert runs.excluded == 4 and {record.trial.repeat for record in runs.records} == {2}
 
 
-def test_runs_that_fall_on_one_place_are_told(records: list[LoadRecord]) -> None:
+def test_runs_that_fall_on_one_place_are_refused(records: list[LoadRecord]) -> None:
     runs = runs_of(replace(FIGURES["gain"], by="queue_bdp"), records)
     with pytest.raises(MissingRuns, match="say by which axis they differ"):
         analysis.points(runs)
 
 
-def test_a_missing_file_is_told_by_its_name(records: list[LoadRecord]) -> None:
+def test_a_missing_file_of_a_run_is_named(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["distribution"], records, RUN / "nowhere")
     for read in (runs.connections, runs.queue):
         with pytest.raises(FirstFlightError, match="nowhere.*cannot be read"):
             read(records[0])
 
 
-def test_windows_without_a_seed_or_arrivals_in_common_are_told(records: list[LoadRecord]) -> None:
+def test_windows_without_a_seed_or_arrivals_in_common_are_refused(
+        records: list[LoadRecord]) -> None:
     hit = next(figure for figure in FIGURES.values() if figure.kind == "hit")
     apart = [replace(record, verdict=FAIL) if (record.trial.window, record.trial.repeat) in
              ((hit.windows[0], 1), (hit.windows[1], 2)) else record for record in records]
@@ -265,7 +266,7 @@ def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
 
 # A part of a scenario ----------------------------------------------------------------
 
-def test_what_tells_cells_apart_stands_in_each_row(records: list[LoadRecord]) -> None:
+def test_a_row_names_what_distinguishes_its_cell(records: list[LoadRecord]) -> None:
     some = [record for record in records if record.trial.part == "one"]
     for field, other, ending in (("rtt_ms", 80.0, "RTT 80 ms"), ("connections", 2, "at once 2"),
                                  ("bandwidth_kbps", 9e3, "bandwidth 9000 kbit/s"),
@@ -407,7 +408,7 @@ def test_the_interval_over_the_seeds_decides(expects: str, first: tuple[float, f
     assert stated(expects, first, second).outcome == word
 
 
-def test_of_a_rate_the_published_number_is_in_points() -> None:
+def test_the_published_number_of_a_rate_is_compared_in_points() -> None:
     records: list[Any] = [
         replace(record, retransmission_percent=(2.0 if record.trial.window == "3"
                                                 else 5.0)  # type: ignore[union-attr]
@@ -422,12 +423,12 @@ def test_of_a_rate_the_published_number_is_in_points() -> None:
     assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.measured
 
 
-def test_of_an_abstract_nothing_is_reproduced() -> None:
+def test_a_claim_of_an_abstract_is_never_reproduced() -> None:
     assert stated("alike", (1, 1), (1, 1), abstract_only=True).outcome == DIRECTION
     assert stated("less", (-9, -9), (-9, -9), abstract_only=True).outcome == NOT_REPRODUCED
 
 
-def test_of_nothing_no_part_is_small() -> None:
+def test_a_rise_from_zero_is_more_and_neither_less_nor_alike() -> None:
     """From no retransmission to some: no percentage says so, and it is not alike."""
     records: list[Any] = [
         replace(record, retransmission_percent=float(record.trial.window
@@ -442,7 +443,7 @@ def test_of_nothing_no_part_is_small() -> None:
     assert words == [NOT_REPRODUCED, DIRECTION, NOT_REPRODUCED]
 
 
-def test_where_nothing_was_sent_again_nothing_was_hit() -> None:
+def test_without_retransmissions_no_transfer_is_hit() -> None:
     hit = next(figure for figure in stored_load.study().scenario.figures if figure.kind == "hit")
     records: Any = stored_load.run().records
     runs = Runs.of_figure(hit, records, RUN)

@@ -373,7 +373,7 @@ def test_shares_sum_to_one_but_for_rounding(share: float, good: bool) -> None:
             made(**wanted)
 
 
-def test_mixes_may_be_none() -> None:
+def test_a_load_may_have_no_mix() -> None:
     assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
 
 
@@ -437,8 +437,8 @@ parts = any_.builds(MixPart, any_.integers(1, 65_535), any_.floats(0.0001, 1))
 
 @settings(max_examples=50, deadline=None)
 @given(any_.lists(hosts, min_size=1, max_size=30), any_.lists(parts, max_size=4), points)
-def test_no_number_is_lost(clients: list[ClientHost], mix: list[MixPart],
-                           sizes: list[tuple[float, int]]) -> None:
+def test_hosts_mixes_and_sizes_come_back_from_rows_and_batches_with_every_digit(
+        clients: list[ClientHost], mix: list[MixPart], sizes: list[tuple[float, int]]) -> None:
     (trial, *_) = expand(made(), NOTHING, 1)
     asked = replace(trial, clients=tuple(clients), mix=tuple(mix),
                     size_points=tuple(SizePoint(*point) for point in sizes))

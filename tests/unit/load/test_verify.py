@@ -203,7 +203,7 @@ def test_a_record_says_which_checks_it_was_for() -> None:
 
 # Files -------------------------------------------------------------------------------
 
-def test_damaged_files_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     content = join_rows(RAW.files)
     endless = gzip.compress(gzip.decompress(content).replace(b"0.", b"1e300", 1))
     for damaged in (content[:-20], b"not gzip", b"", content[:40] + b"\xff" * 9 + content[49:],
@@ -291,13 +291,13 @@ def test_where_nothing_arrived_there_is_no_number_but_counts_of_none() -> None:
 
 
 @pytest.mark.parametrize("samples", [0, 1])
-def test_one_sample_of_the_bottleneck_tells_nothing(samples: int) -> None:
+def test_less_than_two_samples_of_the_bottleneck_give_no_number(samples: int) -> None:
     found = columns(connections({}), bottleneck(*[(10.0, 1e6, 900, 100, 7)] * samples))
     assert told(found, "utilisation", "drops", "drop_percent", "queue_mean_packets",
                 "queue_max_packets") == [None] * 5
 
 
-def test_counters_are_told_by_what_they_rose_by() -> None:
+def test_a_counter_is_reported_by_its_increase() -> None:
     found = columns(connections({}), bottleneck(
         (10.0, 1e6, 1000, 50, 7), (30.0, 2e6, 1500, 50, 8), (50.0, 3.5e6, 1900, 150, 3)))
     assert told(found, "utilisation", "drops", "drop_percent", "queue_mean_packets",

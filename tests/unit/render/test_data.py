@@ -121,7 +121,7 @@ def test_a_quote_is_what_its_finding_says(quote: str, said: str) -> None:
     "kb15 / IW 10 / load / first word", "kb15 / IW 3 / saved, % / less|more",
     "kb15 / IW 3 / saved: ms / 1",
     "kb15 / IW 10 / load / x", "other.kb15 / IW 10 / load"])
-def test_what_there_is_not_is_told(quote: str) -> None:
+def test_a_quote_of_what_is_not_there_is_refused(quote: str) -> None:
     told = replace(report(), name="own", findings=(FINDING,))
     with pytest.raises(FirstFlightError) as caught:
         quoted(f"It is {{{quote}}}.", [told])

@@ -172,7 +172,7 @@ def test_the_page_is_written_whole(tmp_path: Path) -> None:
     assert Outline(path.read_text(encoding="utf-8")).of("h1")
 
 
-def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "report.html").mkdir()
     with pytest.raises(FirstFlightError, match="report.html: cannot be written"):
         pages.write(tmp_path, report(), {})
@@ -254,7 +254,7 @@ def test_a_cell_is_written_as_its_column_says(cell: Cell, column: Column, text: 
     assert written(cell, column) == text
 
 
-def test_what_is_not_to_be_seen_becomes_a_space() -> None:
+def test_a_cells_line_break_becomes_a_space() -> None:
     assert written("two\nlines", PLAIN) == "two lines"
 
 
