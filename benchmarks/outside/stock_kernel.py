@@ -88,20 +88,22 @@ def inside() -> None:
 
 
 # A machine whose clock counts instructions.
-COUNTING = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "qemu64,+rdrand",
-            "-m", str(MEMORY_MB))
+COUNTING = ("-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "qemu64,+rdrand")
 
 
-def qemu_command(arguments: argparse.Namespace, folder: Path, machine: Sequence[str] = COUNTING
-                 ) -> list[str]:
-    """The command that boots the stock kernel on this machine's files, read-only, and `folder`."""
+def qemu_command(arguments: argparse.Namespace, folder: Path, memory_mb: int = MEMORY_MB,
+                 parameters: str = "") -> list[str]:
+    """The command that boots the stock kernel on this machine's files, read-only, and `folder`.
+
+    parameters: of the kernel, besides those that each boot has.
+    """
     def shared(tag: str, path: str, more: str) -> list[str]:
         return ["-virtfs", f"local,path={path.replace(',', ',,')},mount_tag={tag},"
                            f"security_model=none,multidevs=remap{more}"]
-    return ["qemu-system-x86_64", *machine, "-nodefaults", "-no-reboot",
+    return ["qemu-system-x86_64", *COUNTING, "-m", str(memory_mb), "-nodefaults", "-no-reboot",
             "-display", "none", "-serial", "stdio",
             "-kernel", str(arguments.kernel), "-initrd", str(arguments.initrd),
-            "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
+            "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable " + parameters,
             *shared("machine", "/", ",readonly=on"), *shared("exchange", str(folder), "")]
 
 

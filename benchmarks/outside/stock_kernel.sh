@@ -8,10 +8,9 @@
 #   benchmarks/outside/stock_kernel.sh held_back [FLAG …]       netem and a rate: held_back.py
 #   benchmarks/outside/stock_kernel.sh browser_stock [FLAG …]   pages in Chromium: browser_stock.py
 #
-# It needs qemu-system-x86 installed. The kernel (linux-image-amd64; for the last two the one of
-# Debian's backports, whose source the guest is built from) and busybox-static are taken with
-# apt-get download and unpacked in the cache: nothing of them is installed. No root, and KVM for
-# browser_stock only.
+# It needs qemu-system-x86 installed. The kernel (linux-image-amd64; for scripts and netem the one
+# of Debian's backports, whose source the guest is built from) and busybox-static are taken with
+# apt-get download and unpacked in the cache: nothing of them is installed. No root, no KVM.
 set -euo pipefail
 export LC_ALL=C
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -20,7 +19,7 @@ readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/first-flight/stock
 # What the kernel needs to mount this machine's files, and what the programs ask it for.
 readonly MODULES=(virtio_pci 9pnet_virtio 9p overlay veth ifb bridge sch_netem
     sch_htb sch_tbf sch_cake sch_fq sch_fq_codel sch_sfq sch_codel sch_pie sch_red sch_hfsc sch_prio
-    sch_ingress cls_u32 cls_fw cls_matchall act_mirred act_police tcp_bbr openvswitch
+    sch_ingress cls_u32 cls_fw cls_matchall act_mirred act_police tcp_bbr tcp_diag openvswitch
     nft_compat nft_chain_nat xt_MASQUERADE xt_nat xt_conntrack xt_tcpudp iptable_nat iptable_filter)
 # Folders of modules in which those are, and what they need.
 readonly FOLDERS=(net fs/9p fs/netfs fs/overlayfs drivers/net/veth.ko.xz drivers/net/ifb.ko.xz
