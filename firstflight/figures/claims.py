@@ -24,11 +24,11 @@ def claims_on(figure: Figure, claims: Sequence[C]) -> tuple[C, ...]:
 def expected_of(claim: Claim, in_points: bool = False) -> Expected:
     """What a claim expects of the second of two. in_points: its metric is a percentage."""
     sign = SIGNS[claim.expects]
-    if claim.expects == ALIKE:
-        return (Expected(sign) if claim.within is None else
-                Expected(sign, within=claim.within, is_absolute=True))
-    if claim.published is None:
+    if claim.expects == ALIKE and claim.within is not None:
+        return Expected(sign, within=claim.within, is_absolute=True)
+    if claim.expects == ALIKE or claim.published is None:
         return Expected(sign)
+
     within = claim.within or 0.0
     if not claim.published:  # no difference was published
         return Expected(0, within=within, is_absolute=in_points)
@@ -41,7 +41,8 @@ def as_read(claim: Claim, statement: Statement) -> Statement:
     "reproduced" becomes "rebuilt" where the file puts the number in, and "direction" if only an
     abstract was read.
     """
-    outcome, measured = statement.outcome, " ".join(filter(None, (statement.measured, claim.why)))
+    outcome = statement.outcome
+    measured = " ".join(filter(None, (statement.measured, claim.why)))
     if claim.rebuilt and outcome == REPRODUCED:
         outcome = REBUILT
     if claim.abstract_only and outcome == REPRODUCED:

@@ -62,8 +62,8 @@ def difference(table: Iterable[Row], base: Hashable, experiment: Hashable, estim
     Raises ValueError where a window has no row.
     """
     rows = list(table)
-    first, second = ([row for row in rows if row.window == window]
-                     for window in (base, experiment))
+    first = [row for row in rows if row.window == base]
+    second = [row for row in rows if row.window == experiment]
     if not first or not second:
         raise ValueError(f"no value under {experiment if first else base}")
     return estimator(first, second, sign)
@@ -85,12 +85,15 @@ def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
     A row's weight is that of its cell. Both sides have the same cells in the same order. Pairs are
     drawn where each unit of each cell has a value on both sides; otherwise each side by itself.
     """
-    cells = [list(by_cell(side).values()) for side in (base, experiment)]
-    weights = [rows[0].weight for rows in cells[0]]
-    first, second = ([[row.value for row in rows] for rows in side] for side in cells)
-    before, after = (stats.weighted_mean([sum(values) / len(values) for values in side], weights)
-                     for side in (first, second))
-    absolute, percent = _ends_in_cells(first, second, _pairs(*cells), weights, sign)
+    base_cells, experiment_cells = list(by_cell(base).values()), list(by_cell(experiment).values())
+    weights = [rows[0].weight for rows in base_cells]
+    first, second = _values(base_cells), _values(experiment_cells)
+
+    before = stats.weighted_mean([sum(values) / len(values) for values in first], weights)
+    after = stats.weighted_mean([sum(values) / len(values) for values in second], weights)
+    pairs = _pairs(base_cells, experiment_cells)
+    absolute, percent = _ends_in_cells(first, second, pairs, weights=weights, sign=sign)
+
     n = len(base) + len(experiment)
     return Difference(
         Estimate(before), Estimate(after), Estimate(sign * (before - after), absolute, n),
@@ -99,13 +102,17 @@ def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
         base_median=_median(first, weights), experiment_median=_median(second, weights), sign=sign)
 
 
+def _values(cells: Iterable[Rows]) -> list[list[float]]:
+    return [[row.value for row in rows] for rows in cells]
+
+
 def _pairs(base: Sequence[Rows], experiment: Sequence[Rows]) -> list[list[Ends]] | None:
     """The pairs of values of each cell, one for each unit; None where a unit lacks a value."""
     pairs = []
     for first, second in zip(base, experiment):
         others = {row.unit: row.value for row in second}
-        if not (len(others) == len(first) == len(second)
-                and {row.unit for row in first} == others.keys()):
+        is_once_each = len(others) == len(first) == len(second)
+        if not is_once_each or {row.unit for row in first} != others.keys():
             return None
         pairs.append([(row.value, others[row.unit]) for row in first])
     return pairs
@@ -122,14 +129,17 @@ def _ends_in_cells(first: Sequence[Sequence[float]], second: Sequence[Sequence[f
                    pairs: Sequence[Sequence[Ends]] | None, weights: Sequence[float],
                    sign: int) -> tuple[Ends | None, Ends | None]:
     """95 % intervals of the absolute and the relative (%) improvement; None for single values."""
-    if any(len(cell) < 2 for side in (first, second) for cell in side):
+    cells = [*first, *second]
+    if any(len(cell) < 2 for cell in cells):
         return None, None
-    if all(len(set(cell)) == 1 for side in (first, second) for cell in side):
+
+    if all(len(set(cell)) == 1 for cell in cells):
         # All repeats are equal, so there is nothing to resample.
-        before, after = (stats.weighted_mean([cell[0] for cell in side], weights)
-                         for side in (first, second))
+        before = stats.weighted_mean([cell[0] for cell in first], weights)
+        after = stats.weighted_mean([cell[0] for cell in second], weights)
         percent = percent_of(before, after, sign)
         return (sign * (before - after),) * 2, (percent,) * 2
+
     import numpy
     generator = stats.generator(seed=1)
     if pairs is not None:
@@ -137,6 +147,7 @@ def _ends_in_cells(first: Sequence[Sequence[float]], second: Sequence[Sequence[f
     else:
         base, experiment = (stats.resampled_means(side, weights, generator)
                             for side in (first, second))
+
     absolute = sign * (base - experiment)
     parts = absolute / numpy.where(base, base, math.inf)  # 0 where the base is 0, as percent_of
     return percentile_interval(absolute), percentile_interval(parts * 100)
@@ -155,14 +166,14 @@ def resampled_clients(base: Rows, experiment: Rows, sign: int, clients: int) -> 
     import numpy
 
     from firstflight.base.resampling import RESAMPLES, resampling_factors
-    factors = resampling_factors(clients)
     own, place = numpy.unique([row.unit for row in base], return_inverse=True)
     (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
-    sums = numpy.stack([numpy.bincount(place, values, len(own)) for values in
-                        (base_weight, weight, base_weight * first, weight * second,
-                         weight * first)], axis=-1)
-    drawn = numpy.concatenate([sums.sum(axis=0)[None], *(
-        factors[rows, own] @ sums for rows in stats.portions(RESAMPLES, len(own)))])
+    summed = (base_weight, weight, base_weight * first, weight * second, weight * first)
+    sums = numpy.stack([numpy.bincount(place, values, len(own)) for values in summed], axis=-1)
+
+    factors = resampling_factors(clients)
+    resamples = [factors[rows, own] @ sums for rows in stats.portions(RESAMPLES, len(own))]
+    drawn = numpy.concatenate([sums.sum(axis=0)[None], *resamples])
     drawn = drawn[drawn[:, 0] > 0]
     return _of_clients(base, experiment, sign, drawn[:, 2:] / drawn[:, [0, 1, 1]])
 
@@ -187,8 +198,9 @@ def resampled_quantiles(base: Rows, experiment: Rows, sign: int, clients: int,
             if drawn.sum() > 0:
                 yield drawn
 
-    drawn = numpy.stack([statistics(values, resampled(weights), shares) for values, weights in (
-        (first, base_weight), (second, weight), (first, weight))], axis=-1)
+    sides = ((first, base_weight), (second, weight), (first, weight))
+    drawn = numpy.stack([statistics(values, resampled(weights), shares)
+                         for values, weights in sides], axis=-1)
     return [_of_clients(base, experiment, sign, drawn[:, place]) for place in range(len(shares))]
 
 
@@ -208,21 +220,26 @@ def _of_clients(base: Rows, experiment: Rows, sign: int, drawn: Numbers) -> Diff
 
     from firstflight.base.resampling import median
     (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
-    gains = numpy.multiply(sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
-    alone = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
     before, after, same = map(float, drawn[0])
     clients, n = len({row.unit for row in base}), 2 * len(base)
+
+    paired = None
+    if (weight != base_weight).any():
+        alone = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
+        paired = Difference(
+            Estimate(same), Estimate(after),
+            Estimate(float(alone[0]), percentile_interval(alone[1:]), n),
+            Estimate(float(100 * alone[0] / drawn[0, 2])), n=n, draws=clients, sign=sign)
+
+    gains = numpy.multiply(sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
+    percents = 100 * gains / drawn[1:, 0]
     return Difference(
         Estimate(before), Estimate(after),
         Estimate(sign * (before - after), percentile_interval(gains), n),
-        Estimate(percent_of(before, after, sign),
-                 percentile_interval(100 * gains / drawn[1:, 0]), n),
+        Estimate(percent_of(before, after, sign), percentile_interval(percents), n),
         n=n, cells=clients, cells_requested=clients, draws=clients,
         base_median=median(first, base_weight), experiment_median=median(second, weight),
-        sign=sign, same=None if (weight == base_weight).all() else Difference(
-            Estimate(same), Estimate(after),
-            Estimate(float(alone[0]), percentile_interval(alone[1:]), n),
-            Estimate(float(100 * alone[0] / drawn[0, 2])), n=n, draws=clients, sign=sign))
+        sign=sign, same=paired)
 
 
 # Student's intervals -------------------------------------------------------------------
@@ -232,17 +249,19 @@ def student_by_seed(base: Rows, experiment: Rows, sign: int) -> Difference:
 
     percent: of the mean of the base. Raises ValueError where no seed is shared.
     """
-    first, second = ({row.unit: row.value for row in side} for side in (base, experiment))
-    pairs = [(first[unit], second[unit]) for unit in sorted(first.keys() & second.keys())]
-    if not pairs:
+    first = {row.unit: row.value for row in base}
+    second = {row.unit: row.value for row in experiment}
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
         raise ValueError("no seed was measured with both windows")
-    firsts, seconds = [before for before, _ in pairs], [after for _, after in pairs]
-    mean = math.fsum(firsts) / len(firsts)
-    differences = [sign * (before - after) for before, after in pairs]
+
+    before, after = [first[seed] for seed in seeds], [second[seed] for seed in seeds]
+    mean = math.fsum(before) / len(before)
+    saved = [sign * (first[seed] - second[seed]) for seed in seeds]
+    percents = [part / mean * 100 if mean else 0.0 for part in saved]
     return Difference(
-        estimate(firsts), estimate(seconds), estimate(differences),
-        estimate([part / mean * 100 if mean else 0.0 for part in differences]),
-        n=2 * len(pairs), draws=len(pairs), sign=sign)
+        estimate(before), estimate(after), estimate(saved), estimate(percents),
+        n=2 * len(seeds), draws=len(seeds), sign=sign)
 
 
 def student_of_repeats(base: Rows, experiment: Rows, sign: int) -> Difference:
@@ -250,16 +269,20 @@ def student_of_repeats(base: Rows, experiment: Rows, sign: int) -> Difference:
 
     It has no interval where fewer than two repeats have both sides, or where they do not vary.
     """
-    before, after = (stats.weighted_mean([row.value for row in side], [row.weight for row in side])
-                     for side in (base, experiment))
-    absolute, first = sign * (before - after), {row.unit: row.value for row in base}
+    before, after = _weighted_mean(base), _weighted_mean(experiment)
+    absolute = Estimate(sign * (before - after))
+
+    first = {row.unit: row.value for row in base}
     saved = [sign * (first[row.unit] - row.value) for row in experiment if row.unit in first]
-    varies = len(saved) >= 2 and max(saved) - min(saved) >= VARIES_MS
+    if len(saved) >= 2 and max(saved) - min(saved) >= VARIES_MS:
+        absolute = replace(estimate(saved), value=absolute.value)
     return Difference(
-        Estimate(before), Estimate(after),
-        replace(estimate(saved), value=absolute) if varies else Estimate(absolute),
-        Estimate(percent_of(before, after, sign)), n=len(base) + len(experiment), draws=len(saved),
-        sign=sign)
+        Estimate(before), Estimate(after), absolute, Estimate(percent_of(before, after, sign)),
+        n=len(base) + len(experiment), draws=len(saved), sign=sign)
+
+
+def _weighted_mean(rows: Rows) -> float:
+    return stats.weighted_mean([row.value for row in rows], [row.weight for row in rows])
 
 
 def student_over_draws(base: Rows, experiment: Rows, sign: int,
@@ -275,22 +298,26 @@ def student_over_draws(base: Rows, experiment: Rows, sign: int,
     means, draws, cells = [], [], 0
     for side_sign, side in ((sign, base), (-sign, experiment)):
         of_cells = list(by_cell(side).values())
-        of_side = [math.fsum(row.value for row in rows) / len(rows) for rows in of_cells]
-        whole, cells = math.fsum(of_side) / len(of_side), len(of_cells)
-        for rows, mean in zip(of_cells, of_side):
-            expected = whole if of_clients else mean
-            for row in rows:
-                moved[row.unit] = moved.get(row.unit, 0.0) + side_sign * (
-                    row.value - expected) / len(rows)
-        means.append(whole)
+        cells = len(of_cells)
+        cell_means = [math.fsum(row.value for row in rows) / len(rows) for rows in of_cells]
+        side_mean = math.fsum(cell_means) / cells
+        means.append(side_mean)
         draws.append(len({row.unit for row in side}) if of_clients else max(map(len, of_cells)))
+
+        for rows, cell_mean in zip(of_cells, cell_means):
+            expected = side_mean if of_clients else cell_mean
+            for row in rows:
+                deviation = side_sign * (row.value - expected) / len(rows)
+                moved[row.unit] = moved.get(row.unit, 0.0) + deviation
+
     before, after = means
     absolute = before - after if sign > 0 else after - before  # 0, never −0
     n, ends = min(draws), None
     if n > 1:
         from scipy.stats import t
-        half = float(t.ppf((1 + CONFIDENCE) / 2, n - 1)) / cells * math.sqrt(
-            math.fsum(by ** 2 for by in moved.values()) * n / (n - 1))
+        squares = math.fsum(by ** 2 for by in moved.values())
+        factor = float(t.ppf((1 + CONFIDENCE) / 2, n - 1))
+        half = factor / cells * math.sqrt(squares * n / (n - 1))
         ends = absolute - half, absolute + half
     return Difference(
         Estimate(before), Estimate(after), Estimate(absolute, ends, n),
@@ -305,18 +332,20 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
 
     The interval is a bootstrap over users (Efron and Tibshirani 1993, chapter 6).
     """
-
     from firstflight.base.resampling import resampling_factors
     (_, first), (weight, second) = _columns(base), _columns(experiment)
-    draws = resampling_factors(len(weight), USER_RESAMPLES) * weight
-    differences = sign * (first - second)
+    saved = sign * (first - second)
     before, after, absolute = (float(weight @ values / weight.sum())
-                               for values in (first, second, differences))
-    ends = percentile_interval(draws @ differences / draws.sum(axis=1))
+                               for values in (first, second, saved))
+
+    draws = resampling_factors(len(weight), USER_RESAMPLES) * weight
+    ends = percentile_interval(draws @ saved / draws.sum(axis=1))
+
+    whole = after + sign * absolute
+    percent = 100 * absolute / whole if whole else 0.0
     return Difference(
         Estimate(before), Estimate(after), Estimate(absolute, ends, len(weight)),
-        Estimate(100 * absolute / whole if (whole := after + sign * absolute) else 0.0),
-        n=2 * len(weight), draws=len(weight), sign=sign)
+        Estimate(percent), n=2 * len(weight), draws=len(weight), sign=sign)
 
 
 # Numbers that cannot vary --------------------------------------------------------------
@@ -355,12 +384,14 @@ def judge(expected: Published | Expected, change: Difference, unit: str = "",
     """
     if isinstance(expected, Published):
         return claims.judge(_numbers(expected, change, unit, of_experiment))
+
     ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
     if expected.sign == 0:
         return Result(equivalent(ends, expected.within))
     outcome = _direction(expected.sign, change)
     if expected.published is None:
         return Result(outcome)
+
     low, high = sorted(expected.sign * end - expected.published for end in ends)
     near = equivalent((low, high), expected.within)
     return Result(DIRECTION if near == NOT_REPRODUCED and outcome == DIRECTION else near)
@@ -408,16 +439,18 @@ def _percent_ends(change: Difference) -> Ends:
 
 def judge_larger(bar: Bar, *others: Bar) -> str:
     """Whether a bar saves a larger percentage than each of the others, by their intervals."""
-    return claims.worst(claims.larger(*(each.difference.known(each.percent) or ANY
-                                        for each in (bar, other))) for other in others)
+    def percent_ends(compared: Bar) -> Ends:
+        return compared.difference.known(compared.percent) or ANY
+
+    return claims.worst(claims.larger(percent_ends(bar), percent_ends(other)) for other in others)
 
 
 def judge_equal(first: Bar, second: Bar) -> str:
     """Whether two bars save the same, within EQUAL_PERCENT of the smaller base."""
     (low, high), (least, most) = (bar.difference.known(bar.difference.absolute) or ANY
                                   for bar in (first, second))
-    return equivalent((low - most, high - least), EQUAL_PERCENT / 100 * min(
-        first.difference.base.value, second.difference.base.value))
+    smaller_base = min(first.difference.base.value, second.difference.base.value)
+    return equivalent((low - most, high - least), EQUAL_PERCENT / 100 * smaller_base)
 
 
 def judge_highest(bar: Bar, published_percent: float) -> str:

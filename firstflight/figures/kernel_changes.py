@@ -16,12 +16,11 @@ SAME_MS = 1e-6  # a nanosecond: exact times that differ by less are equal
 
 @dataclass(frozen=True)
 class KernelChange:
-    """What a kernel changes in one cell. pair: such as "default → mine"; place: the cell, in words,
-    "" for the only one; saved: of a time in ms."""
+    """What a kernel changes in one cell."""
 
-    pair: str
-    place: str
-    saved: Difference
+    pair: str  # such as "default → mine"
+    place: str  # the cell, in words; "" for the only one
+    saved: Difference  # of a time in ms
 
     @property
     def saved_ms(self) -> float:
@@ -42,40 +41,48 @@ def note_on_windows(trials: Iterable[Any], how: str) -> list[str]:
 
 def kernel_answer(changes: Sequence[KernelChange]) -> str:
     """A sentence for each pair of kernels: its largest differences, and how many there are."""
-    return " ".join(_of_pair(words, of_pair) for words, of_pair in grouped(
-        changes, lambda change: change.pair).items())
+    by_pair = grouped(changes, lambda change: change.pair)
+    return " ".join(_pair_sentence(pair, of_pair) for pair, of_pair in by_pair.items())
 
 
-def _of_pair(words: str, changes: Sequence[KernelChange]) -> str:
-    equal = sum(abs(change.saved_ms) < SAME_MS for change in changes)
+def _pair_sentence(pair: str, changes: Sequence[KernelChange]) -> str:
+    """What the second kernel of a pair changes in its cells."""
+    faster = sum(change.saved_ms >= SAME_MS for change in changes)
+    slower = sum(change.saved_ms <= -SAME_MS for change in changes)
+    equal = len(changes) - faster - slower
+    if equal == len(changes) == 1:
+        both_ms = format_brief(changes[0].saved.base.value)
+        return f"Kernel {pair}: no difference, {both_ms} ms with both."
     if equal == len(changes):
-        return (f"Kernel {words}: no difference" + (
-            f", {format_brief(changes[0].saved.base.value)} ms with both." if equal == 1 else
-            f" in any of {equal} cells, to the nanosecond."))
+        return f"Kernel {pair}: no difference in any of {equal} cells, to the nanosecond."
+
     best = max(changes, key=lambda change: change.saved_ms)
     worst = min(changes, key=lambda change: change.saved_ms)
-    ends = [change for change, sign in ((best, 1), (worst, -1)) if sign * change.saved_ms > 0]
+    ends = [best] if best.saved_ms > 0 else []
+    if worst.saved_ms < 0:
+        ends.append(worst)
     ends.sort(key=lambda change: -abs(change.saved_ms))
-    text = f"Kernel {words} " + ", and ".join(_effect(change, len(changes)) for change in ends)
+    effects = ", and ".join(_effect(change, len(changes)) for change in ends)
     if len(changes) == 1:
-        return f"{text}."
-    counted = [f"{count} {what}" for count, what in (
-        (sum(change.saved_ms >= SAME_MS for change in changes), "faster"),
-        (sum(change.saved_ms <= -SAME_MS for change in changes), "slower"),
-        (equal, "equal to the nanosecond")) if count]
-    return f"{text}. Of {len(changes)} cells: {join_words(counted)}."
+        return f"Kernel {pair} {effects}."
+
+    counts = ((faster, "faster"), (slower, "slower"), (equal, "equal to the nanosecond"))
+    counted = join_words([f"{count} {what}" for count, what in counts if count])
+    return f"Kernel {pair} {effects}. Of {len(changes)} cells: {counted}."
 
 
 def _effect(change: KernelChange, count: int) -> str:
-    """count: of the changes that it is one of."""
+    """What a kernel saves in a cell. count: of the cells of its pair."""
     saved = change.saved
     verb, behind = ("saves", "") if change.saved_ms > 0 else ("takes", " longer")
-    unsure = ("" if saved.absolute.interval is None or saved.absolute.sign
-              else " (no sure effect)")
-    return (f"{verb} {'up to ' if count > 1 else ''}{format_brief(abs(change.saved_ms))} ms"
+    up_to = "up to " if count > 1 else ""
+    is_sure = saved.absolute.interval is None or saved.absolute.sign
+    unsure = "" if is_sure else " (no sure effect)"
+    place = f" (at {change.place})" if change.place else ""
+    return (f"{verb} {up_to}{format_brief(abs(change.saved_ms))} ms"
             f" ({format_number(abs(saved.percent.value), 1)} %){behind}{unsure}, from"
             f" {format_brief(saved.base.value)} to {format_brief(saved.experiment.value)} ms"
-            + (f" (at {change.place})" if change.place else ""))
+            f"{place}")
 
 
 def findings(changes: Sequence[KernelChange], time: str) -> tuple[Finding, ...]:
@@ -88,9 +95,11 @@ def findings(changes: Sequence[KernelChange], time: str) -> tuple[Finding, ...]:
 
 def kernels_table(changes: Sequence[KernelChange], time: str) -> Table:
     """A row for each cell and pair. time: what the ms are of, such as "page"."""
-    return Table("What the kernel changed", (
+    columns = (
         Column("", is_text=True), Column("kernel", is_text=True, is_filter=True),
         Column("from", "ms", time), Column("to", "ms", time), Column("improved", "ms"),
-        Column("improved", "%")), tuple(
-            (change.place, change.pair, change.saved.base, change.saved.experiment,
-             change.saved.absolute, change.saved.percent) for change in changes)).without_empty()
+        Column("improved", "%"))
+    rows = tuple(
+        (change.place, change.pair, change.saved.base, change.saved.experiment,
+         change.saved.absolute, change.saved.percent) for change in changes)
+    return Table("What the kernel changed", columns, rows).without_empty()

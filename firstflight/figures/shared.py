@@ -13,8 +13,12 @@ from firstflight.runs.results.records import Record, Value
 def shared_values(trials: Iterable[object], names: Iterable[str]) -> dict[str, Value]:
     """The values that all of these trials have in common, by name."""
     trials = list(trials)
-    values = {name: {getattr(trial, name) for trial in trials} for name in names}
-    return {name: known.pop() for name, known in values.items() if len(known) == 1}
+    shared = {}
+    for name in names:
+        values = {getattr(trial, name) for trial in trials}
+        if len(values) == 1:
+            shared[name] = values.pop()
+    return shared
 
 
 def named(name: str, value: object) -> str:
@@ -28,8 +32,11 @@ def verdict_lines(records: Sequence[Record], what: str) -> tuple[str, ...]:
 
     what: the trials' name, such as "pages".
     """
-    counted = Counter("failed" if not record.ok else record.verdict for record in records)
+    counted = Counter(record.verdict if record.ok else "failed" for record in records)
     words = ", ".join(f"{count} {word}" for word, count in counted.items())
-    return (f"{what}: {words}", *(
-        f"  {record.trial.id}: {record.error or f'{record.verdict}: {record.verdict_reason}'}"
-        for record in records if not record.counts))
+    lines = [f"{what}: {words}"]
+    for record in records:
+        if not record.counts:
+            reason = record.error or f"{record.verdict}: {record.verdict_reason}"
+            lines.append(f"  {record.trial.id}: {reason}")
+    return tuple(lines)

@@ -22,11 +22,13 @@ def mean(records: Iterable[R], column: str) -> float | None:
 
     None where no record has a value.
     """
-    values = [(value, weight_of(record.trial)) for record in records
-              if (value := value_of(record, column)) is not None]
-    if not sum(weight for _, weight in values) > 0:
-        return None
-    return stats.weighted_mean([value for value, _ in values], [weight for _, weight in values])
+    values, weights = [], []
+    for record in records:
+        value = value_of(record, column)
+        if value is not None:
+            values.append(value)
+            weights.append(weight_of(record.trial))
+    return stats.weighted_mean(values, weights) if sum(weights) > 0 else None
 
 
 def weight_of(trial: object) -> float:
@@ -43,16 +45,14 @@ def time_ms(record: R) -> float | None:
 
 @dataclass(frozen=True)
 class CellSetting(Generic[T, R]):
-    """All records of one setting of network, window and client.
+    """All records of one setting of network, window and client."""
 
-    requested: the trial, without its repeat, seed and what is drawn.
-    """
-
-    requested: T
+    requested: T  # the trial, without its repeat, seed and what is drawn
     records: Sequence[R]
 
     @property
     def counting(self) -> list[R]:
+        """The records that count."""
         return [record for record in self.records if record.counts]
 
     @property
@@ -80,23 +80,19 @@ class CellSetting(Generic[T, R]):
     def of_repeats(self, repeats: Iterable[int]) -> CellSetting[T, R]:
         """The cell with these repeats only."""
         kept = {*repeats}
-        return CellSetting(self.requested, [record for record in self.records
-                                            if record.trial.repeat in kept])
+        records = [record for record in self.records if record.trial.repeat in kept]
+        return CellSetting(self.requested, records)
 
 
 @dataclass(frozen=True)
 class WindowChange(Generic[T, R]):
-    """What a larger window changed in one cell.
-
-    saved: the difference of the times. windows: of base and experiment, in segments. varied: the
-    name of the window's parameter.
-    """
+    """What a larger window changed in one cell."""
 
     base: CellSetting[T, R]
     experiment: CellSetting[T, R]
-    saved: Difference
-    windows: tuple[int, int]
-    varied: str = "initcwnd"
+    saved: Difference  # of the times
+    windows: tuple[int, int]  # of base and experiment, in segments
+    varied: str = "initcwnd"  # the name of the window's parameter
 
     @property
     def saved_ms(self) -> float:
@@ -111,8 +107,8 @@ class WindowChange(Generic[T, R]):
     @property
     def repeats(self) -> list[int]:
         """The repeats that count under both windows."""
-        first, second = ({record.trial.repeat for record in cell.counting}
-                         for cell in (self.base, self.experiment))
+        first = {record.trial.repeat for record in self.base.counting}
+        second = {record.trial.repeat for record in self.experiment.counting}
         return sorted(first & second)
 
     @property
@@ -126,26 +122,27 @@ class WindowChange(Generic[T, R]):
         saved, rtt_ms = self.saved.absolute, getattr(self.base.requested, "rtt_ms")
         if abs(saved.value) < min(SAME_PART * self.saved.base.value, SAME_RTT_PART * rtt_ms):
             return 0
-        return saved.sign if saved.interval is not None else 1 if saved.value > 0 else -1
+        if saved.interval is not None:
+            return saved.sign
+        return 1 if saved.value > 0 else -1
 
 
 def saved_between(base: CellSetting[T, R], experiment: CellSetting[T, R]) -> Difference:
     """The time of one setting less that of another. Raises ValueError where one has no mean."""
-    table = [Row(None, cell, record.trial.repeat, weight_of(record.trial), value)
-             for cell in (BASE, EXPERIMENT)
-             for record in (base, experiment)[cell].counting
-             if (value := time_ms(record)) is not None]
+    table = []
+    for side, cell in ((BASE, base), (EXPERIMENT, experiment)):
+        for record in cell.counting:
+            value = time_ms(record)
+            if value is not None:
+                table.append(Row(None, side, unit=record.trial.repeat,
+                                 weight=weight_of(record.trial), value=value))
     return difference(table, BASE, EXPERIMENT, student_of_repeats)
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a larger window changed a time, or why it did not.
+    """Why a larger window changed a time, or why it did not."""
 
-    label: for a table; text: part of a sentence, with the numbers and without a full stop. kind:
-    the same for reasons that differ in their numbers only.
-    """
-
-    label: str
-    text: str
-    kind: str
+    label: str  # for a table
+    text: str  # part of a sentence, with the numbers and without a full stop
+    kind: str  # the same for reasons that differ in their numbers only
