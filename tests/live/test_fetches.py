@@ -253,6 +253,15 @@ def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Pat
     assert not failed, failed
 
 
+def test_without_time_stamps_a_first_flight_has_longer_segments(shared: UmlEngine,
+                                                                tmp_path: Path) -> None:
+    """Ten of 1460 bytes, where 1448 bytes would need eleven."""
+    trial = replace(TRIAL, response_bytes=14_520, initcwnd=20,
+                    sysctl="net.ipv4.tcp_timestamps=0")
+    (record,) = measured(shared, tmp_path, [trial]).values()
+    assert (record.verdict, record.seen_first_flight) == (PASS, 10), record.verdict_reason
+
+
 def test_a_sysctl_is_one_trials_own(kernel: Path, tmp_path: Path) -> None:
     """Also where the kernel refused another one of that trial, and where nothing pins it."""
     refused = "net.ipv4.tcp_sack=0+net.ipv4.tcp_syn_retries=999"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from benchmarks.outside import draws
 from firstflight.model.predict import predict
 from firstflight.runs import scenario_file
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
@@ -76,6 +77,8 @@ TRIALS = {
     "tls nginx": replace(MADE, chain_bytes=20_000, server="nginx"),
     "tls waits": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, loss_percent=3.0,
                          seed=77),
+    # Its server's first messages are three segments without time stamps, four with them.
+    "tls unstamped": replace(MADE, chain_bytes=4000, sysctl="net.ipv4.tcp_timestamps=0"),
     "resumed": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, resumed=1),
     "resumed http2": replace(MADE, http="2", server="nginx", chain_bytes=4000, connections=1,
                              resumed=1),
@@ -111,7 +114,7 @@ def test_pages_of_all_kinds_pass(measured: dict[str, tuple[PageRecord, bytes]]) 
     assert opened == {"six": 6, "again": 6, "large": 6, "http2": 1, "hosts": 2, "waits": 4,
                       "tls": 6, "tls nginx": 6, "tls waits": 4, "resumed": 4, "resumed http2": 1,
                       "tail": 1, "tail large": 1, "tail tls": 1, "tail tls large": 1,
-                      "short": 6, "lossy": 6, "lossy again": 6, "many": 6,
+                      "short": 6, "lossy": 6, "lossy again": 6, "many": 6, "tls unstamped": 6,
                       "hosts256": 999, "hosts256 nginx": 999, "hosts98": 295,
                       "hosts98 nginx": 295}
 
@@ -165,6 +168,15 @@ def test_an_object_waits_as_long_as_was_asked(measured: dict[str, tuple[PageReco
     times = read_file(measured["waits"][1], "")
     assert times[3].start_ms - times[3].named_ms == pytest.approx(5, abs=0.02)
     assert times[4].start_ms - times[1].end_ms == pytest.approx(50.25, abs=0.02)
+
+
+def test_a_connection_whose_client_gave_its_fin_up_leaves_the_next_page_alone(
+        shared: UmlEngine, tmp_path: Path) -> None:
+    """FINs of several connections are repeated at one tick, and a queue of two drops them."""
+    trials = [draws.page(81, number) for number in (184, 185)]
+    seen = list(shared.run([trial.job() for trial in trials], {}, tmp_path / "run"))
+    records = [judge_page(trial, each, exact=True)[0] for trial, each in zip(trials, seen)]
+    assert [record.verdict for record in records] == [PASS, PASS], records
 
 
 def test_the_driver_measures_a_har_and_resumes(

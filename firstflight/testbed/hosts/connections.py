@@ -201,12 +201,24 @@ class Listener(EventLoop):
                 self.secure = new
         report({"event": "listening again"})
 
+    def forget_clients(self) -> None:
+        """Close the connections whose clients have gone, without a packet."""
+        open_ones = [key.data for key in self.selector.get_map().values()
+                     if isinstance(key.data, ServedConnection)]
+        for connection in open_ones:
+            kernel.silence(connection.socket)
+            self.close(connection, error="its client has gone")
+        report({"event": "forgotten"})
+
     def take_orders(self) -> None:
-        """Read how to speak TLS on later connections, or to listen again."""
+        """Read how to speak TLS on later connections, to listen again, or to forget clients."""
         from firstflight.testbed.hosts.tls import secured
         for order in self.orders.take():
             if order.get("listen"):
                 self.listen_again()
+                continue
+            if order.get("forget"):
+                self.forget_clients()
                 continue
             error = ""
             try:

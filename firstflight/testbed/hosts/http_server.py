@@ -37,10 +37,13 @@ a JSON line each, which it answers (firstflight/testbed/hosts/tls.py):
     {"chain": FILE, "key": FILE, "tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
     {"event": "secured", "error": ""}
 
-or to listen on new sockets, which begin with today's sysctls:
+or to listen on new sockets, which begin with today's sysctls, or to close the connections that
+their clients have given up, without a packet:
 
     {"listen": true}
     {"event": "listening again"}
+    {"forget": true}
+    {"event": "forgotten"}
 
 One process, one event loop, no thread: `server.py [--address A] [--port 80]`.
 """

@@ -112,6 +112,7 @@ def has_fixed_send_buffer(connection: socket.socket) -> bool | None:
         return None
 
 
+_TCP_REPAIR = 19
 _SO_TIMESTAMPING = 37
 _MSG_ERRQUEUE = 0x2000
 _SOF_TX_ACK = 1 << 9
@@ -124,6 +125,11 @@ _IP_RECVERR = 11
 
 # Ancillary data for sendmsg() that requests a time stamp when the last byte is acknowledged.
 ACK_STAMP = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _SOF_TX_ACK))]
+
+
+def silence(connection: socket.socket) -> None:
+    """Let a connection end without a packet when it is closed (tcp_close). Needs CAP_NET_ADMIN."""
+    connection.setsockopt(socket.IPPROTO_TCP, _TCP_REPAIR, 1)
 
 
 def number_bytes(connection: socket.socket) -> None:

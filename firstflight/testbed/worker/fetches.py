@@ -28,7 +28,7 @@ DRAIN_DEADLINE_S = 300.0
 # For connections whose FIN is lost repeatedly: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
 SETTLE_DEADLINE_S = 1000.0
 SECURE_PORT = 443
-AGAIN = "listening again"
+AGAIN, FORGOTTEN = "listening again", "forgotten"  # events
 TIME_STAMPS = "net.ipv4.tcp_timestamps"
 # What a connection has from the socket that listened, as the sysctl was then (tcp_init_sock).
 INHERITED = frozenset(f"net.ipv4.tcp_{name}" for name in (
@@ -202,13 +202,28 @@ class FetchBench:
         while any(map(open_connections, self.tables)):
             waited_s = time.monotonic() - begun
             if waited_s > SETTLE_DEADLINE_S:
-                raise WorkerError(f"a connection is still open {SETTLE_DEADLINE_S:g} s after the"
-                                  " transfer")
+                self._forget_clients()
+                return
             if waited_s > ALIVE_S * (reports + 1):
                 self.alive()
                 reports += 1
             meanwhile()
             time.sleep(pause_s)
+
+    def _forget_clients(self) -> None:
+        """Let server.py close what is left of connections whose client gave its FIN up.
+
+        It would wait for them for ever (tcp_orphan_retries). Raises WorkerError where the client,
+        or another server, still has a connection.
+        """
+        of_client, of_server = self.tables
+        if not open_connections(of_client):
+            self.server.send({"forget": True})
+            while self.server.receive(TOOL_DEADLINE_S, FORGOTTEN)["event"] != FORGOTTEN:
+                pass
+        if open_connections(of_client) or open_connections(of_server):
+            raise WorkerError(f"a connection is still open {SETTLE_DEADLINE_S:g} s after the"
+                              " transfer")
 
     def _fix_ports(self, ports: str = FIXED_PORTS) -> None:
         """Let the client's kernel choose the same port in each trial, wherever it stands.

@@ -276,7 +276,7 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
     for _, place in reversed(through):
         places.setdefault(sent[place].head, []).append(place)
     leaving: deque[int] = deque()  # when each packet in the queue leaves it
-    for reaches, place in through:
+    for turn, (reaches, place) in enumerate(through):
         frame, came_ns = sent[place], arrived[place]
         # The queues of HTB and of a single netem also hold packets that still propagate.
         enters = frame.time_ns if link.htb_burst_bytes or link.qdisc == "netem" else reaches
@@ -292,7 +292,10 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
                     came_ns, arrived[later] = at, None
                     break
         if came_ns is None:
-            if len(leaving) >= link.queue_packets:
+            held = len(leaving)
+            if link.jitter_ms:
+                held += _count_just_behind(through, turn, arrived)
+            if held >= link.queue_packets:
                 delivery.queue_drops.append(frame.number)
             else:
                 delivery.wrong(frame, f"did not arrive though the queue held {len(leaving)} of"
@@ -306,6 +309,17 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
         delivery.compare(frame, came_ns, bottleneck.due(reaches, frame.wire_bytes))
         bottleneck.take(reaches, frame.wire_bytes, came_ns)
         leaving.append(came_ns)
+
+
+def _count_just_behind(through: Sequence[tuple[int, int]], turn: int,
+                       arrived: Sequence[int | None]) -> int:
+    """How many packets behind one came to the queue at about the same time, and arrived.
+
+    Jitter may have brought them first.
+    """
+    reaches, _ = through[turn]
+    behind = takewhile(lambda each: each[0] <= reaches + TOLERANCE_NS, through[turn + 1:])
+    return sum(arrived[place] is not None for _, place in behind)
 
 
 def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],

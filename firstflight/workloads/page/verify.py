@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from firstflight.base.comparison import Comparison
+from firstflight.judge import syns
 from firstflight.judge.checklist import PAGE, Judging, checks_of
 from firstflight.judge.path import delivered
 from firstflight.judge.sending import late_answers, uncaused
@@ -120,7 +121,8 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
                 and not exchange.lost_to_client
                 and not exchange.retransmissions and not exchange.probes):
             first_bytes = connection.flight_bytes or connection.starts[1] - 1
-            least = min(most, math.ceil(first_bytes / trial.mss))
+            mss = syns.mss_of(trial, evidence.sysctls, evidence.sysctls)
+            least = min(most, math.ceil(first_bytes / mss))
         yield Comparison(least <= flight <= trial.initcwnd + timed, f"{flight} segments",
                          f"{least} to {trial.initcwnd}" if least != trial.initcwnd else f"{least}",
                          f"first flight of connection {number}")

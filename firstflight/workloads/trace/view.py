@@ -122,10 +122,12 @@ class View:
         return longest_ns / 1e6
 
     def last_request_s(self) -> float:
-        """When the last request arrived at the server."""
-        requests = [segment for segment in self.exchange.at_server
-                    if not segment.to_client and segment.payload_bytes]
-        return self.seconds(requests[-1].time_ns)
+        """When the last request arrived at the server, for the first time."""
+        arrived_ns, end = self.start_ns, 0
+        for segment in self.exchange.at_server:
+            if not segment.to_client and segment.payload_bytes and segment.end > end:
+                arrived_ns, end = segment.time_ns, segment.end
+        return self.seconds(arrived_ns)
 
     def last_idle_ms(self) -> float | None:
         """How long the link to the client sent nothing during the last response.
@@ -150,9 +152,13 @@ class View:
                                   max(segment.end for segment in sends))
 
     def _last_sends(self) -> list[Segment]:
-        """The data segments of the last response, in the order in which they left."""
+        """The data segments of the last response, in the order in which they left.
+
+        One at least, also where the capture lacks all that left behind the last request.
+        """
         request_s = self.last_request_s()
-        return [segment for segment in self.sends if self._since(segment, request_s)]
+        behind = [segment for segment in self.sends if self._since(segment, request_s)]
+        return behind or [self.sends[-1]]
 
     def lateness_ms(self, quiet_ms: float) -> float | None:
         """How late the latest write was that found nothing outstanding; None without a schedule.

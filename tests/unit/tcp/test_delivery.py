@@ -202,6 +202,17 @@ def test_of_two_that_jitter_brings_at_one_time_either_may_be_first(apart_ns: int
     assert (not judge([client[0], *came], server, jittered).deviations) is holds
 
 
+@pytest.mark.parametrize(("apart_ns", "explained"), [(900, True), (1_100, False)])
+def test_jitter_may_bring_a_packet_before_one_that_finds_the_queue_full(apart_ns: int,
+                                                                        explained: bool) -> None:
+    jittered = replace(way(jitter_ms=2.0, seed=5), queue_packets=1)  # 2 ms, then nothing
+    client, server = trial(2)
+    server[2] = replace(server[2], time_ns=server[1].time_ns + 2_000_000 + apart_ns)
+    came = replace(client[2], time_ns=server[2].time_ns + PROPAGATED_NS + SERIALISED_NS + 1)
+    delivery = judge([client[0], came], server, jittered)
+    assert (delivery.queue_drops == [2], not delivery.deviations) == (explained, explained)
+
+
 # The stored trials: real captures of every kind that the path has to explain.
 
 @pytest.mark.parametrize("name", stored.NAMES)

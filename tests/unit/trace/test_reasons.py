@@ -141,3 +141,16 @@ def test_what_only_adds_to_a_reason_is_repeated_where_it_differs() -> None:
 
     assert repeats_after(0.0) == 0
     assert repeats_after(60.0) == 2 * (20 - 3)
+
+
+def test_a_request_that_arrives_again_behind_its_response_begins_none() -> None:
+    """The client's timer may repeat it: nothing leaves behind that."""
+    packets = Conversation().handshake().flight(0, 1, each_ms=12)
+    packets.send(130, False, ACK | PUSH, seq=1, ack=1, payload=95).acknowledge(224, 2)
+    exchange = packets.read()
+    view = view_of(stored_trace.trial("idle-linux-iw10"), exchange, ())
+    assert view.last_request_s() == 0
+    assert sum(map(len, view.last_flights())) == 2
+
+    lacks = replace(view, sends=view.sends[:0] + (view.sends[0]._replace(time_ns=0),))
+    assert lacks.last_flights() and lacks.last_idle_ms() is not None

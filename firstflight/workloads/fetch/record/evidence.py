@@ -79,7 +79,7 @@ class Evidence(Observed):
         room = receive_window(trial.client_window, buffers, trial.syn_mss,
                               self.transfer.window_unit)
         whole = segments_at_once(
-            trial.writes, self.report["header_bytes"] + trial.response_bytes, trial.mss,
+            trial.writes, self.report["header_bytes"] + trial.response_bytes, self.mss,
             trial.nagle == "on", room)
         fills = max((segment.end for segment in self.wire.first_flight), default=0) == 1 + room
         return (min(trial.server_window, whole + fills),) * 2
@@ -136,6 +136,7 @@ class Evidence(Observed):
                                 earlier_writes=upload_writes(earlier_request, trial.request_bytes),
                                 earlier_count=len(trial.before))
 
+        requested = replace(requested, mss=self.mss)
         # The SYN shows the window scale; without the option windows are not scaled (RFC 7323, 2.2).
         syns = self.exchange.syns if self.exchange is not None else ()
         return replace(requested, window_scale=syns[0].scale) if syns else requested

@@ -33,7 +33,7 @@ def limit_of(evidence: Evidence) -> str:
         return FLIGHT if evidence.flights else RESPONSE
     if end in _writes(evidence):
         return FIRST_WRITE
-    if offered_end(wire) - end < evidence.trial.mss:
+    if offered_end(wire) - end < evidence.mss:
         return RECEIVE_WINDOW
     if not _is_spread(wire.first_flight):
         return SEND_BUFFER
@@ -43,12 +43,12 @@ def limit_of(evidence: Evidence) -> str:
 def offered_to(evidence: Evidence) -> OfferedWindows | None:
     """The windows that the client offered over the whole transfer."""
     scale = next((segment.scale for segment in evidence.wire.syns), 0)
-    return offered_windows(evidence.wire.at_server, scale, evidence.trial.mss)
+    return offered_windows(evidence.wire.at_server, scale, evidence.mss)
 
 
 def segments_of(window_bytes: int, evidence: Evidence) -> float:
     """A window in full segments."""
-    return round(window_bytes / evidence.trial.mss, 1)
+    return round(window_bytes / evidence.mss, 1)
 
 
 def offered_end(wire: Exchange) -> int:

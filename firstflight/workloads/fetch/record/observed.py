@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from firstflight.judge.syns import mss_of
 from firstflight.model.transfer import CONGESTION_CONTROLS
 from firstflight.net.link import MANAGED
 from firstflight.net.path import STAMP_MS
@@ -112,6 +113,11 @@ class Observed:
     records: Mapping[int, Sequence[int]] = field(default_factory=dict)
     tick_ns: int = 0
     known_kernel: bool = True
+
+    @property
+    def mss(self) -> int:
+        """The payload of a full segment, bytes: more than requested without time stamps."""
+        return mss_of(self.trial, self.sysctls, self.sysctls)
 
     @property
     def has_report(self) -> bool:

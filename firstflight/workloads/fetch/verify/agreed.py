@@ -11,7 +11,6 @@ from firstflight.base.comparison import Comparison
 from firstflight.base.quantity import FIXED
 from firstflight.judge import sockets, syns
 from firstflight.judge.checklist import Judging
-from firstflight.judge.syns import mss_of
 from firstflight.setting.server import OWN
 from firstflight.setting.tcp import MOST_BEYOND_FIXED
 from firstflight.workloads.fetch.record.evidence import Evidence
@@ -29,7 +28,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
     Ends of writes are shorter, and segments that fill a window or a buffer up. In 700 random
     transfers these were at most one segment in six.
     """
-    trial, mss = evidence.trial, mss_of(evidence.trial, evidence.sysctls)
+    trial, mss = evidence.trial, evidence.mss
     sizes = [segment.payload_bytes for segment in evidence.wire.at_server
              if segment.to_client and segment.payload_bytes]
     if not sizes:
