@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import NamedTuple
@@ -160,10 +160,13 @@ def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[
     if len({frame.head for frame in sent}) < len(sent):
         _match_duplicates(link, sent, times, arrived)
     through: list[tuple[int, int]] = []  # packets after random loss: arrival at the queue, place
+    uncertain: set[int] = set()  # places that an outage may have taken, or the queue
     for place, reaches in enumerate(times):
         may_be_cut, is_cut = _in_outage(link, sent[place].time_ns - begun_ns)
-        if reaches is not None and not (is_cut or may_be_cut and arrived[place] is None):
+        if reaches is not None and not is_cut:
             through.append((reaches, place))
+            if may_be_cut:
+                uncertain.add(place)
             continue
         delivery.random_drops.append(sent[place].number)
         if arrived[place] is not None:
@@ -173,7 +176,7 @@ def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[
     if link.jitter_ms and link.qdisc not in MANAGED:
         _order_by_arrival(through, arrived)
     (_judge_managed_queue if link.qdisc in MANAGED else _judge_drop_tail)(
-        delivery, link, sent, arrived, through)
+        delivery, link, sent, arrived, through, uncertain)
     return delivery
 
 
@@ -266,9 +269,11 @@ def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | N
 
 
 def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
-                     arrived: list[int | None], through: Sequence[tuple[int, int]]) -> None:
+                     arrived: list[int | None], through: Sequence[tuple[int, int]],
+                     uncertain: Collection[int]) -> None:
     """Judge a drop-tail queue: it drops a packet if it is full when the packet comes, else never.
 
+    uncertain: places of packets that an outage may have taken in its place.
     Of equal packets, such as two resets, the first that finds room is the one that arrived.
     """
     bottleneck = shaper(link)
@@ -297,6 +302,8 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
                 held += _count_just_behind(through, turn, arrived)
             if held >= link.queue_packets:
                 delivery.queue_drops.append(frame.number)
+            elif place in uncertain:
+                delivery.random_drops.append(frame.number)
             else:
                 delivery.wrong(frame, f"did not arrive though the queue held {len(leaving)} of"
                                       f" {link.queue_packets} packets")
@@ -323,8 +330,8 @@ def _count_just_behind(through: Sequence[tuple[int, int]], turn: int,
 
 
 def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
-                         arrived: Sequence[int | None], through: Sequence[tuple[int, int]]
-                         ) -> None:
+                         arrived: Sequence[int | None], through: Sequence[tuple[int, int]],
+                         uncertain: Collection[int]) -> None:
     """Judge fq_codel or cake, which choose what to drop and which connection is next.
 
     They keep the order of packets of a connection, drop only packets that have to wait, and never
@@ -347,6 +354,8 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
             if place in waiting or reaches in together or (
                     bottleneck.due(reaches, frame.wire_bytes) > reaches):
                 delivery.queue_drops.append(frame.number)
+            elif place in uncertain:
+                delivery.random_drops.append(frame.number)
             else:
                 delivery.wrong(frame, "did not arrive though the link was free")
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 from firstflight.net.headers import SYN
@@ -110,9 +109,19 @@ def groups_of(exchange: Exchange) -> list[SendGroup]:
     return groups
 
 
-def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> Replay:
-    """Compare all samples of a connection with its TCP's rules."""
-    return _Replayer(trial, exchange, samples).run()
+def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample],
+           tick_ns: int = 0) -> Replay:
+    """Compare all samples of a connection with its TCP's rules.
+
+    tick_ns: the time of any tick of the kernel's clock; 0 where only packets show it.
+    """
+    return _Replayer(trial, exchange, samples, tick_ns).run()
+
+
+def _tick_before(exchange: Exchange) -> int:
+    """A tick of the kernel's clock, as far as packets show how long before the first one it was."""
+    first = next((s for s in exchange.at_client if not s.to_client), None)
+    return (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
 
 
 def shows_rules(trial: TraceTrial, samples: Sequence[WindowSample]) -> bool:
@@ -135,16 +144,14 @@ class _Replayer:
     not explain is not judged.
     """
 
-    def __init__(self, trial: TraceTrial, exchange: Exchange,
-                 samples: Sequence[WindowSample]) -> None:
+    def __init__(self, trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample],
+                 tick_ns: int = 0) -> None:
         self.trial, self.samples = trial, samples
         self.again = {id(segment) for segment in exchange.retransmissions}
         self.probes = {id(segment) for segment in exchange.probes}
         self.groups = groups_of(exchange)
         self.times = [sample.time_ns for sample in samples]
-        first = next((s for s in exchange.at_client if not s.to_client), None)
-        # Trials start a few µs behind a tick of the kernel's clock; packets show how many.
-        self.tick_start_ns = (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
+        self.tick_start_ns = tick_ns or _tick_before(exchange)
         start = self._tick(self.groups[0].time_ns)
         rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd,
                           samples[0].mss, start)
@@ -241,8 +248,10 @@ class _Replayer:
         for rules in self.candidates:
             self._apply(rules, group, new, now)
 
-        if new and any(rules.stopped_early for rules in self.candidates):
-            self._unsettle()
+        if new and self.candidates:
+            observed = self._after(group.time_ns).cwnd
+            if any(rules.stopped_early(observed) for rules in self.candidates):
+                self._unsettle()
         if new and self.was_clean:
             self.was_full = self.was_full or all(rules.is_full for rules in self.candidates)
         for segment in new:
@@ -376,7 +385,7 @@ class _Replayer:
         Until here they may have grown it with an acknowledgement with which TCP did not, so that
         any part of a segment may have grown again.
         """
-        rules = deepcopy(self.candidates[0])
+        rules = self.candidates[0].duplicate()
         rules.set_window(*observed)
         self.candidates += rules.after_recovery()
         self.is_settled = True

@@ -18,9 +18,11 @@ segment. Windows are in segments; times in ticks of the kernel's clock
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
-from copy import deepcopy
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Self
 
 from firstflight.model.congestion import (WindowUse, additive_increase, remembered_threshold,
                                           restarted_window, shrunk_window, slow_start)
@@ -91,6 +93,13 @@ class Rules:
         self.connection = Outstanding(last_send=start)
         self.recovering = False
 
+    def stopped_early(self, cwnd: int) -> bool:
+        """Whether data is left that the window had room for, as far as packets show.
+
+        cwnd: the observed window behind that.
+        """
+        raise NotImplementedError
+
     def declared(self, window_bytes: int) -> None:
         self.peer_window_bytes = window_bytes
         self.largest_peer_window_bytes = max(self.largest_peer_window_bytes, window_bytes)
@@ -99,18 +108,18 @@ class Rules:
         """Take over a window that other rules made: those of recovery from a loss."""
         self.cwnd, self.ssthresh = cwnd, ssthresh
 
+    def duplicate(self) -> Self:
+        """The same once more, which goes on by itself. There may be hundreds."""
+        other = copy(self)
+        outstanding = deque(self.connection.outstanding)
+        other.connection = replace(self.connection, outstanding=outstanding)
+        return other
+
     def after_recovery(self) -> list[Rules]:
         """Copies of this, one for each part of a segment of growth that recovery can have left.
 
         TCP_INFO has whole segments only.
         """
-        copies = [deepcopy(self) for _ in range(self.cwnd)]
-        for acknowledgements, copy in enumerate(copies):
-            copy.grow_unseen(acknowledgements)
-        return copies
-
-    def grow_unseen(self, acknowledgements: int) -> None:
-        """Grow by so many, by less than a segment together."""
         raise NotImplementedError
 
     def is_known_behind(self, states: Collection[int], cwnd_before: int, by_chance: bool) -> bool:
@@ -126,11 +135,6 @@ class Rules:
 
     def tried_to_send(self, now: int) -> None:
         """Called when the application wrote, and nothing could leave."""
-
-    @property
-    def stopped_early(self) -> bool:
-        """Whether data is left that the window had room for, as far as packets show."""
-        return False
 
     @property
     def is_full(self) -> bool:
@@ -156,6 +160,11 @@ class ValidatedRules(Rules):
         self.used = 0  # snd_cwnd_used
         self.stamp = start  # snd_cwnd_stamp
         self.use = WindowUse(usage_end=1)
+
+    def duplicate(self) -> Self:
+        other = super().duplicate()
+        other.use = copy(self.use)
+        return other
 
     def validated_restart(self, idle: int, rto: int) -> tuple[int, int]:
         """(cwnd, ssthresh) after an idle time, as tcp_cwnd_restart leaves them."""
@@ -187,13 +196,22 @@ class LinuxRules(ValidatedRules):
     def __init__(self, setting: RuleSetting, start: int) -> None:
         super().__init__(setting, start)
         self.credit = 0  # snd_cwnd_cnt
+        self.deferred = False  # whether the last sending left room in the window, and data
+
+    def stopped_early(self, cwnd: int) -> bool:
+        return self.deferred and cwnd > self.connection.packets
 
     def set_window(self, cwnd: int, ssthresh: int) -> None:
         super().set_window(cwnd, ssthresh)
         self.credit = 0
 
-    def grow_unseen(self, acknowledgements: int) -> None:
-        self.credit = acknowledgements
+    def after_recovery(self) -> list[Rules]:
+        copies: list[Rules] = []
+        for credit in range(self.cwnd):
+            other = self.duplicate()
+            other.credit = credit
+            copies.append(other)
+        return copies
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
         cwnd, ssthresh = self.validated_restart(idle, rto)
@@ -210,6 +228,11 @@ class LinuxRules(ValidatedRules):
 
     def after_sending(self, now: int, data_is_left: bool) -> None:
         self.note_use(now)
+        # TCP waits for room for more than it has, and then counts the window as full, or does not
+        # (tcp_tso_should_defer).
+        room_bytes = self.peer_window_bytes - self.connection.unacknowledged
+        has_room = not self.is_full and room_bytes >= self.setting.mss
+        self.deferred = data_is_left and has_room
 
     def acknowledged(self, now: int, ack: int) -> None:
         count = self.connection.acknowledged(ack)
@@ -251,21 +274,26 @@ class ReportRules(ValidatedRules):
         self.window_bytes = cwnd * self.setting.mss
 
     def after_recovery(self) -> list[Rules]:
-        """Also those that acknowledgements of two segments each have grown."""
-        copies = super().after_recovery()
-        grown = [(self.cwnd, 1), *((count, 2) for count in range(1, self.cwnd // 2 + 1))]
-        for count, segments in grown:
-            copy = deepcopy(self)
-            copy.grow_unseen(count, segments)
-            copies.append(copy)
+        """Those that acknowledgements of one segment each have grown, and those of two."""
+        by_one = islice(self._grown_windows(1), self.cwnd + 1)
+        by_two = islice(self._grown_windows(2), self.cwnd // 2 + 1)
+        copies: list[Rules] = []
+        for window_bytes in dict.fromkeys((*by_one, *by_two)):
+            other = self.duplicate()
+            other.window_bytes = window_bytes
+            copies.append(other)
         return copies
 
-    def grow_unseen(self, acknowledgements: int, segments: int = 1) -> None:
-        """The window grows by less with each, as it has grown by then."""
-        mss, next_segment = self.setting.mss, (self.cwnd + 1) * self.setting.mss
-        for _ in range(acknowledgements):
-            more = segments * mss * mss // self.window_bytes
-            self.window_bytes = min(self.window_bytes + more, next_segment - 1)
+    def _grown_windows(self, segments: int) -> Iterator[int]:
+        """The window behind 0, 1, 2, … acknowledgements of so many segments, within its last one.
+
+        It grows by less with each, as it has grown by then.
+        """
+        mss, window_bytes = self.setting.mss, self.window_bytes
+        while True:
+            yield window_bytes
+            grown = window_bytes + segments * mss * mss // window_bytes
+            window_bytes = min(grown, (self.cwnd + 1) * mss - 1)
 
     def is_known_behind(self, states: Collection[int], cwnd_before: int, by_chance: bool) -> bool:
         """Only a fast recovery leaves a window in whole segments.
@@ -276,7 +304,7 @@ class ReportRules(ValidatedRules):
         return was_fast and self.cwnd != cwnd_before and not by_chance
 
     def restart_window(self, idle: int, rto: int) -> tuple[int, int]:
-        restarted = deepcopy(self)
+        restarted = self.duplicate()
         restarted.rto = rto
         restarted._restart_as_linux(idle)
         restarted._restart(idle)
@@ -310,8 +338,7 @@ class ReportRules(ValidatedRules):
         self._restart(idle)
         self.previous, self.used_bytes = now, 0
 
-    @property
-    def stopped_early(self) -> bool:
+    def stopped_early(self, cwnd: int) -> bool:
         """The kernel pushes the first packet of a write before it has the others.
 
         The module then takes what it sent for all that there was, and may shrink the window

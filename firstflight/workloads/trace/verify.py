@@ -60,7 +60,7 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
     path = delivered(trial, client, server) if exact else None
     tick_ns = round(observed.content.get("started_at", 0) * 1e9) if exact else 0
-    return TraceEvidence(view_of(trial, exchange, samples), observed.content, exact, path,
+    return TraceEvidence(view_of(trial, exchange, samples, tick_ns), observed.content, exact, path,
                          tick_ns=tick_ns)
 
 
@@ -91,18 +91,29 @@ def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Compare the window of most samples, or of the last one where it had grown too far at first.
 
     The kernel rounds, so that a part of a segment may be missing. A window that begins smaller need
-    not grow to the most.
+    not grow to the most, and becomes smaller where segments are short.
     """
     trial = evidence.trial
     if trial.receive_window:
-        windows = [sample.send_window_bytes for sample in evidence.view.samples]
-        usual, last = (window / trial.mss for window in (mode(windows), windows[-1]))
+        windows = [sample.send_window_bytes / trial.mss for sample in evidence.view.samples]
+        usual, last = mode(windows), windows[-1]
         most = _most_segments(evidence)
         least = min(trial.initrwnd, most)
+        largest = max(windows) if _are_short(evidence) else usual
         allowed = most + max(_beyond_most(evidence), 0.1)
-        yield Comparison(least - 1 < usual and min(usual, last) < allowed,
+        yield Comparison(least - 1 < largest and min(usual, last) < allowed,
                          f"{usual:.2f} segments",
                          f"{most:g}" if least == most else f"{least:g} to {most:g}")
+
+
+def _are_short(evidence: TraceEvidence) -> bool:
+    """Whether a quarter of the segments hold less than half of the MSS.
+
+    They take more memory than they bring, and the kernel learns that (tcp_measure_rcv_mss).
+    """
+    sends = evidence.view.sends
+    short = [segment for segment in sends if 2 * segment.payload_bytes < evidence.trial.mss]
+    return 4 * len(short) >= len(sends)
 
 
 def _most_segments(evidence: TraceEvidence) -> float:

@@ -28,7 +28,8 @@ NEAR_NS = 100_000
 class View:
     """start_ns: when the first request arrived at the server, the zero of all times here.
 
-    sends: data that the server sent, retransmissions too; one segment at least.
+    sends: data that the server sent, retransmissions too; one segment at least. tick_ns: the time
+    of any tick of the kernel's clock; 0 where only packets show it.
     """
 
     trial: TraceTrial
@@ -37,13 +38,14 @@ class View:
     start_ns: int
     sends: tuple[Segment, ...]
     groups: tuple[SendGroup, ...]
+    tick_ns: int = 0
 
     def seconds(self, time_ns: int) -> float:
         return (time_ns - self.start_ns) / 1e9
 
     @cached_property
     def replayed(self) -> Replay:
-        return replay(self.trial, self.exchange, self.samples)
+        return replay(self.trial, self.exchange, self.samples, self.tick_ns)
 
     # What claims compare; at_s: from when on, or at which time ------------------
 
@@ -228,7 +230,8 @@ METRICS = {
 
 # Making one --------------------------------------------------------------------------
 
-def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample]) -> View:
+def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample],
+            tick_ns: int = 0) -> View:
     """Raises FirstFlightError where the capture holds no request, or no data for it."""
     request = next((segment for segment in exchange.at_server
                     if not segment.to_client and segment.payload_bytes), None)
@@ -239,7 +242,7 @@ def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSampl
     if not sends:
         raise FirstFlightError(f"{trial.id}: the server sent no data")
     return View(trial, exchange, tuple(samples), request.time_ns, sends,
-                tuple(groups_of(exchange)))
+                tuple(groups_of(exchange)), tick_ns)
 
 
 def stored(trial: TraceTrial, folder: Path) -> View:

@@ -213,6 +213,16 @@ def test_jitter_may_bring_a_packet_before_one_that_finds_the_queue_full(apart_ns
     assert (delivery.queue_drops == [2], not delivery.deviations) == (explained, explained)
 
 
+@pytest.mark.parametrize(("queue_packets", "queue", "random"), [(4, [6], []), (5, [], [6])])
+def test_at_the_edge_of_an_outage_a_full_queue_drops_first(queue_packets: int, queue: list[int],
+                                                           random: list[int]) -> None:
+    client, server = trial()
+    since_ms = (server[5].time_ns - client[0].time_ns) / 1e6
+    edge = replace(way(), queue_packets=queue_packets, outage_ms=(since_ms + 1, since_ms + 9))
+    delivery = judge(client[:5], server, edge)
+    assert (delivery.deviations, delivery.queue_drops, delivery.random_drops) == ([], queue, random)
+
+
 # The stored trials: real captures of every kind that the path has to explain.
 
 @pytest.mark.parametrize("name", stored.NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -118,11 +119,21 @@ def test_the_report_judges_a_write_of_which_nothing_leaves() -> None:
     (1, True, True), (1, False, False), (2, True, False)])
 def test_a_sender_stops_early_where_its_window_has_room(segments: int, left: bool,
                                                         early: bool) -> None:
-    rules, other = report(2), linux(2)
-    other.rto = 200
-    for each in (rules, other):
-        send(each, 100, segments, more=left)
-    assert rules.stopped_early == early and not other.stopped_early
+    rules = report(2)
+    send(rules, 100, segments, more=left)
+    assert rules.stopped_early(2) == early
+
+
+@pytest.mark.parametrize(("segments", "peer", "observed", "early"), [
+    (3, 1000, 4, True), (3, 1000, 3, False),  # the window that was observed is full
+    (4, 1000, 5, False), (3, 3, 4, False)])  # and so is the rules', or the receive window
+def test_a_sender_may_wait_for_room_for_more_than_a_segment(segments: int, peer: int,
+                                                            observed: int, early: bool) -> None:
+    rules = linux(4)
+    rules.rto = 200
+    rules.declared(peer * SEGMENT)
+    send(rules, 100, segments, more=True)
+    assert rules.stopped_early(observed) == early
 
 
 @pytest.mark.parametrize(("segments", "rto", "early"), [(6, 100, True), (6, 101, False),
@@ -135,7 +146,7 @@ def test_a_long_write_may_be_taken_for_all_in_its_midst_after_a_timeout(
     send(rules, 60, 1)
     rules.acknowledged(70, 1 + SEGMENT)
     send(rules, 100, segments)
-    assert rules.stopped_early == early
+    assert rules.stopped_early(20) == early
 
 
 def test_a_report_s_window_is_full_where_the_receive_window_is() -> None:
@@ -149,10 +160,11 @@ def test_a_report_s_window_is_full_where_the_receive_window_is() -> None:
 @pytest.mark.parametrize("early", [True, False])
 def test_behind_a_part_of_a_write_nothing_is_settled(early: bool) -> None:
     hints: list[bool] = []
-    rules = SimpleNamespace(stopped_early=early, is_full=False)
+    rules = SimpleNamespace(stopped_early=lambda _: early, is_full=False)
     sent: Any = [SimpleNamespace(end_with_fin=2897)]
     state: Any = SimpleNamespace(
         groups=[SendGroup(0, None, sends=sent)], candidates=[rules], una=1, outstanding_end=1449,
+        _after=lambda _: SimpleNamespace(cwnd=2),
         was_clean=True, was_full=False, _tick=lambda _: 7, _apply=lambda *_: None,
         _shows_disorder=lambda _: False, _unsettle=lambda: hints.append(True))
     _Replayer._take(state, 0)
@@ -241,9 +253,7 @@ def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
     # By one segment each, the window growing by less each time; and by two at once.
     assert [rules.window_bytes for rules in left if isinstance(rules, ReportRules)] == [
         4000, 4250, 4485, 4707, 4919, 4500, 4944]
-    rules = report(4)
-    rules.grow_unseen(9)
-    assert rules.window_bytes == 4999  # never a whole one
+    assert max(islice(report(4)._grown_windows(1), 10)) == 4999  # never a whole one
 
 
 # Growth, to the segment ------------------------------------------------------------
