@@ -8,10 +8,11 @@ shorter where it has nothing more to write.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from firstflight.base.comparison import Comparison
-from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
+from firstflight.testbed.hosts.tls_records import (DIGEST_BYTES, MESSAGE_BYTES,
+                                                   RECORD_OVERHEAD_BYTES)
 from firstflight.testbed.messages import Observation
 
 # nginx reads a file in so much at a time (output_buffers), and may have written it before the next.
@@ -20,6 +21,10 @@ READ_BYTES = 32_768
 RESPONSES_OF_A_SPLIT = 8
 # Its own SETTINGS, and its acknowledgement of the client's.
 SETTINGS_RECORDS = 2
+# OpenSSL's tickets; ours have 255 bytes, nginx's 271 to 295. SETTINGS and a response's record of
+# headers are shorter, and a response is longer or comes later.
+TICKET_BYTES = (150, 600)
+FINISHED_BYTES = MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
 _ALIKE_BYTES = 3  # by which compressed headers of responses may differ
 _SHOWN = 6  # runs of records in a reason
 
@@ -28,6 +33,11 @@ def lengths_of(observation: Observation) -> dict[int, list[int]]:
     """The length of each TLS record that the server sent, by the client's port."""
     return {port: [length for length, count in runs for _ in range(count)]
             for port, runs in observation.get("records", ())}
+
+
+def behind_finished(lengths: Sequence[int]) -> list[int]:
+    """The records behind the server's first messages, which end with its Finished."""
+    return [*lengths[lengths.index(FINISHED_BYTES) + 1:]] if FINISHED_BYTES in lengths else []
 
 
 def between(lengths: Sequence[int], start: int, end: int) -> list[int]:
@@ -57,6 +67,21 @@ def compare_sent(lengths: Sequence[int], sent_bytes: int, name: str) -> Comparis
     """Compare the bytes of all records with what the server sent on the connection."""
     return Comparison(sum(lengths) == sent_bytes, f"records of {sum(lengths)} bytes",
                       f"{sent_bytes} sent", name)
+
+
+def compare_tickets(lengths: Sequence[int], tickets: int, name: str, *, or_more: bool
+                    ) -> Comparison:
+    """Compare the records behind the server's first messages with its tickets, one in each.
+
+    All of a session have one length. or_more: whether a response follows, which may have it too.
+    Over HTTP/2 SETTINGS do, which are shorter.
+    """
+    least, most = TICKET_BYTES
+    first = lengths[0] if lengths else 0
+    alike = len([*takewhile(lambda length: length == first, lengths)])
+    sent = alike if least <= first <= most else 0
+    return Comparison(sent == tickets or or_more and sent > tickets, f"{sent} tickets",
+                      f"{tickets}", name)
 
 
 def compare_flushed(lengths: Sequence[int], record_bytes: int, tickets: int,

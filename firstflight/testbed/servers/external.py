@@ -70,7 +70,7 @@ class ExternalServers:
         self.logs = 0
 
     def close(self) -> None:
-        self._stop()
+        self.stop()
         self.sockets.close()
         shutil.rmtree(self.own_folder, ignore_errors=True)
 
@@ -115,13 +115,14 @@ class ExternalServers:
                                    else takes_connections(self.host, port)))
 
     def _start(self, spec: ServerSpec, port: int) -> None:
-        self._stop()
+        self.stop()
         self.running = Program(spec.name, self.host, spec.command(), self.own_folder / LOG,
                                spec.folder)
         self.running.wait_until(spec.ready, port)
         self.settings = spec.settings
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """End the server, and with it its connections; the next trial starts one."""
         if self.running is not None:
             self.running.stop()
         self.running = self.settings = None

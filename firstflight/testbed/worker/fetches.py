@@ -27,6 +27,7 @@ from firstflight.testbed.worker.tls_streams import TlsStreams
 DRAIN_DEADLINE_S = 300.0
 # For connections whose FIN is lost repeatedly: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
 SETTLE_DEADLINE_S = 1000.0
+FORGET_S = 60.0  # until a client has reset what a server that ends still sends, loss or not
 SECURE_PORT = 443
 AGAIN, FORGOTTEN = "listening again", "forgotten"  # events
 TIME_STAMPS = "net.ipv4.tcp_timestamps"
@@ -211,16 +212,20 @@ class FetchBench:
             time.sleep(pause_s)
 
     def _forget_clients(self) -> None:
-        """Let server.py close what is left of connections whose client gave its FIN up.
+        """End what is left of connections whose client gave its FIN up.
 
-        It would wait for them for ever (tcp_orphan_retries). Raises WorkerError where the client,
-        or another server, still has a connection.
+        Their server would wait for them for ever (tcp_orphan_retries). server.py closes them
+        without a packet; another server ends, and the client's kernel resets what it says. Raises
+        WorkerError where a connection stays.
         """
         of_client, of_server = self.tables
         if not open_connections(of_client):
             self.server.send({"forget": True})
             while self.server.receive(TOOL_DEADLINE_S, FORGOTTEN)["event"] != FORGOTTEN:
                 pass
+            if self.external is not None:
+                self.external.stop()
+                time.sleep(FORGET_S)
         if open_connections(of_client) or open_connections(of_server):
             raise WorkerError(f"a connection is still open {SETTLE_DEADLINE_S:g} s after the"
                               " transfer")

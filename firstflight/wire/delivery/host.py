@@ -7,6 +7,7 @@ may do that.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -36,10 +37,15 @@ class Pauses(NamedTuple):
     late_ns: int = PAUSE_LATE_NS
 
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
-        """Whether a pause that began when a packet came is over now. came: these times, ns."""
+        """Whether a pause that began when a packet came is over now.
+
+        came: these times, ns, ascending.
+        """
         given = self.server_ns if to_client else self.client_ns
         for pause_ns in (given,) if isinstance(given, int) else given:
-            if pause_ns > 0 and any(0 <= now - begun - pause_ns <= self.late_ns for begun in came):
+            latest = now - pause_ns
+            first = bisect_left(came, latest - self.late_ns)
+            if pause_ns > 0 and first < len(came) and came[first] <= latest:
                 return True
         return False
 

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from firstflight.judge.records import split
-from firstflight.testbed.hosts.tls_records import (DIGEST_BYTES, MESSAGE_BYTES,
-                                                   RECORD_OVERHEAD_BYTES)
+from firstflight.judge.records import FINISHED_BYTES, split
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
-FINISHED_BYTES = MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
 Change = Callable[[Stored], Stored]
 SYN, ACK, FLAGS, WINDOW, OPTIONS = 0x02, 0x10, 47, slice(48, 50), slice(54, 74)
 
@@ -50,6 +47,20 @@ def recorded(most_bytes: int) -> Change:
         return replace(trial, observation={
             **trial.observation, "records": [*others, [port, of_all]]})
     return change
+
+
+def without_ticket(trial: Stored) -> Stored:
+    """The record behind the server's Finished is missing on the last connection.
+
+    Nobody misses its bytes: the next record has them.
+    """
+    *others, (port, runs) = trial.observation["records"]
+    lengths = [length for length, count in runs for _ in range(count)]
+    place = lengths.index(FINISHED_BYTES) + 1
+    ticket = lengths.pop(place)
+    lengths[-1] += ticket
+    return replace(trial, observation={
+        **trial.observation, "records": [*others, [port, [[each, 1] for each in lengths]]]})
 
 
 def without_records(trial: Stored) -> Stored:

@@ -18,7 +18,7 @@ from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_late
                                           cut, drops, flags, from_data, from_upload, later,
                                           lost_at_end, moved, offering, option, recorded, requested,
                                           resized, said, shifted, swapped, syn, tls, window,
-                                          without, without_records)
+                                          without, without_records, without_ticket)
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
 CUBIC, NGINX, PUBLISHED = "full_queue", "nginx_plain", "as_published"
@@ -187,6 +187,8 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
       for name in (TLS, "mldsa", "https_resumed", "nginx", LATE, EARLY, HTTP_2)),
     *((name, "nothing is known of its records", without_records, "TLS records")
       for name in (TLS, "nginx", HTTP_2)),
+    *((name, "a ticket less", without_ticket, "TLS records")
+      for name in ("mldsa", "nginx", LATE, HTTP_2)),
     ("https_records", "records of 16 kB requested", requested(record_bytes=16_384), "TLS records"),
     (TLS, "a pause within the response", requested(gap_ms=50.0, burst_bytes=3000), "TLS records"),
     *(("nginx", f"a chain of {size} bytes requested", requested(chain_bytes=size), "TLS flight")

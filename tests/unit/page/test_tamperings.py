@@ -76,8 +76,9 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     *((name, "shorter segments than the MSS, as path MTU probing sends", requested(mss=1449),
        "segment size") for name in ("one", "six", "tls", "http2", "lossy")),
     ("tls", "a ticket less", requested(tickets=1), "TLS"),
-    ("http2", "a ticket less", requested(tickets=1), "TLS"),
-    ("http2", "no ticket", requested(tickets=0), "TLS"),
+    ("http2", "a ticket less", requested(tickets=1), "TLS records"),
+    ("http2", "no ticket", requested(tickets=0), "TLS records"),
+    ("http2", "a ticket more", requested(tickets=3), "TLS records"),
     ("shared", "a host has another's certificate", lambda page: page.reported(
         lambda seen: seen.update(certificates=[[1024, "IP Address:10.0.0.2"],
                                                *seen["certificates"][1:]])), "TLS"),

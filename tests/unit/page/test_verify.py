@@ -21,7 +21,6 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.tcp import RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
 from firstflight.workloads.page import analysis, findings, order, predicted, timing, verify
-from firstflight.workloads.page.handshakes import leading_tickets, narrowed
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import one_page, stored_page
@@ -398,18 +397,20 @@ def test_a_missing_or_damaged_file_is_told_in_one_line() -> None:
             read_file(content, "objects.csv")
 
 
-@pytest.mark.parametrize(("lengths", "count"), [
-    ((271, 271, 198, 1448), 2), ((271, 271), 2), ((271, 62, 271), 1), ((62, 271), 0), ((), 0)])
-def test_a_short_response_behind_the_tickets_is_no_ticket(
-        lengths: tuple[int, ...], count: int) -> None:
-    assert leading_tickets(lengths) == count
+@pytest.mark.parametrize(("lengths", "passes"), [
+    ((271, 271, 198, 1448), True), ((271, 62, 271), False), ((287, 272), False),
+    ((9, 9, 9), False), ((9000, 9000), False), ((271,), False), ((), False)])
+def test_the_first_records_are_the_tickets_and_all_alike(lengths: tuple[int, ...],
+                                                         passes: bool) -> None:
+    for or_more in (False, True):
+        compared = records.compare_tickets(lengths, 2, "TLS records", or_more=or_more)
+        assert compared.passed is passes
 
 
-@pytest.mark.parametrize(("before_request", "bounds"), [
-    (1453, (1453, 1453)), (879, (1179, 1519)), (1600, (1600, 1519))])
-def test_tickets_behind_a_request_are_bytes_before_its_response(
-        before_request: int, bounds: tuple[int, int]) -> None:
-    assert narrowed(1179, 1519, before_request) == bounds
+@pytest.mark.parametrize("or_more", [True, False])
+def test_a_response_may_have_the_length_of_the_tickets(or_more: bool) -> None:
+    compared = records.compare_tickets((271, 271, 271), 2, "TLS records", or_more=or_more)
+    assert compared.passed is or_more
 
 
 @pytest.mark.parametrize(("lengths", "passes"), [

@@ -47,6 +47,8 @@ def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
 
     behind = records.between(lengths, flight_bytes, sent)
     tickets, most = tls.tickets_of(trial), trial.record_bytes
+    if not evidence.accepted_early_bytes:
+        yield records.compare_tickets(behind, tickets, RECORDS, or_more=trial.http == HTTP_1)
     if trial.http != HTTP_1:
         yield from records.compare_flushed(behind, most, tickets, (trial.response_bytes,), RECORDS)
         return
