@@ -351,11 +351,11 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
     for at, place, reaches in events:
         frame = sent[place]
         if arrived[place] is None:
-            if place in waiting or reaches in together or (
+            if place in uncertain:
+                delivery.random_drops.append(frame.number)
+            elif place in waiting or reaches in together or (
                     bottleneck.due(reaches, frame.wire_bytes) > reaches):
                 delivery.queue_drops.append(frame.number)
-            elif place in uncertain:
-                delivery.random_drops.append(frame.number)
             else:
                 delivery.wrong(frame, "did not arrive though the link was free")
             continue
