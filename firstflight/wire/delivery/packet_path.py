@@ -361,7 +361,8 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
             continue
         connection, turn = _connection(frame), (reaches, place)
         latest = last.get(connection, turn)
-        if latest > turn and latest[0] - reaches < MS and not link.jitter_ms:
+        overtaken = latest > turn and latest[0] - reaches < MS and not link.jitter_ms
+        if overtaken and not _repeats(sent[latest[1]], frame):
             delivery.wrong(frame, "arrived after one that left later")
         last[connection] = max(latest, turn)
         delivery.compare(frame, at, bottleneck.due(reaches, frame.wire_bytes))
@@ -384,6 +385,14 @@ def _dropped_while_waiting(events: Sequence[tuple[int, int, int]], arrived: Sequ
         else:
             begun = min(begun, reaches)
     return places
+
+
+def _repeats(later: Frame, earlier: Frame) -> bool:
+    """Whether a packet has bytes from before those of one that left earlier, as after a timeout."""
+    place = ETHERNET_BYTES + 20 + 4  # of the sequence number, behind IPv4 without options
+    first, second = (int.from_bytes(frame.head[place:place + 4], "big")
+                     for frame in (later, earlier))
+    return (first - second) % (1 << 32) >= 1 << 31
 
 
 def _connection(frame: Frame) -> bytes:

@@ -282,6 +282,24 @@ def test_a_queue_that_chooses_keeps_the_order_of_what_left_together(name: str) -
                                                                 ).judge().verdict_reason
 
 
+@pytest.mark.parametrize(("first_seq", "told"), [
+    (2000, []), (500, ["arrived after one that left later"])])
+def test_what_a_timeout_repeats_may_overtake_as_another_flow(first_seq: int,
+                                                             told: list[str]) -> None:
+    """The second packet left 0.3 ms behind the first, with the bytes from 1000 on."""
+    def numbered(sent: Packet, seq: int) -> Packet:
+        return replace(sent, frame=sent.frame[:38] + struct.pack(">I", seq) + sent.frame[42:])
+
+    client, server = trial(2)
+    first = numbered(server[1], first_seq)
+    second = replace(numbered(server[2], 1000), time_ns=first.time_ns + 300_000)
+    full = way(qdisc="fq_codel")
+    came = [client[0], *(replace(each, time_ns=second.time_ns + PROPAGATED_NS + after_ns)
+                         for each, after_ns in ((second, 0), (first, SERIALISED_NS)))]
+    found = judge(came, [server[0], first, second], full).deviations
+    assert [each.what for each in found if each.what.startswith("arrived after")] == told
+
+
 # Why a host sent ----------------------------------------------------------------------
 
 GOOD = stored.load("iw3")
