@@ -173,6 +173,11 @@ class ValidatedRules(Rules):
         return (restarted_window(self.cwnd, self.setting.initcwnd, idle, rto),
                 remembered_threshold(self.cwnd, self.ssthresh))
 
+    def resize(self, cwnd: int) -> None:
+        """Take the window that this validation leaves; what it has grown by within a segment stays.
+        """
+        self.cwnd = cwnd
+
     def note_use(self, now: int) -> None:
         """Note how much of the window is used behind what was sent (tcp_cwnd_validate)."""
         packets = self.connection.packets
@@ -185,8 +190,8 @@ class ValidatedRules(Rules):
         if (self.setting.validation and not self.recovering
                 and now - self.stamp >= self.rto):
             if (cwnd := shrunk_window(self.cwnd, self.setting.initcwnd, self.used)) < self.cwnd:
-                threshold = remembered_threshold(self.cwnd, self.ssthresh)
-                self.set_window(cwnd, threshold)
+                self.ssthresh = remembered_threshold(self.cwnd, self.ssthresh)
+                self.resize(cwnd)
             self.used, self.stamp = 0, now
 
 
@@ -273,6 +278,10 @@ class ReportRules(ValidatedRules):
         super().set_window(cwnd, ssthresh)
         self.window_bytes = cwnd * self.setting.mss
 
+    def resize(self, cwnd: int) -> None:
+        """The module drops what it had beyond whole segments (cwv_window)."""
+        self.set_window(cwnd, self.ssthresh)
+
     def after_recovery(self) -> list[Rules]:
         """Those that acknowledgements of one segment each have grown, and those of two."""
         by_one = islice(self._grown_windows(1), self.cwnd + 1)
@@ -314,7 +323,7 @@ class ReportRules(ValidatedRules):
         """Linux's own restart, which comes first (tcp_slow_start_after_idle_check)."""
         cwnd, self.ssthresh = self.validated_restart(idle, self.rto)
         if cwnd != self.cwnd:
-            self.set_window(cwnd, self.ssthresh)
+            self.resize(cwnd)
 
     def _restart(self, idle: int) -> None:
         """"The sender has been idle": halve the window for every RTO."""

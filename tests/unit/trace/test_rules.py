@@ -353,6 +353,22 @@ def test_a_timeout_to_the_tick_makes_a_window_application_limited(now: int, cwnd
     assert rules.cwnd == cwnd
 
 
+def test_an_application_limited_window_keeps_what_it_had_grown_within_a_segment() -> None:
+    """tcp_cwnd_application_limited leaves snd_cwnd_cnt; cwv drops what is beyond its segments."""
+    rules, other = linux(20, ssthresh=5), ReportRules(
+        RuleSetting(10, SEGMENT, validation=True), 0)
+    rules.credit = 3
+    other.set_window(20, 5)
+    other.declared(1000 * SEGMENT)
+    other.window_bytes += 300
+    for each in (rules, other):
+        each.rto = 200
+        each.connection.last_send = 200
+        send(each, 200, 1)
+        assert (each.cwnd, each.ssthresh) == (15, 15)
+    assert (rules.credit, other.window_bytes) == (3, 15 * SEGMENT)
+
+
 @pytest.mark.parametrize(("now", "cwnd"), [(849, 4), (850, (4 + 3) // 2)])
 def test_a_restart_begins_a_time_of_its_own(now: int, cwnd: int) -> None:
     """tcp_cwnd_restart() sets snd_cwnd_stamp, and forgets what was used."""
