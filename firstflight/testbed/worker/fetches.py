@@ -109,10 +109,17 @@ class FetchBench:
         self.star.set_trial_sysctls(client=client, server=server)
         inherited = {name: value for name, value in server.items() if name in INHERITED}
         if inherited != self.listens_with:
-            self.server.send({"listen": True})
-            while self.server.receive(TOOL_DEADLINE_S, AGAIN)["event"] != AGAIN:
-                pass  # of an earlier trial
+            self._order_server("listen", AGAIN)
             self.listens_with = inherited
+
+    def _order_server(self, order: str, event: str) -> None:
+        """Give server.py an order, and wait for the event that ends it, past an earlier trial's.
+
+        Raises WorkerError, ProgramEnded.
+        """
+        self.server.send({order: True})
+        while self.server.receive(TOOL_DEADLINE_S, event)["event"] != event:
+            pass
 
     def _other(self, trial: Job) -> Path | None:
         """Start another server than server.py; return the root to trust.
@@ -220,9 +227,7 @@ class FetchBench:
         """
         of_client, of_server = self.tables
         if not open_connections(of_client):
-            self.server.send({"forget": True})
-            while self.server.receive(TOOL_DEADLINE_S, FORGOTTEN)["event"] != FORGOTTEN:
-                pass
+            self._order_server("forget", FORGOTTEN)
             if self.external is not None:
                 self.external.stop()
                 time.sleep(FORGET_S)

@@ -273,8 +273,8 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
                      uncertain: Collection[int]) -> None:
     """Judge a drop-tail queue: it drops a packet if it is full when the packet comes, else never.
 
-    uncertain: places of packets that an outage may have taken in its place.
     Of equal packets, such as two resets, the first that finds room is the one that arrived.
+    uncertain: places of packets that an outage may have taken in the queue's place.
     """
     bottleneck = shaper(link)
     places: dict[bytes, list[int]] = {}  # of equal packets, the last one first
@@ -324,9 +324,13 @@ def _count_just_behind(through: Sequence[tuple[int, int]], turn: int,
 
     Jitter may have brought them first.
     """
-    reaches, _ = through[turn]
-    behind = takewhile(lambda each: each[0] <= reaches + TOLERANCE_NS, through[turn + 1:])
-    return sum(arrived[place] is not None for _, place in behind)
+    latest, count = through[turn][0] + TOLERANCE_NS, 0
+    for number in range(turn + 1, len(through)):
+        reaches, place = through[number]
+        if reaches > latest:
+            break
+        count += arrived[place] is not None
+    return count
 
 
 def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
@@ -337,7 +341,7 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
     They keep the order of packets of a connection, drop only packets that have to wait, and never
     leave the link idle. So each packet that arrives has to leave as soon as the link is free. A
     timeout makes a connection another flow (sk_rethink_txhash): packets after it may overtake
-    earlier ones.
+    earlier ones. uncertain: as of _judge_drop_tail.
     """
     bottleneck = shaper(link)
     last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest packet that arrived

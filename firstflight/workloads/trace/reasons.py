@@ -71,9 +71,11 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
         return f"the last response begins with {windows}, and {takes}"
 
     def same(self, change: TraceChange) -> Reason:
-        label = ("fits one flight" if _fit_one_flight(change) else
-                 "same window" if len({*_ranges(change, "last_window")}) == 1 else
-                 "no round trip less")
+        label = "no round trip less"
+        if _fit_one_flight(change):
+            label = "fits one flight"
+        elif len({*_ranges(change, "last_window")}) == 1:
+            label = "same window"
         return Reason(label, self.sent(change), label)
 
     def where(self, change: TraceChange, changes: Sequence[TraceChange]) -> str:

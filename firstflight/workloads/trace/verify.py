@@ -13,6 +13,7 @@ from firstflight.judge.path import delivered
 from firstflight.judge.sending import compare_retransmissions
 from firstflight.judge.verdict import is_whole, judged_record
 from firstflight.net.link import MANAGED
+from firstflight.net.path import LEAST_TIMEOUT_US
 from firstflight.net.segments import frames_of
 from firstflight.runs.results import checks
 from firstflight.setting.tcp import MOST_BEYOND_FIXED, MOST_IN_A_SYN_BYTES
@@ -151,8 +152,9 @@ def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
         count = len(exchange.retransmissions)
         yield Comparison(count == 0, f"{count}", "none")
     elif not trial.disorder and evidence.known_kernel:
-        least_ms = {"least_timeout_ms": trial.rto_min_ms} if trial.rto_min_ms else {}
-        yield from compare_retransmissions(explain_retransmissions(exchange, **least_ms))
+        least_ms = trial.rto_min_ms or LEAST_TIMEOUT_US / 1000
+        yield from compare_retransmissions(
+            explain_retransmissions(exchange, least_timeout_ms=least_ms))
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:

@@ -140,7 +140,7 @@ class View:
         """
         if self.trial.htb_burst_bytes:
             return None
-        begun_ns = self._last_sends()[0].time_ns
+        begun_ns = self._last_sends[0].time_ns
         ended_ns = self.start_ns + round(self.finish_s() * 1e9)
         busy_ms = sum(serialised_ms(segment.frame_bytes, self.trial.down_kbps)
                       for segment in self.exchange.at_client
@@ -149,10 +149,11 @@ class View:
 
     def last_flights(self) -> list[list[Segment]]:
         """The flights in which the last response left."""
-        sends = self._last_sends()
+        sends = self._last_sends
         return split_into_flights(self.exchange.at_server, sends[0].seq - 1,
                                   max(segment.end for segment in sends))
 
+    @cached_property
     def _last_sends(self) -> list[Segment]:
         """The data segments of the last response, in the order in which they left.
 
