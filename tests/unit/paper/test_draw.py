@@ -33,8 +33,8 @@ def bars(*shares_by_label: tuple[str, float]) -> dict[str, Published]:
 # The files ---------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["dukkipati2010", "population"])
-def test_what_is_stored_is_what_is_drawn(name: str, tmp_path: Path,
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_again_gives_the_stored_populations(name: str, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     stored = (rows.FOLDER if name == "dukkipati2010" else
               Path(__file__).resolve().parents[2] / "golden" / "populations")
     (tmp_path / f"{name}.toml").write_bytes((stored / f"{name}.toml").read_bytes())
@@ -64,7 +64,7 @@ def test_the_shares_of_cells_are_those_of_the_joint_distribution() -> None:
     assert stored == pytest.approx(draw.bucket_shares(), abs=1e-12)
 
 
-def test_like_takes_over_what_is_not_said_again(tmp_path: Path) -> None:
+def test_like_copies_the_keys_that_are_not_given_again(tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text("""
 [[population]]
 name = "some"
@@ -83,7 +83,7 @@ mechanism = { first_share = 0.3 }
     assert second.two_stages and second.burst_segments == [3, 3, 4]
 
 
-def test_a_slip_in_the_file_is_one_line(tmp_path: Path) -> None:
+def test_a_misspelt_key_and_a_missing_file_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text(
         '[[population]]\nname = "some"\ndatacenter = "average"\nclients = 3\nresponses = 2\n'
         'mechanism = { los_percent = 1 }\n', encoding="utf-8")
@@ -105,7 +105,7 @@ def test_all_22_shares_of_figure_5_are_met_exactly(average: Joint) -> None:
 
 
 def mean_rtt_ms(of: Joint, above_kbps: float, upto_kbps: float) -> float:
-    """Of the clients whose bandwidth lies in a range."""
+    """The mean RTT of the clients whose bandwidth lies in a range."""
     shares = of.share[:, (of.bandwidth_kbps > above_kbps) & (of.bandwidth_kbps <= upto_kbps)]
     return float(shares.sum(axis=1) @ of.rtt_ms / shares.sum())
 
@@ -134,12 +134,12 @@ def test_dependence_moves_the_corners_only_as_far_as_the_shares_allow(average: J
     assert together.share[far][:, slow].sum() > 1.05 * average.share[far][:, slow].sum()
 
 
-def test_published_rounding_is_scaled_away() -> None:
+def test_rounded_shares_are_scaled_to_a_sum_of_1() -> None:
     known = draw.marginal("RTT", bars(("20", 50), (">20", 49.95)), (1, 100))
     assert sum(known.shares) == pytest.approx(1, abs=1e-12) and known.edges == (1, 20, 100)
 
 
-def test_marginals_that_contradict_each_other_name_a_bucket(
+def test_marginals_that_contradict_each_other_are_refused_by_a_bucket(
         average: Joint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draw, "ROUNDS", 200)
     # Half of the responses above 100 kB, though only 2.5 % have an RTT above 500 ms.
@@ -174,13 +174,13 @@ def test_cells_that_vary_more_get_more_clients(average: Joint) -> None:
     assert weights[slow.ravel()[varied]].sum() == pytest.approx(0.0064, abs=1e-6)
 
 
-def test_too_few_clients_say_so(average: Joint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_clients_are_refused(average: Joint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draw, "ROUNDS", 200)
     with pytest.raises(UsageError, match="10 clients are too few"):
         draw.sample(average, 10, 1, even(average), average)
 
 
-def test_who_is_as_far_as_the_limit_is_near(average: Joint) -> None:
+def test_a_client_exactly_at_the_limit_counts_as_near(average: Joint) -> None:
     seen = draw.near(average, float(average.rtt_ms[3])).share.sum(axis=1) > 0
     assert seen[:4].any() and seen[3] and not seen[4:].any()
     with pytest.raises(UsageError, match="no client has an RTT up to 0.5 ms"):
@@ -201,7 +201,7 @@ def different(one: dict[str, Numbers], other: dict[str, Numbers]) -> set[str]:
     return {name for name in one if (one[name] != other[name]).any()}
 
 
-def test_a_seed_gives_the_same_rows_and_another_others() -> None:
+def test_a_seed_draws_the_same_rows_again_and_another_seed_others() -> None:
     assert tuple(drawn()) != () and {*drawn()} == {*rows.COLUMNS}
     assert not different(drawn(), drawn.__wrapped__(1))
     assert "key_rtt_ms" in different(drawn(), drawn(2))
@@ -219,7 +219,7 @@ def test_without_mechanisms_a_response_has_its_clients_network() -> None:
 @pytest.mark.parametrize(("gap_mean_ms", "segments"), [(250.0, (3, 4)), (0.5, (2,))])
 def test_bursts_fill_whole_segments_and_leave_something_for_later(
         gap_mean_ms: float, segments: tuple[int, ...]) -> None:
-    """Also where the back-end takes less than a millisecond."""
+    """This also holds where the back-end takes less than a millisecond."""
     made = drawn(two_stages=True, gap_mean_ms=gap_mean_ms, burst_segments=segments)
     whole = [draw.HEADER_BYTES + len(str(size)) for size in made["response_bytes"].tolist()]
     staged = made["gap_ms"] > 0
@@ -271,9 +271,9 @@ def sums_ms(file: str, panel: str, side: int) -> tuple[float, float]:
     ("paper_figure5.csv", "BDP", "AvgDC", 583.3, 0.0),
     ("paper_figure7.csv", "", "AvgDC", 583.3, 0.0),
     ("paper_figure6.csv", "", "SlowDC", 815.1, 7.9)])
-def test_the_buckets_add_up_to_the_printed_means(file: str, panel: str, center: str,
-                                                 base_ms: float, other_users_ms: float) -> None:
-    """other_users_ms: of the saving that is printed, what the same shares do not save."""
+def test_buckets_add_up_to_the_printed_means_but_for_other_users(
+        file: str, panel: str, center: str, base_ms: float, other_users_ms: float) -> None:
+    """other_users_ms: the part of the printed saving that the same shares do not yield."""
     means = {row["data_center"]: row for row in published.rows(
         published.path_of("paper_means.csv"), ("data_center", "experiment_ms", "baseline_ms"))}
     printed = float(means[center]["baseline_ms"]), float(means[center]["experiment_ms"])

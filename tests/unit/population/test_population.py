@@ -35,7 +35,7 @@ from tests.unit.core.example import whole
 NAME = "dukkipati2010"
 
 
-def test_the_parameters_that_are_told_are_those_that_the_rows_were_drawn_with() -> None:
+def test_reported_parameters_are_those_that_the_rows_were_drawn_with() -> None:
     drawn = {table["name"]: table for table in scenario_file.read(
         rows.FOLDER / f"{NAME}.toml", "x").raw["population"]}
     told = dict(zip(*(fit.fit_findings(NAME)[0].tables[0].column(name)
@@ -54,8 +54,8 @@ def test_the_parameters_that_are_told_are_those_that_the_rows_were_drawn_with() 
                                                  if name == "rtt_at_most_ms"))}
 
 
-def test_what_is_held_out_has_no_parameter_of_its_own() -> None:
-    """Every figure that says so is of a population with all of the fitted one's values."""
+def test_a_held_out_population_has_no_parameter_of_its_own() -> None:
+    """The figure that is held out is of a population with all of the fitted one's values."""
     scenario = reading.read_scenario(scenario_file.find(NAME))
     held_out = {figure.sweep for figure in scenario.figures if figure.held_out}
     assert held_out == {"slowdc_held_out"}
@@ -66,7 +66,8 @@ def test_what_is_held_out_has_no_parameter_of_its_own() -> None:
     assert slow == {"fig6", "table3_slowdc", "table4"}  # fitted: three parameters of their own
 
 
-def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_damaged_file_of_fits_is_refused_by_name(monkeypatch: pytest.MonkeyPatch,
+                                                   tmp_path: Path) -> None:
     monkeypatch.setattr(fit, "FITS", tmp_path)
     assert fit.fit_findings(NAME) == ()
     for damaged in ("{", "[]", '{"is": "Finding"}'):
@@ -102,8 +103,10 @@ def scenario() -> Scenario:
 
 @pytest.fixture(scope="module")
 def records(scenario: Scenario) -> list[Record]:
-    """Of each part some clients in every bucket of Figure 5, two responses each; every window
-    saves a millisecond for each segment."""
+    """Two responses of a client in every bucket of Figure 5, for each part.
+
+    Each segment of a window saves a millisecond, or what SAVED has.
+    """
     made = []
     parts = [(part.name, part.initcwnd) for part in scenario.drawn.populations]
     # What the steps change: of the last two that trials are measured for, all but a third.
@@ -138,8 +141,8 @@ def bar_figures(scenario: Scenario, records: list[Record]) -> dict[str, BarFigur
     return made
 
 
-def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
-                                                       records: list[Record]) -> None:
+def test_a_response_without_its_counterpart_is_excluded_and_counted(scenario: Scenario,
+                                                                    records: list[Record]) -> None:
     figure = next(each for each in scenario.figures if each.name == "fig5_rtt")
     first = next(place for place, record in enumerate(records)
                  if record.trial.part == figure.sweep and record.trial.initcwnd == 3)
@@ -154,7 +157,7 @@ def test_a_response_without_its_counterpart_is_counted(scenario: Scenario,
 
 
 @pytest.mark.parametrize("label", ["p0", "p100", "q50", "pfifty", "50", "p", "pp50", "p-1", "pnan"])
-def test_a_label_that_is_no_percentile_is_named(label: str) -> None:
+def test_a_label_that_is_no_percentile_is_refused(label: str) -> None:
     assert percentile_of("mean") is None and percentile_of("p50") == 0.5
     assert (percentile_of("p0.5"), percentile_of("p99.5")) == (0.005, 0.995)
     with pytest.raises(UsageError, match=f"'{label}' is not a percentile"):
@@ -175,8 +178,8 @@ def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
     assert not found[-1].slower
 
 
-def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
-                                                        records: list[Record]) -> None:
+def test_the_panels_weights_hold_from_the_step_that_adds_the_weeks(scenario: Scenario,
+                                                                   records: list[Record]) -> None:
     """The panel's weights hold from the step that brings them, the baseline's at the last."""
     far = {record.trial.sample for record in records if (record.trial.key_rtt_ms or 0) > 300}
 
@@ -193,7 +196,7 @@ def test_steps_before_the_weeks_stand_for_what_they_had(scenario: Scenario,
     assert changed[6].experiment_ms == changed[7].experiment_ms
 
 
-def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
+def test_a_step_measures_only_the_responses_that_it_changes(scenario: Scenario) -> None:
     by_part: dict[str, dict[tuple[int, int], Trial]] = {}
     for trial in whole(NAME).trials:
         if trial.part.startswith("avgdc"):
@@ -213,17 +216,17 @@ def test_only_what_a_step_changes_is_measured(scenario: Scenario) -> None:
             panel[place], weight=1)
 
 
-def test_causes_that_were_not_measured_are_missing(scenario: Scenario,
-                                                   records: list[Record]) -> None:
+def test_the_finding_of_causes_is_missing_where_they_were_not_measured(
+        scenario: Scenario, records: list[Record]) -> None:
     shown = {figure.sweep for figure in scenario.figures}
     found = population_findings(scenario, scenario.drawn, [record for record in records
                                            if record.trial.part in shown], [], [])
     assert [(each.name, bool(each.missing)) for each in found][0] == ("causes", True)
 
 
-def test_what_is_held_out_stands_next_to_what_was_fitted(scenario: Scenario,
-                                                         records: list[Record]) -> None:
-    """The same published bars, once more: counted apart, and never with the others."""
+def test_held_out_bars_are_counted_next_to_fitted_ones_and_never_with_them(
+        scenario: Scenario, records: list[Record]) -> None:
+    """Both are compared with the same published bars."""
     near = [replace(record, latency_ms=823.0 if record.trial.initcwnd == 3 else 751.0)
             if record.trial.part == "slowdc_held_out" else replace(record, latency_ms=823.0)
             if record.trial.part == "slowdc" else record for record in records]
@@ -243,7 +246,8 @@ def test_what_is_held_out_stands_next_to_what_was_fitted(scenario: Scenario,
     assert [" held out" in each.replace("(", " ") for each in told] == [False, True]
 
 
-def test_near_the_published_one_is_near_in_both_numbers(bar_figures: dict[str, BarFigure]) -> None:
+def test_a_bar_is_close_to_the_published_one_only_in_both_numbers(
+        bar_figures: dict[str, BarFigure]) -> None:
     bucket = bar_figures["fig5_rtt"].bars[0]
     near = replace(bucket, published=replace(bucket.published, absolute=7.5, percent=1.0))
     assert close(near)
@@ -252,8 +256,8 @@ def test_near_the_published_one_is_near_in_both_numbers(bar_figures: dict[str, B
     assert not close(replace(near, published=replace(near.published, percent=None)))
 
 
-def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
-                                                       records: list[Record]) -> None:
+def test_queue_drops_of_a_population_are_a_remark_of_its_figure(scenario: Scenario,
+                                                                records: list[Record]) -> None:
     short = [replace(record, queue_drops=2) if record.trial.sample == 0 else record
              for record in records]
     made, _ = kinds.bar_figures(scenario, short)
@@ -273,7 +277,8 @@ def test_what_else_decided_on_a_population_is_remarked(scenario: Scenario,
     ({"lost_segments": 1}, "random loss took other packets"),
     ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer"),
     ({}, "its last acknowledgement waited for the client's timer")])
-def test_why_a_larger_window_makes_a_response_slower(seen: dict[str, int], said: str) -> None:
+def test_each_reason_for_a_slower_response_follows_from_its_record(seen: dict[str, int],
+                                                                   said: str) -> None:
     assert ablation.why(Record(stored.load("iw10").trial, True,
                                **seen)) == said  # type: ignore[arg-type]
 
@@ -286,7 +291,7 @@ ROW = dict(zip(rows.COLUMNS, ("some", 100, 900, 0.5, 0.4, 0.3, 150, 1800, 27, 4,
 
 def trials(folder: Path, *drawn: dict[str, object], overrides: Overrides = NOTHING, seed: int = 1,
            population: str = "", one_in: int = 1) -> Sequence[Trial]:
-    """Those of a table. Its population is explained in two steps."""
+    """The trials of a table's rows. Its population is explained in three steps."""
     if drawn:
         rows.write(rows.path_of("own"), rows.COLUMNS, (row.values() for row in drawn))
     text = f"""# A claim.
@@ -326,8 +331,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     rows.read.cache_clear()
 
 
-def test_the_trials_are_those_of_commit_c688d26e() -> None:
-    """Which drew them for each run: ids, and all parameters that are not their default."""
+def test_the_populations_31780_trials_do_not_change() -> None:
+    """Their ids, and all parameters that are not their default, as commit c688d26e drew them."""
     usual = {column.name: column.default for column in fields(Trial)}
     digest = hashlib.sha256()
     for trial in whole(NAME).trials:
@@ -338,7 +343,7 @@ def test_the_trials_are_those_of_commit_c688d26e() -> None:
     assert digest.hexdigest() == "2919441587c89eca39d51461b029c28529bef8a11c8269ec40d444ac2d745a9e"
 
 
-def test_windows_of_one_response_differ_in_nothing_else_but_the_weeks() -> None:
+def test_the_two_windows_of_a_response_differ_only_in_their_weeks_weight() -> None:
     panel = [trial for trial in whole(NAME).trials if trial.part == "avgdc"]
     assert len(panel) == 2 * 5400
     for three, ten in zip(panel[::2], panel[1::2]):
@@ -350,7 +355,7 @@ def test_windows_of_one_response_differ_in_nothing_else_but_the_weeks() -> None:
     assert far == pytest.approx(0.0008, abs=1e-5)  # Figure 5: 0.08 % above 3 s
 
 
-def test_a_row_is_what_its_trials_have(folder: Path) -> None:
+def test_the_trials_of_a_row_have_its_values(folder: Path) -> None:
     three, ten = trials(folder, ROW)
     assert (three.id, ten.id) == ("some-0-iw3-1", "some-0-iw10-1")
     assert (three.weight, ten.weight) == (0.4, 0.5)
@@ -359,7 +364,7 @@ def test_a_row_is_what_its_trials_have(folder: Path) -> None:
     assert ten.uplink_kbps == 1800
 
 
-def test_causes_are_added_to_a_response_of_its_own_one_at_a_time(folder: Path) -> None:
+def test_each_step_adds_its_causes_to_the_responses_that_they_change(folder: Path) -> None:
     other = {**ROW, "step_weight": 0}  # the steps do not measure it
     same = {**ROW, "rtt_ms": 100, "bandwidth_kbps": 900, "queue_packets": 1000, "loss_percent": 0,
             "seed": 0}  # the second step changes nothing of it
@@ -376,7 +381,7 @@ def test_causes_are_added_to_a_response_of_its_own_one_at_a_time(folder: Path) -
 
 
 def test_a_sample_has_every_nth_client_with_all_responses_and_windows(folder: Path) -> None:
-    """In each population; of the same table, whose rows the sample does not change."""
+    """The sample is of the same table, whose rows do not change."""
     drawn = [{**ROW, "key_rtt_ms": key_rtt_ms, "response_bytes": size}
              for key_rtt_ms in (10, 20, 30, 40, 50) for size in (5000, 6000)]
     every, second, fourth = (trials(folder, *drawn, one_in=one_in) for one_in in (1, 2, 4))
@@ -390,7 +395,7 @@ def test_a_sample_has_every_nth_client_with_all_responses_and_windows(folder: Pa
         replace(trial, sample=0) for trial in whole_client]
 
 
-def test_another_seed_and_the_large_sample_have_rows_of_their_own(folder: Path) -> None:
+def test_another_seed_and_the_full_sample_have_rows_of_their_own(folder: Path) -> None:
     trials(folder, ROW)
     for flags, overrides, seed in (("--seed 2", NOTHING, 2), ("--full", Overrides(
             {}, sample="full", many=True), 1), ("--full --seed 2", Overrides(
@@ -410,8 +415,8 @@ def test_another_seed_and_the_large_sample_have_rows_of_their_own(folder: Path) 
     ({"bandwidth_kbps": 0.5}, "row 2: a bandwidth of .* out of range"),
     ({"rtt_ms": "nan"}, "row 2: nan"), ({"seed": "x"}, "row 2: invalid literal"),
     ({"weight": ""}, "row 2: could not convert"), ({"part": "other"}, "")])
-def test_a_row_that_no_network_is_is_named(folder: Path, change: dict[str, object], words: str
-                                           ) -> None:
+def test_a_row_that_no_network_can_have_is_refused_by_its_number(
+        folder: Path, change: dict[str, object], words: str) -> None:
     if not words:
         assert len(trials(folder, ROW, {**ROW, **change})) == 2
         rows.read.cache_clear()
@@ -427,7 +432,8 @@ def test_a_row_that_no_network_is_is_named(folder: Path, change: dict[str, objec
     (lzma.compress(b"part,rtt_ms\nx\n"), "different numbers of cells"),
     (lzma.compress(b""), "different numbers"),
     (lzma.compress(b"\xff"), "cannot be read"), (lzma.compress(b"x" * 100)[:-20], "cut off")])
-def test_a_damaged_table_is_named(folder: Path, content: bytes, words: str) -> None:
+def test_a_damaged_table_of_rows_is_refused_by_name(folder: Path, content: bytes,
+                                                    words: str) -> None:
     rows.path_of("own").write_bytes(content)
     with pytest.raises(UsageError, match=f"^scenarios/populations/own.csv.xz: .*{words}"):
         trials(folder)

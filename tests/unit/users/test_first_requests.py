@@ -42,7 +42,7 @@ ROWS = ((20_000, 1, "192.0.2.1", 4001), (30_000, 2, "192.0.2.1", 4002),
                                             for rtt, _, address, port in ROWS)]],
                          ids=["name=value", "nginx JSON", "Envoy JSON", "combined", "HAProxy",
                               "two fields", "one field", "LTSV", "CSV", "W3C"])
-def test_each_log_has_the_first_request_of_each_connection(lines: list[str]) -> None:
+def test_each_format_of_log_yields_the_first_request_of_each_connection(lines: list[str]) -> None:
     assert logs.read(lines, "a file").count == len(ROWS)
     users = logs.read(lines, "a file", first_requests=True)
     assert users.rtt_ms.tolist() == [20, 30, 40]
@@ -51,8 +51,8 @@ def test_each_log_has_the_first_request_of_each_connection(lines: list[str]) -> 
     assert made.users is not None and "kept" not in made.users.unknown
 
 
-def test_a_field_with_a_number_has_connections_too() -> None:
-    """HAProxy's log as it is, with the RTT as its last field."""
+def test_a_log_read_by_field_number_yields_first_requests() -> None:
+    """HAProxy's own log, with the RTT as its last field and no names."""
     lines = [HAPROXY.format(rtt=rtt, address=address, port=port, second=second)
              .replace("rtt=", "").replace(" bytes=9000", "")
              for second, (rtt, _, address, port) in enumerate(ROWS)]
@@ -61,8 +61,8 @@ def test_a_field_with_a_number_has_connections_too() -> None:
     assert users.rtt_ms.tolist() == [20, 30, 40]
 
 
-def test_a_request_that_does_not_count_is_its_connections_first_all_the_same() -> None:
-    """A redirect without a body, and a bot: what follows on the connection is no first request."""
+def test_requests_after_an_excluded_first_one_are_not_first_requests() -> None:
+    """The first request is a redirect without a body on one connection, a bot's on the other."""
     users = logs.read(["rtt=20000 bytes=0 connection=1", "rtt=30000 bytes=9000 connection=1",
                        "rtt=20000 bytes=9 connection=2 agent=Googlebot/2.1",
                        "rtt=31000 bytes=9000 connection=2", "rtt=40000 bytes=9000 connection=3"],
@@ -75,22 +75,23 @@ def test_a_request_that_does_not_count_is_its_connections_first_all_the_same() -
     ["rtt=20000 bytes=9000"], ["rtt=20000 bytes=9000 connection=keep-alive"],
     ["rtt=20000 bytes=9000 client=2001:db8::1"], ["rtt=20000 bytes=9000 remote_port=4000"],
     [f"{NGINX.format(address='192.0.2.1', size=9000)} rtt=20000"]])
-def test_what_distinguishes_no_connections_is_refused_with_the_field_to_add(lines: list[str]
-                                                                            ) -> None:
-    with pytest.raises(UsageError, match="no field of it distinguishes connections: add connection"):
+def test_a_log_that_distinguishes_no_connections_is_refused_with_the_field_to_add(
+        lines: list[str]) -> None:
+    words = "no field of it distinguishes connections: add connection"
+    with pytest.raises(UsageError, match=words):
         logs.read(lines, "a file", first_requests=True)
 
 
 @pytest.mark.parametrize("lines", [
     ["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211\n"],
     ["20261128.10h00m00s ssn_close 192.0.2.1 192.0.2.2 20000"]])
-def test_rows_that_are_connections_have_no_requests(lines: list[str]) -> None:
+def test_first_requests_of_rows_that_are_connections_are_refused(lines: list[str]) -> None:
     with pytest.raises(UsageError, match="a row of it is a connection, not a request"):
         logs.read(lines, "a file", first_requests=True)
 
 
-def test_a_sample_of_lines_does_not_show_which_are_first(tmp_path: Path,
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_requests_of_a_log_that_is_only_sampled_are_refused(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MOST_READ", 2)
     path = tmp_path / "log"
     path.write_text("rtt=20000 bytes=9000 connection=1\n" * 3, encoding="utf-8")

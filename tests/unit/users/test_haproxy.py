@@ -27,10 +27,10 @@ def line(headers: str, status: int = 200, size: str = "9320", end: str = "rtt=30
     (f"www.example.org|{BROWSER}", True), (BROWSER, True), ("", True),
     (f"www.example.org|{CRAWLER}", False), (f"{CRAWLER}|www.example.org", False),
     ("Googlebot/2.1 (+http://www.google.com/bot.html)", False),
-    # A host or an address of a page that a bot's word is in
+    # A host, and the address of a page, that contain a bot's word
     (f"bot.example.org|{BROWSER}", True), (f"https://example.org/crawl/2|{BROWSER}", True)])
-def test_bots_are_told_by_the_user_agent_among_the_captured_headers(headers: str,
-                                                                    is_used: bool) -> None:
+def test_bots_are_recognised_by_the_user_agent_among_the_captured_headers(headers: str,
+                                                                          is_used: bool) -> None:
     users = logs.read([line(BROWSER), line(headers)], "a file")
     assert users.count == 1 + is_used
     assert users.skipped == ({} if is_used else {BOT: 1})
@@ -44,30 +44,31 @@ def test_bots_are_told_by_the_user_agent_among_the_captured_headers(headers: str
      for status in (200, 304, 204)],
     ["#Fields: rtt sc-status sc-bytes", *(f"30000 {status} 9320" for status in (200, 304, 204))]],
                          ids=["HAProxy", "JSON", "combined", "W3C"])
-def test_a_header_alone_is_no_response(rows: list[str]) -> None:
+def test_a_response_that_is_only_a_header_is_excluded_as_empty(rows: list[str]) -> None:
     """What HAProxy's %B and nginx's $bytes_sent count of a 304 is its header."""
     users = logs.read(rows, "a file")
     assert users.response_bytes.tolist() == [9320]
     assert users.skipped == {EMPTY_RESPONSE: 2}
 
 
-def test_the_httplog_has_a_size_whose_field_needs_no_name() -> None:
+def test_the_httplogs_size_is_read_without_a_name() -> None:
     users = logs.read([line(BROWSER), line(BROWSER, size="+500")], "a file")
     assert users.response_bytes.tolist() == [9320, 500]
 
 
-def test_captured_headers_are_one_field_whatever_spaces_they_have() -> None:
+def test_captured_headers_count_as_one_field_with_and_without_spaces() -> None:
     rows = [line(headers, end="30000") for headers in (BROWSER, f"a.example|{BROWSER}", "", "-")]
     users = logs.read(rows, "a file", RttField(20))
     assert users.rtt_ms.tolist() == [30] * 4
     assert users.response_bytes.tolist() == [9320] * 4
 
 
-def test_a_dry_run_says_what_was_read(tmp_path: Path) -> None:
+def test_a_dry_run_reports_the_rows_read_and_excluded(tmp_path: Path) -> None:
     path = tmp_path / "haproxy.log"
     path.write_text("\n".join([line(BROWSER)] * 30 + [line(CRAWLER)]) + "\n")
     done = run_program([sys.executable, PROJECT / "experiment.py", "--users", path, "--bw", "10M",
                         "--dry-run"])
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("haproxy.log: 30 rows read as a log with rtt= by name, 1 excluded"
-                                  " (1 of bots, by their user agent); the RTT is rtt in µs: median 30.0 ms")
+    assert done.stdout.startswith(
+        "haproxy.log: 30 rows read as a log with rtt= by name, 1 excluded"
+        " (1 of bots, by their user agent); the RTT is rtt in µs: median 30.0 ms")

@@ -22,7 +22,8 @@ from firstflight.base import PROJECT, inflated, reading
 from firstflight.base.errors import UsageError
 from firstflight.study.users import logs
 from firstflight.study.users.logs import read_file as read
-from firstflight.study.users.rows import MOST_GROUPS, QUIC, Row, Skipped, UserTable, collect, summary
+from firstflight.study.users.rows import (MOST_GROUPS, QUIC, Row, Skipped, UserTable, collect,
+                                          summary)
 from firstflight.study.users.sample import scenario
 from firstflight.workloads.fetch.scenario.requested_users import Requested, RttField
 from tests.golden import stored
@@ -50,9 +51,9 @@ def test_a_log_may_begin_with_a_response_without_a_body() -> None:
 
 @pytest.mark.parametrize(("name", "rtt_ms", "response_bytes"), [
     ("iw10", 100, 9000), ("hystart", 70, 50_000), ("random_loss", 70, 30_000)])
-def test_the_pages_line_of_tshark_makes_a_csv_of_a_capture(tmp_path: Path, name: str, rtt_ms: float,
-                                                          response_bytes: int) -> None:
-    """The handshake's RTT holds the SYN's own time on the link; the size headers and repeats."""
+def test_the_documented_tshark_command_turns_a_capture_into_a_users_csv(
+        tmp_path: Path, name: str, rtt_ms: float, response_bytes: int) -> None:
+    """The RTT includes the SYN's time on the link; the size includes headers and repeats."""
     (line,) = re.findall(r"^    \$ (tshark .*)$",
                          (PROJECT / "docs" / "QUESTIONS.md").read_text(), re.M)
     shutil.copy(stored.FOLDER / name / "server.pcap", tmp_path)
@@ -63,8 +64,8 @@ def test_the_pages_line_of_tshark_makes_a_csv_of_a_capture(tmp_path: Path, name:
     assert response_bytes <= users.response_bytes[0] <= 1.2 * response_bytes + 100
 
 
-def test_what_is_no_utf_8_is_a_row_like_any_other(tmp_path: Path) -> None:
-    """A browser may say anything of itself; its line still has a round trip and a size."""
+def test_a_row_that_is_not_utf_8_is_read_like_any_other(tmp_path: Path) -> None:
+    """A browser may send any bytes as its name; its line still has an RTT and a size."""
     path = tmp_path / "access.log"
     line = COMBINED.format(status=200, size=9000, rtt="30000")
     path.write_bytes(line.encode().replace(b"Mozilla", b"\xff\xfe") + line.encode())
@@ -74,7 +75,7 @@ def test_what_is_no_utf_8_is_a_row_like_any_other(tmp_path: Path) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(any_.lists(any_.text(max_size=60), max_size=6))
-def test_no_text_ends_otherwise(lines: list[str]) -> None:
+def test_any_text_yields_users_or_a_refusal_of_one_line(lines: list[str]) -> None:
     for first in ("", "rtt_ms,response_bytes\n", "rtt=3000 bytes=100\n", SS):
         try:
             users = logs.read([first, *lines], "a file")
@@ -114,7 +115,8 @@ def test_a_field_is_the_rtt_where_its_name_says_so(tmp_path: Path, text: str, rt
 
 
 @pytest.mark.parametrize(("number", "unit", "rtt_ms"), [(11, "µs", 73.7), (11, "ms", 73_700)])
-def test_a_user_says_which_field_it_is(number: int, unit: str, rtt_ms: float) -> None:
+def test_a_field_chosen_by_number_is_the_rtt_in_the_chosen_unit(number: int, unit: str,
+                                                                rtt_ms: float) -> None:
     line = LINE + ' "-" 73700\n'  # what is in quotes or brackets is one
     users = logs.read([line], "a log", RttField(number, unit))
     assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.response_bytes[0] == 9000
@@ -142,14 +144,14 @@ TCPINFO = ("timestamp event client server rtt rttvar\n"
     ("delay,bytes\n74,9000\n", RttField(0, "ms", "delay"), 74, "delay in ms"),
     (W3C.format("c-rtt", "73700"), RttField(0, "µs", "c-rtt"), 73.7, "c-rtt in µs"),
     (LINE + ' "-" delay=74', RttField(0, "ms", "delay"), 74, "delay in ms")])
-def test_a_field_is_named_by_its_server_or_by_the_user(text: str, chosen: RttField | None,
-                                                       rtt_ms: float, rtt_from: str) -> None:
+def test_the_rtt_is_the_field_that_a_server_or_the_user_names(text: str, chosen: RttField | None,
+                                                              rtt_ms: float, rtt_from: str) -> None:
     users = logs.read(text.splitlines(keepends=True), "a log", chosen)
     assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.rtt_from == rtt_from
     assert users.response_bytes.tolist() == [9000]
 
 
-def test_traffic_server_logs_an_event_of_each_connection() -> None:
+def test_traffic_servers_tcpinfo_log_is_read_with_and_without_its_head() -> None:
     users = users_of(TCPINFO)
     assert users.rtt_ms.tolist() == [73.7] and users.rtt_from == "rtt in µs"
     assert list(users.skipped.values()) == [1]
@@ -161,13 +163,13 @@ def test_traffic_server_logs_an_event_of_each_connection() -> None:
     (JSON_NGINX, '{"protocol": "HTTP/3.0", "body_bytes_sent": 9000, "tcpinfo_rtt": ""}'),
     (LINE + " rtt=73700", LINE.replace("HTTP/1.1", "HTTP/3.0") + " rtt=-"),
     (LTSV, LTSV.replace("tcpinfo_rtt:73700", "tcpinfo_rtt:-\tproto:h3"))])
-def test_who_came_over_quic_is_counted_apart(tcp: str, quic: str) -> None:
-    """They may be most rows: nothing is wrong with the file."""
+def test_rows_over_quic_are_excluded_and_counted_apart(tcp: str, quic: str) -> None:
+    """Most rows may be of QUIC: the file is not refused for them."""
     users = users_of(f"{tcp}\n", f"{quic}\n" * 3)
     assert users.count == 1 and users.skipped == {QUIC: 3}
 
 
-def test_a_row_without_a_round_trip_is_not_over_quic_by_itself() -> None:
+def test_a_row_that_lacks_only_its_rtt_is_not_counted_as_quic() -> None:
     without = JSON_NGINX.replace("73700", "-")
     users = users_of(f"{JSON_NGINX}\n" * 10, f"{without}\n")
     assert users.skipped == {"without an RTT": 1}
@@ -176,7 +178,7 @@ def test_a_row_without_a_round_trip_is_not_over_quic_by_itself() -> None:
 @pytest.mark.parametrize("damage", [
     lambda content: content[:-20], lambda content: content[:12] + b"\xff" * 20 + content[32:],
     lambda content: content[:3] + bytes(200)])
-def test_a_damaged_gzip_file_is_one_line(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "log.gz"
     path.write_bytes(damage(gzip.compress(
         "".join(f"rtt={20_000 + number} bytes={number}\n" for number in range(1, 999)).encode())))
@@ -184,8 +186,8 @@ def test_a_damaged_gzip_file_is_one_line(tmp_path: Path, damage: Callable[[bytes
         read(path)
 
 
-def test_what_a_small_file_inflates_to_is_limited(tmp_path: Path,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_file_that_inflates_beyond_the_limit_is_refused(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MOST_INFLATED", 1 << 20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"rtt=20000 bytes=9\n" * 200_000))
@@ -194,8 +196,8 @@ def test_what_a_small_file_inflates_to_is_limited(tmp_path: Path,
         read(path)
 
 
-def test_of_a_large_file_evenly_fewer_lines_are_read(tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_sampled_evenly_and_a_larger_one_refused(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "users.csv"
     path.write_text("rtt_ms\n" + "".join(f"{1 + number / 100}\n" for number in range(20_000)))
     whole = read(path)
@@ -213,8 +215,8 @@ def test_of_a_large_file_evenly_fewer_lines_are_read(tmp_path: Path,
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 @pytest.mark.parametrize("piece", [1, 7, 1 << 16])
-def test_lines_of_a_sample_are_lines_of_the_file(end: str, piece: int, tmp_path: Path,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_samples_lines_are_whole_lines_of_the_file_with_any_line_end(
+        end: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflated, "PIECE_BYTES", piece)
     path = tmp_path / "log"
     path.write_text("".join(f"{number}{end}" for number in range(1500)) + "last", newline="")
@@ -248,13 +250,13 @@ def one(*lines: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("rate, kbps", [("8000bps", 8), ("812Kbps", 812), ("3.2Mbps", 3200),
                                         ("1.5Gbps", 1.5e6)])
-def test_ss_counts_in_thousands(rate: str, kbps: float) -> None:
+def test_rates_of_ss_have_decimal_prefixes(rate: str, kbps: float) -> None:
     found = one(SS_HEAD, "ESTAB 0 0 a b\n",
                 f"\t cubic rtt:37.5/4 bytes_acked:9 delivery_rate {rate}\n")
     assert found == (37.5, kbps, 9)
 
 
-def test_ss_may_lack_its_head_and_say_less() -> None:
+def test_output_of_ss_is_read_without_its_head_or_some_fields() -> None:
     for head in ("ESTAB 0 0 a b\n", "tcp   ESTAB 0 0 a b\n", "CLOSE-WAIT 1 0 a b\n"):
         rtt_ms, bandwidth_kbps, response_bytes = one(head, "\t cubic rtt:20/4 minrtt:1\n")
         assert rtt_ms == 20 and math.isnan(bandwidth_kbps) and math.isnan(response_bytes)
@@ -269,15 +271,15 @@ def test_ss_may_lack_its_head_and_say_less() -> None:
     ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", 0),
     ("bingbot/2.0", 0), ("Baiduspider", 0), ("Mozilla/5.0 (compatible; AhrefsBot/7.0)", 0)])
 def test_bots_are_counted_and_excluded(agent: str, kept: int) -> None:
-    """By the user agent alone: the page may be /robots.txt."""
-    combined = ACCESS_LOG.format(size=9000, rtt=35500)
-    line = combined.replace('"-" "x"', f'"-" "{agent}"')
-    users = users_of(ACCESS_LOG.format(size=9000, rtt=35500), line)
-    assert (users.count, users.skipped.get("of bots, by their user agent", 0)) == (1 + kept,
-                                                                                   1 - kept)
-    as_json = users_of('{"tcpinfo_rtt": 9000, "body_bytes_sent": 9}\n',
-                       json.dumps({"tcpinfo_rtt": 9000, "body_bytes_sent": 9,
-                                   "http_user_agent": agent}) + "\n")
+    browsers_line = ACCESS_LOG.format(size=9000, rtt=35500)
+    line = browsers_line.replace('"-" "x"', f'"-" "{agent}"')
+    users = users_of(browsers_line, line)
+    assert users.count == 1 + kept
+    assert users.skipped.get("of bots, by their user agent", 0) == 1 - kept
+
+    fields = {"tcpinfo_rtt": 9000, "body_bytes_sent": 9}
+    as_json = users_of(json.dumps(fields) + "\n",
+                       json.dumps({**fields, "http_user_agent": agent}) + "\n")
     assert as_json.count == 1 + kept
 
 
@@ -290,10 +292,11 @@ def test_only_the_first_request_of_a_connection_counts(field: str) -> None:
     assert not users_of("rtt=9000 bytes=9000\n").are_first_requests
 
 
-def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
+def test_nginx_rtts_are_microseconds_and_a_dash_is_a_missing_value() -> None:
+    usual = [ACCESS_LOG.format(size=5, rtt=1000)] * 18
     users = users_of(ACCESS_LOG.format(size=9000, rtt=35500),
-                           ACCESS_LOG.format(size=1, rtt='"200"'),
-                     *[ACCESS_LOG.format(size=5, rtt=1000)] * 18,
+                     ACCESS_LOG.format(size=1, rtt='"200"'),
+                     *usual,
                      ACCESS_LOG.format(size=5, rtt=20), "\n",
                      ACCESS_LOG.format(size="-", rtt=100), ACCESS_LOG.format(size=9, rtt="-"))
     assert users.format == "a log with rtt= by name"
@@ -301,11 +304,12 @@ def test_nginx_writes_microseconds_and_a_dash_for_nothing() -> None:
     assert "192.0.2" not in repr(users), "no address is kept"
     assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1,
                              "without a body": 1, "empty lines": 1}
-    users = users_of(*[ACCESS_LOG.format(size=5, rtt=1000)] * 18, "another line\n")
+
+    users = users_of(*usual, "another line\n")
     assert users.skipped == {"in another format than the first line": 1}
 
 
-def test_the_short_log_names_its_fields_in_any_order() -> None:
+def test_a_short_log_is_read_with_its_named_fields_in_any_order() -> None:
     users = users_of('group=shop bytes="900" rtt=20000\n', "rtt=30000 bytes=800 group=-\n",
                      "rtt=30000 bytes=800\n")
     assert users.format == "a log with rtt= by name"
@@ -314,7 +318,7 @@ def test_the_short_log_names_its_fields_in_any_order() -> None:
         users_of("rtt=20000\n")
 
 
-def test_a_csv_with_every_column_and_with_one() -> None:
+def test_a_csv_may_have_every_column_or_the_rtt_alone() -> None:
     users = users_of("rtt_ms, bandwidth_kbps ,response_bytes,group,weight\n",
                      "20,1000,9000, home ,0.5\n", "# a remark\n", "30,-,,,\n")
     assert users.format == "CSV" and users.groups == ("home", "")
@@ -338,15 +342,15 @@ def test_a_csv_with_every_column_and_with_one() -> None:
     (f"20,1,1,{'g' * 60},1", ""),
     (f"20,1,1,{'g' * 61},1", "with a group's name that is too long or not printable"),
     ("20,1,1,a\x7fb,1", "with a group's name that is too long or not printable")])
-def test_a_row_that_no_network_is_like_is_left_out(row: str, why: str) -> None:
+def test_a_row_out_of_range_is_excluded_with_its_reason(row: str, why: str) -> None:
     users = users_of("rtt_ms,bandwidth_kbps,response_bytes,group,weight\n",
-                           *["20,1,1,,1\n"] * 20,
+                     *["20,1,1,,1\n"] * 20,
                      f"{row}\n")
     assert users.skipped == ({why: 1} if why else {})
     assert users.count == (20 if why else 21)
 
 
-def test_a_tenth_may_be_left_out_and_no_more() -> None:
+def test_a_file_with_more_than_a_tenth_of_unusable_rows_is_refused() -> None:
     good = Row(20.0, None, None)
     assert collect([good] * 9 + ["why"], parsed, "f", "a file").skipped == {"why": 1}
     with pytest.raises(UsageError, match="^a file: 2 of 19 rows cannot be used, more than a tenth:"
@@ -358,7 +362,7 @@ def test_a_tenth_may_be_left_out_and_no_more() -> None:
         collect([*"aaabbccd"], parsed, "f", "a file")
 
 
-def test_the_summary_counts_what_was_read_and_what_was_not() -> None:
+def test_the_summary_counts_the_rows_read_and_excluded() -> None:
     rows = [Row(20.0, 1.0, 1.0)] * 10 + [Row(30.0, 1.0, 1.0)] * 11
     assert summary(collect(rows, parsed, "CSV", "a file")) == (
         "21 rows read as CSV; the RTT is rtt_ms: median 30.0 ms, 20.0 to 30.0")
@@ -367,7 +371,7 @@ def test_the_summary_counts_what_was_read_and_what_was_not() -> None:
         " median 30.0 ms, 20.0 to 30.0")
 
 
-def test_groups_are_numbered_as_they_come() -> None:
+def test_groups_are_numbered_in_the_order_in_which_they_first_appear() -> None:
     users = collect([Row(1.0, 2.0, 3.0, "b", 4.0), Row(5.0, 6.0, 7.0, "a"),
                      Row(8.0, None, 9.0, "b")], parsed, "CSV", "a file")
     assert users.groups == ("b", "a") and users.group.tolist() == [0, 1, 0]
@@ -381,8 +385,8 @@ SOCKET = "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n"
 GOOD_SS = "State Recv-Q Send-Q\n" + SOCKET * 20
 
 
-def written(path: Path, content: bytes | str) -> UserTable:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+def users_of_file(path: Path, content: str) -> UserTable:
+    path.write_bytes(content.encode())
     return read(path)
 
 
@@ -393,7 +397,7 @@ LONG = ("a a " + "[x " * 40_000, "a a " + " [" * 60_000, "a " * 60_000, 'a a [x]
 
 
 def test_a_line_is_read_in_linear_time() -> None:
-    """A program of its own, since a regular expression that runs on hears no signal."""
+    """A program of its own reads them: no signal interrupts a regular expression."""
     program = ("import sys; from firstflight.study.users import logs\n"
                "from firstflight.base.errors import UsageError\n"
                "for line in sys.stdin.read().splitlines():\n"
@@ -419,27 +423,28 @@ def test_a_user_may_have_any_name_in_an_access_log() -> None:
     ("rtt:20/4 delivery_rate 1.2.3Mbps", "with a delivery_rate that is not a number"),
     ("rtt:20/4 bytes_acked:" + "9" * 400_000, "with a size that is not a number"),
     ("rtt:" + "1" * 400_000 + "/4", "with an RTT that is not a number")])
-def test_a_socket_with_an_odd_number_is_left_out(tmp_path: Path, odd: str, why: str) -> None:
-    assert written(tmp_path / "ss", f"{GOOD_SS}\t cubic {odd}\n").skipped == {why: 1}
+def test_a_socket_with_a_malformed_number_is_excluded(tmp_path: Path, odd: str, why: str) -> None:
+    assert users_of_file(tmp_path / "ss", f"{GOOD_SS}\t cubic {odd}\n").skipped == {why: 1}
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_lines_may_end_as_they_like(tmp_path: Path, end: str, mark: str) -> None:
-    users = written(tmp_path / "users.csv", mark + end.join(
-        ["rtt_ms,response_bytes,group", "20,9000,a", "30,9000,b", ""]))
+def test_a_csv_is_read_with_any_line_end_and_with_a_byte_order_mark(tmp_path: Path, end: str,
+                                                                    mark: str) -> None:
+    lines = ["rtt_ms,response_bytes,group", "20,9000,a", "30,9000,b", ""]
+    users = users_of_file(tmp_path / "users.csv", mark + end.join(lines))
     assert (users.count, users.groups, users.format) == (2, ("a", "b"), "CSV")
 
 
-def test_a_head_that_is_no_csv_is_one_line() -> None:
+def test_a_head_that_is_not_csv_is_refused_by_its_line() -> None:
     with pytest.raises(UsageError, match="^f: line [01]: field larger than field limit"):
         logs.read(['rtt_ms,"' + "x" * 200_000 + '"\n', "1\n"], "f")
     with pytest.raises(UsageError, match="^f: line [01]: new-line character seen"):
         logs.read(["x\r,rtt_ms\n", "1\n"], "f")
 
 
-def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """20 GB that take no room on the disk."""
+def test_a_line_of_20_gb_is_refused_in_700_mb_of_memory(tmp_path: Path) -> None:
+    """The file is sparse: its 20 GB take no room on the disk."""
     path = tmp_path / "users.csv"
     with path.open("wb") as file:
         file.write(b"rtt_ms\n")
@@ -455,7 +460,7 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
                            f" {reading.MOST_LINE_CHARACTERS} characters{logs.FEWER}\n")
 
 
-def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
+def test_a_file_that_is_read_whole_is_refused_beyond_its_limit(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -467,7 +472,7 @@ def test_what_is_read_at_once_has_a_limit(tmp_path: Path) -> None:
         reading.content(path, 9)
 
 
-def test_weights_are_summed_without_a_warning() -> None:
+def test_extreme_weights_are_summed_without_a_warning() -> None:
     rows = ["rtt_ms,bandwidth_kbps,response_bytes,weight"] + ["20,1000,9000,1e12"] * 20
     users = logs.read([*rows, "20,1000,9000,1e308"], "f")
     assert users.skipped == {"with a weight above 1e+12": 1}

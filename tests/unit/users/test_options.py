@@ -60,7 +60,7 @@ def test_each_option_has_all_windows_of_all_users_and_trials_of_its_own() -> Non
     assert len(set(ids)) == len(ids)
 
 
-def test_each_option_has_its_own_window_and_the_faster_one_is_named() -> None:
+def test_each_option_has_its_own_window_and_its_saving_against_the_first() -> None:
     """BBR gains from 32 segments, CUBIC does not: 3 round trips become 2, of 49.5 ms each."""
     answer, findings = findings_of(
         lambda trial: 2 if (trial.congestion_control, trial.initcwnd) == ("bbr", 32) else 3)
@@ -73,7 +73,7 @@ def test_each_option_has_its_own_window_and_the_faster_one_is_named() -> None:
     assert answer.command == "", "the windows differ"
 
 
-def test_windows_that_all_options_share_have_their_command() -> None:
+def test_a_window_that_all_options_share_has_its_command() -> None:
     answer, _ = findings_of(lambda trial: (2 if trial.initcwnd == 32 else 3)
                             + (0.5 if trial.congestion_control == "bbr" else 0))
     assert answer.table is not None and answer.table.column("IW") == [32, 32]
@@ -90,7 +90,7 @@ def test_options_are_compared_by_the_users_that_count_with_both() -> None:
     assert saved_ms(answer) == pytest.approx(mean_rtt_ms)
 
 
-def test_what_decides_between_options_and_is_not_in_the_file_is_named() -> None:
+def test_an_unknown_condition_that_decides_between_options_is_named() -> None:
     def round_trips(trial: Trial) -> float:
         faster = "bbr" if trial.part == "users_queue" else "cubic"
         return 2 if trial.congestion_control == faster else 3

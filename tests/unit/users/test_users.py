@@ -19,13 +19,14 @@ from firstflight.workloads.fetch.figures.bar_cells import published_bars
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.users import UserSample, content, order
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import verify
 from tests.golden import stored, stored_fetches
 from tests.golden.answers import COUNT, found_users, spread
 from tests.unit.fetches.small import FEW_USERS
 
 
-def test_a_window_that_saves_time_is_set() -> None:
+def test_a_window_that_saves_time_is_recommended_with_its_interval() -> None:
     chosen = recommend(found_users(spread(20, 40)), 10)
     assert chosen.initcwnd == 32
     best = chosen.outcomes[1]
@@ -38,13 +39,13 @@ def test_a_window_that_saves_time_is_set() -> None:
 
 
 @pytest.mark.parametrize("again", [0.19, 0.21])
-def test_the_bound_of_retransmissions(again: float) -> None:
+def test_a_window_that_retransmits_half_a_point_more_is_not_recommended(again: float) -> None:
     """Half a point of 40 segments is 0.2 of a segment."""
     chosen = recommend(found_users(spread(20, 40), again=again), 10).initcwnd
     assert chosen == (32 if again < 0.2 else 10)
 
 
-def test_of_windows_as_good_as_the_best_the_smallest() -> None:
+def test_the_smallest_of_the_windows_as_good_as_the_best_is_recommended() -> None:
     one = found_users(spread(20, 40))
     three = replace(one, total_ms={**one.total_ms, 20: one.total_ms[32] + 2.0},
                     retransmitted={**one.retransmitted, 20: one.retransmitted[10]},
@@ -55,15 +56,17 @@ def test_of_windows_as_good_as_the_best_the_smallest() -> None:
 
 
 @pytest.mark.parametrize(("worst_ms", "chosen"), [(306.0, 32), (306.1, 10)])
-def test_the_bound_of_the_99th_percentile(worst_ms: float, chosen: int) -> None:
-    """Two per cent more than 300 ms, of the three slowest of 200."""
+def test_a_window_with_a_99th_percentile_2_percent_longer_is_not_recommended(worst_ms: float,
+                                                                             chosen: int) -> None:
+    """The three slowest of 200 users take 2 % more than 300 ms."""
     saved = numpy.where(numpy.arange(COUNT) < 3, 300 - worst_ms, 40.0)
     assert recommend(found_users(saved), 10).initcwnd == chosen
 
 
 @pytest.mark.parametrize(("saved_ms", "chosen"), [(3.0, 10), (3.2, 32)])
-def test_what_is_under_a_hundredth_of_the_mean_is_as_good(saved_ms: float, chosen: int) -> None:
-    """Of 297 ms, however sure it is."""
+def test_a_saving_under_a_hundredth_of_the_mean_recommends_no_larger_window(saved_ms: float,
+                                                                            chosen: int) -> None:
+    """A hundredth of the mean of 297 ms is 2.97 ms, and every user saves the same."""
     assert recommend(found_users(spread(saved_ms - 0.1, saved_ms - 0.1)), 10).initcwnd == chosen
 
 
@@ -77,11 +80,12 @@ def three_users() -> tuple[Scenario, UserSample, list[Record]]:
     return made.scenario, made.scenario.users, records
 
 
-def test_what_the_queue_dropped_is_told_of_each_window() -> None:
-    """Apart from what was sent again, and by how many users each stands for."""
+def test_queue_drops_are_reported_for_each_window_by_the_users_weight() -> None:
+    """Drops are counted apart from retransmissions, by how many users a row stands for."""
     made, users, records = three_users()
-    records = [replace(record, queue_drops=6 if (record.trial.rtt_ms, record.trial.initcwnd)
-                       == (300, 32) else 0) for record in records]
+    for place, record in enumerate(records):
+        is_hit = (record.trial.rtt_ms, record.trial.initcwnd) == (300, 32)
+        records[place] = replace(record, queue_drops=6 if is_hit else 0)
     outcomes = users_findings(made, users, records)[0][0].tables[0]
     drops = dict(zip(zip(outcomes.column("users"), outcomes.column("IW")),
                      outcomes.column("queue drops")))
@@ -90,7 +94,7 @@ def test_what_the_queue_dropped_is_told_of_each_window() -> None:
     assert set(outcomes.column("retransmitted")) == {0}
 
 
-def test_groups_have_a_choice_of_their_own() -> None:
+def test_each_group_has_a_recommendation_of_its_own() -> None:
     findings, tiles = users_findings(*three_users())
     outcomes, choice, commands = findings[0].tables
     assert choice.column("users") == ["all", "near", "192.0.2.0/24"]
@@ -105,7 +109,7 @@ def test_groups_have_a_choice_of_their_own() -> None:
     assert "the bottleneck's queue holds 100 packets" in findings[0].statements[3].measured
 
 
-def test_a_user_without_a_counting_record_is_left_out_under_every_window() -> None:
+def test_a_user_without_a_counting_record_is_excluded_under_every_window() -> None:
     made, users, records = three_users()
     records[0] = replace(records[0], verdict="fail")
     measured = analysis.measured(users, records)
@@ -137,8 +141,8 @@ def test_only_a_prefix_becomes_a_command(name: str, prefix: bool) -> None:
 @pytest.mark.parametrize(("windows", "routes"), [
     ((32, 16, 32), ["change", "add 192.0.2.0/25"]), ((10, 10, 16), ["add 192.0.2.128/25"]),
     ((10, 10, 10), []), ((None, 10, 16), ["add 192.0.2.128/25"]), ((None, None, None), [])])
-def test_a_prefix_has_a_route_only_where_its_window_is_another(
-        windows: tuple[int | None, ...], routes: list[str]) -> None:
+def test_a_prefix_has_a_route_only_where_its_window_differs(windows: tuple[int | None, ...],
+                                                            routes: list[str]) -> None:
     named = dict(zip(("all", "192.0.2.0/25", "192.0.2.128/25"), windows))
     commands = window_commands.commands(named, 10)
     assert len(commands) == len(routes)
@@ -154,12 +158,12 @@ def sampled(initcwnd: str = "[10, 32]", rows: int = 60) -> Any:
         f"{name} = {column}" for name, column in columns.items())))
 
 
-def test_what_is_measured_first_does_not_depend_on_how_much_is_measured() -> None:
+def test_the_order_of_trials_does_not_depend_on_how_many_are_measured() -> None:
     few, many = sampled(), sampled("[10, 32, 64]", 90)
     first = [content(trial) for trial in sorted(few.trials, key=order)]
-    kept = {*first}
-    assert [each for trial in sorted(many.trials, key=order)
-            if (each := content(trial)) in kept] == first
+    among_many = [content(trial) for trial in sorted(many.trials, key=order)]
+    assert [trial for trial in among_many if trial in {*first}] == first
+
     rtts = [trial.rtt_ms for trial in sorted(few.trials, key=order)]
     assert rtts[::2] == rtts[1::2]  # the windows of one user follow each other
     assert 30 < sum(rtts[:40]) / 40 - 20 + 8 < 45  # as if drawn, of small and large RTTs
@@ -167,7 +171,7 @@ def test_what_is_measured_first_does_not_depend_on_how_much_is_measured() -> Non
 
 @pytest.mark.parametrize("field", ["rtt_ms", "bandwidth_kbps", "response_bytes", "initcwnd", "seed",
                                    "loss_percent", "queue_packets", "congestion_control"])
-def test_what_differs_in_the_network_is_another_content(field: str) -> None:
+def test_trials_that_differ_in_the_network_differ_in_content(field: str) -> None:
     trial = sampled().trials[0]
     value = getattr(trial, field)
     other = replace(trial, **{field: "bbr" if isinstance(value, str) else value + 1})
@@ -177,8 +181,12 @@ def test_what_differs_in_the_network_is_another_content(field: str) -> None:
 
 def test_a_first_answer_names_its_interval_and_how_many_rows_it_rests_on() -> None:
     study = sampled()
-    records = [Record(trial, ok=True, verdict="pass", total_ms=300.0 - (
-        trial.initcwnd == 32) * (20 + trial.sample % 5)) for trial in study.trials]
+
+    def total_ms(trial: Trial) -> float:
+        return 300.0 - (20 + trial.sample % 5 if trial.initcwnd == 32 else 0)
+
+    records = [Record(trial, ok=True, verdict="pass", total_ms=total_ms(trial))
+               for trial in study.trials]
     said = first_answer(study.scenario.users, records[:80])
     assert said.startswith("so far, by 40 of 60 rows: 32 segments, which saves 22.0 ms (95 %"
                            " interval 21.")
@@ -190,15 +198,15 @@ def test_a_first_answer_names_its_interval_and_how_many_rows_it_rests_on() -> No
 @pytest.mark.parametrize(("rtt_ms", "times", "doubted"), [
     (73.7, 1, ""), (0.2, 1, "No Internet path has a median round trip of 0.20 ms"),
     (73_700.0, 1, "No Internet path has a median"), (73.7, 0, "Only 1 different users")])
-def test_what_no_internet_path_has_and_too_few_are_said_first(rtt_ms: float, times: int,
-                                                             doubted: str) -> None:
+def test_an_implausible_rtt_and_too_few_users_are_doubted(rtt_ms: float, times: int,
+                                                          doubted: str) -> None:
     rows = 40 if times else 1
     made = KIND.study(parsed("users_of_x", FEW_USERS)).scenario.users
     doubts = recommendation.doubts(replace(made, rtt_ms=(rtt_ms,) * rows, times=(1,) * rows))
     assert [doubted in line for line in doubts] == ([True] if doubted else [])
 
 
-# What users gain and lose, by hand, and windows told by a quantity of which more is better ---
+# What users gain and lose, computed by hand, and percentages of a metric where more is better ---
 
 def measured() -> Measured:
     """Four users, of whom the third stands for two and is slower with the larger window."""
@@ -209,7 +217,7 @@ def measured() -> Measured:
                     numpy.array([0, 0, 1, 1]), numpy.array([5.0, 10, 20, 30]), 0, numpy.arange(4))
 
 
-def test_shares_are_by_weight() -> None:
+def test_gains_losses_and_percentiles_count_users_by_weight() -> None:
     """Of five, two gain more than a millisecond (10 and 100), two lose 10, one is the same."""
     found = recommend(measured(), 10)
     base, larger = found.outcomes
@@ -224,7 +232,7 @@ def test_shares_are_by_weight() -> None:
         larger.saved.absolute.value)
 
 
-def test_one_group_alone() -> None:
+def test_a_group_alone_has_its_own_times_weights_and_segments() -> None:
     other = measured().only(1)
     assert other.total_ms[32].tolist() == [310, 300] and other.weight.tolist() == [2, 1]
     assert other.segments.tolist() == [20, 30] and other.excluded == 0
@@ -232,7 +240,7 @@ def test_one_group_alone() -> None:
         recommend(measured().only(7), 10)
 
 
-def test_a_percentage_of_the_experiment_is_another_where_more_is_better() -> None:
+def test_a_published_percentage_of_the_experiment_becomes_one_of_the_baseline() -> None:
     """24 % of the experiment's time are 24 / 124 of the baseline's; of a goodput, 24 / 76."""
     figure = next(each for each in stored_fetches.scenario("marrama2012").figures
                   if each.name == "fig5_rtt")
@@ -244,7 +252,7 @@ def test_a_percentage_of_the_experiment_is_another_where_more_is_better() -> Non
     assert published_bars(replace(figure, published="")) == {}
 
 
-def test_what_a_server_says_is_told_as_the_servers() -> None:
+def test_an_error_of_the_server_is_reported_as_the_servers() -> None:
     trial = stored.load("iw10")
     assert trial.said("server", error="no such path").judge().error == "server: no such path"
     assert verify._failure({"error": "no network"}) == "no network"

@@ -51,7 +51,7 @@ def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None
     return finding.answer, choices
 
 
-def test_a_window_that_holds_whatever_the_file_does_not_say_has_its_command() -> None:
+def test_a_window_that_holds_under_every_assumption_has_its_command() -> None:
     answer, choices = varied_answer()
     assert [choice.initcwnd for choice in choices] == [32, 32, 32]
     assert "initcwnd 32" in answer.command
