@@ -124,7 +124,7 @@ class OutputFile:
     def __init__(self, path: Path, outcome: CommandOutcome) -> None:
         """outcome: takes a note, once, if output cannot be stored."""
         self.path, self.outcome = path, outcome
-        self.file = files.append(path)
+        self.file = files.open_to_append(path)
         self.room = KEPT_BYTES
         self.lines = {kind: BegunLine() for kind in (OUTPUT, ERROR)}
         self.whole: list[bytes] = []  # complete lines that are not stored yet

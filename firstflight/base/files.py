@@ -38,14 +38,14 @@ def write(path: Path, content: bytes | str) -> Path:
     written into.
     """
     data = content.encode() if isinstance(content, str) else content
-    place = path
+    end = path  # of the links that have been followed
     for _ in range(MOST_LINKS + 1):
-        with folder_of(place.parent, place.name) as folder:
-            to = _end_of_link(place, folder)
-            if not to:
-                _write(place, folder, data)
+        with folder_of(end.parent, end.name) as folder:
+            target = _link_target(end, folder)
+            if not target:
+                _write(end, folder, data)
                 return path
-        place = place.parent / to
+        end = end.parent / target
     with writing(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
@@ -77,8 +77,8 @@ def save_all(folder: Path, contents: Mapping[str, bytes | str]) -> list[Path]:
     return paths
 
 
-def append(path: Path) -> FileIO:
-    """A file open for appending, unbuffered, created if it is missing. Raises WriteError."""
+def open_to_append(path: Path) -> FileIO:
+    """Open a file for appending, unbuffered; create it if it is missing. Raises WriteError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
     with folder_of(path.parent, path.name) as folder:
         try:
@@ -103,8 +103,8 @@ def make_folder(path: Path) -> Path:
         return path
 
 
-def new_folder(path: Path) -> bool:
-    """Make a folder; False if the name is taken. Raises WriteError."""
+def make_new_folder(path: Path) -> bool:
+    """Create a folder; return whether it is new, False if its name is taken. Raises WriteError."""
     with folder_of(path.parent) as folder:
         try:
             make_below(path.name, folder)
@@ -113,7 +113,7 @@ def new_folder(path: Path) -> bool:
     return True
 
 
-def empty_folder(path: Path) -> Path:
+def make_empty_folder(path: Path) -> Path:
     """Create an empty folder; what was there is removed. Raises WriteError."""
     remove(path)
     with folder_of(path.parent, path.name) as folder:
@@ -153,7 +153,10 @@ class Folder:
         self.path = path
         with folder_of(path) as folder:
             self.number = os.dup(folder)
-        self._near: tuple[tuple[str, ...], int] = ((), os.dup(self.number))  # looked up last
+        # The folder that was looked up last: its steps below this one, and its descriptor. The next
+        # file most often lies there, or below.
+        self._last_steps: tuple[str, ...] = ()
+        self._last_folder = os.dup(self.number)
 
     def __enter__(self) -> Folder:
         return self
@@ -163,20 +166,20 @@ class Folder:
 
     def close(self) -> None:
         os.close(self.number)
-        os.close(self._near[1])
+        os.close(self._last_folder)
 
     @contextmanager
     def replacing(self, place: str) -> Iterator[FileIO]:
         """A new, unbuffered file. It gets its name once all of it is on the disk."""
         with writing(self.path / place):
-            name, folder = self._found(place)
+            name, folder = self._look_up(place)
             with _replacing(name, folder) as file:
                 yield file
 
     def make(self, place: str, replace_link: bool = False) -> None:
         """Create a folder if it is missing. replace_link: also if a link has its name."""
         with writing(self.path / place):
-            name, folder = self._found(place)
+            name, folder = self._look_up(place)
             existing = status_of(name, folder)
             if replace_link and existing is not None and stat.S_ISLNK(existing.st_mode):
                 unlink_below(name, folder)
@@ -185,23 +188,26 @@ class Folder:
     def link(self, place: str, to: str) -> None:
         """Let a link lead to `to`; a file or a link of that name is replaced."""
         with writing(self.path / place):
-            _link(*self._found(place), to)
+            _link(*self._look_up(place), to)
 
-    def _found(self, place: str) -> tuple[str, int]:
-        """The name of a place and its folder's descriptor, which the next call may close."""
-        *above, name = PurePosixPath(place).parts or ("..",)
-        if place.startswith("/") or ".." in (*above, name):
+    def _look_up(self, place: str) -> tuple[str, int]:
+        """The name of a place, and its folder's descriptor, which the next call may close."""
+        parts = PurePosixPath(place).parts
+        if not parts or place.startswith("/") or ".." in parts:
             raise OSError(errno.EINVAL, f"it would lie outside {self.path}")
-        begun, folder = self._near
-        if tuple(above[:len(begun)]) != begun:
-            begun, self._near = (), ((), os.dup(self.number))
-            os.close(folder)
-            folder = self._near[1]
-        for step in above[len(begun):]:
-            below = open_below(step, folder)
-            os.close(folder)
-            begun, folder = self._near = ((*begun, step), below)
-        return name, folder
+        *above, name = parts
+
+        if tuple(above[:len(self._last_steps)]) != self._last_steps:
+            self._go_to((), os.dup(self.number))
+        for step in above[len(self._last_steps):]:
+            self._go_to((*self._last_steps, step), open_below(step, self._last_folder))
+        return name, self._last_folder
+
+    def _go_to(self, steps: tuple[str, ...], folder: int) -> None:
+        """Take an open folder for the one that was looked up last, and close that."""
+        os.close(self._last_folder)
+        self._last_steps = steps
+        self._last_folder = folder
 
 
 # Files -------------------------------------------------------------------------------
@@ -279,8 +285,11 @@ def _fill(descriptor: int, data: bytes) -> None:
         write_all(file, data)
 
 
-def _end_of_link(path: Path, folder: int) -> str:
-    """The target of `path`; "" if it is no link, or one in /proc/self/fd. Raises WriteError."""
+def _link_target(path: Path, folder: int) -> str:
+    """Where the link `path` leads; "" if it is no link, or one in /proc/self/fd.
+
+    Raises WriteError where the link may not be followed.
+    """
     existing = status_of(path.name, folder)
     if (existing is None or not stat.S_ISLNK(existing.st_mode)
             or _is_own_descriptor(path.name, folder)):

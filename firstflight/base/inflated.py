@@ -13,10 +13,10 @@ from typing import BinaryIO
 from firstflight.base import reading
 
 PIECE_BYTES = 1 << 16
-MOST_MEMBERS = 100_000  # gzip files may follow each other in one; bgzip makes one of 64 kB each
+MOST_MEMBERS = 100_000  # gzip files that follow each other in one file; bgzip's have 64 kB each
 WHOLE = 1000  # lines of a text that are all read, its head among them
 _GZIP = b"\x1f\x8b"
-_GZIP_BITS = 31  # zlib's word for gzip's format with any window
+_GZIP_BITS = 31  # how zlib is asked for gzip's format, with a window of any size
 # What other compressed files begin with, and the command that unpacks them.
 _OTHERS = {b"\xfd7zXZ\0": ("xz", "unxz"), b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
            b"BZh": ("bzip2", "bunzip2"), b"PK\x03\x04": ("zip", "unzip")}
@@ -45,8 +45,11 @@ def opened(path: Path, most_bytes: int) -> BinaryIO:
     except OSError:
         file.close()
         raise
-    pieces = _inflated(file) if begins.startswith(_GZIP) else iter(lambda: file.read(PIECE_BYTES),
-                                                                   b"")
+
+    if begins.startswith(_GZIP):
+        pieces = _inflated(file)
+    else:
+        pieces = iter(lambda: file.read(PIECE_BYTES), b"")
     return io.BufferedReader(_Pieces(file, pieces, most_bytes))
 
 
@@ -89,7 +92,6 @@ def _inflated(file: BinaryIO) -> Iterator[bytes]:
     try:
         # A full piece may leave bytes behind that only the next call gives.
         while (compressed := rest or file.read(PIECE_BYTES)) or len(piece) == PIECE_BYTES:
-
             if inflater.eof:
                 compressed = compressed.lstrip(b"\0")  # a file may be filled up with zeros
                 if not compressed:

@@ -3,10 +3,10 @@
 Only one item of the list is in memory at a time, as the JSON has it; the caller keeps what it needs
 of each. Python's own decoder reads the items, from a window that is moved over the text:
 
-    bytes, in pieces → without what texts are longer than MOST_TEXT_BYTES → a window → an item
+    bytes, in pieces → with long texts cut to MOST_TEXT_BYTES → a window → an item
 
-A HAR of 60 MB has a few MB besides the contents of files, which are such texts. A caller that needs
-them says how long a text may be.
+A HAR of 60 MB has a few MB besides the contents of files, which are such long texts. A caller that
+needs them says how long a text may be.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
         return FAILED
     except MemoryError as error:
         say(f"{program}: this machine has too little memory{resume_hint(error)}")
-        if threading.active_count() > 1:  # one may wait for ever for what was not to be had
+        if threading.active_count() > 1:  # another one may wait for ever for what this one lacked
             os._exit(CANNOT)
         return CANNOT
     except Exception as error:  # our mistake: the user gets one line, the report has the rest

@@ -1,9 +1,13 @@
-"""The parser of every command line: one line for what is wrong, help for most, for all, for one."""
+"""The parser of every command line: errors in one line, and help in three lengths.
+
+`--help` has the flags that most people need, `--help all` every flag, `--help FLAG` one.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -12,6 +16,11 @@ from firstflight.base import __version__
 from firstflight.base.errors import USAGE, one_line
 from firstflight.base.terminal import print_while_read, say
 from firstflight.base.words import near_words
+
+
+# In a help that is written by hand, what a flag's text begins with: the flag, and its value unless
+# that may be left out, as [BYTES].
+_NEEDED_VALUE = re.compile(r"  \S+ ([^\s[]+)")
 
 
 class Once(argparse._StoreAction):
@@ -27,21 +36,26 @@ class Once(argparse._StoreAction):
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports what is wrong in one line, and leaves the list of flags to --help; has --version.
+    """Reports an error in one line, and leaves the list of flags to --help; has --version.
 
     synonyms: for words that are no flags, what to type instead: a sentence, or a flag with an
     example of its value. The user's own value is shown in its place if the flag accepts it.
     short: the text of --help, where `--help all` shows every flag and `--help FLAG` one.
-    examples: a command for each flag, by the flag's name. others: returns the help of the flags
-    that stand before `-- COMMAND`, which another parser reads.
+    examples: a command for each flag, by the flag's name. command_help: returns the help of the
+    flags that stand before `-- COMMAND`, which another parser reads.
     """
 
     def __init__(self, synonyms: Mapping[str, str | tuple[str, str]] = {}, short: str = "",
-                 examples: Mapping[str, str] = {}, others: Callable[[], str] = str,
+                 examples: Mapping[str, str] = {}, command_help: Callable[[], str] = str,
                  **more: Any) -> None:
         super().__init__(add_help=not short, **more)
-        self.synonyms, self.short, self.examples, self.others = synonyms, short, examples, others
+        self.synonyms = synonyms
+        self.short = short
+        self.examples = examples
+        self.command_help = command_help
         self.words: list[str] = []  # as they were typed
+
+        # argparse looks "store" up by its name, and by None for a flag that names no action.
         for name in (None, "store"):
             self.register("action", name, Once)
         if short:
@@ -53,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None,  # type: ignore[override]
                    namespace: Any = None) -> argparse.Namespace:
-        # argparse drops the dashes of --flag=--, and gives the flag no value without a check.
+        # argparse removes the -- of --flag=--, and stores no value without a word about it.
         self.words = list(sys.argv[1:] if args is None else args)
         for word in self.words:
             if word.startswith("-") and word.endswith("=--"):
@@ -63,7 +77,7 @@ class Parser(argparse.ArgumentParser):
             self.words[:2] = [f"--help={self.words[1]}"]
         arguments, unknown = self.parse_known_args(self.words, namespace)
         if unknown:
-            self.error(self._hint(unknown))
+            self.error(self._refusal_of_words(unknown))
         return arguments
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
@@ -76,50 +90,72 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 action, f"{error.message}: {'|'.join(action.option_strings)} {values}") from None
 
-    def _hint(self, unknown: Sequence[str]) -> str:
-        """What to type instead of the first unknown flag."""
+    def _refusal_of_words(self, unknown: Sequence[str]) -> str:
+        """What is wrong with the first unknown flag among these words, or with all of them."""
         typed = next((word for word in unknown if word.startswith("-")), "")
         if not typed:
             return f"unrecognized arguments: {' '.join(unknown)}"
-        flag, equals, value = typed.partition("=")
-        if not equals:
-            follows = self.words.index(typed) + 1 if typed in self.words else len(self.words)
-            value = next(iter(self.words[follows:follows + 1]), "")
-        return self.hint(flag, "" if value.startswith("-") else value)
 
-    def hint(self, flag: str, value: str = "") -> str:
-        """What to type instead of an unknown flag, with the user's own value."""
+        flag, equals, value = typed.partition("=")
+        if not equals and typed in self.words:
+            follows = self.words.index(typed) + 1
+            value = "".join(self.words[follows:follows + 1])
+        return self._refusal_of_flag(flag, "" if value.startswith("-") else value)
+
+    def _refusal_of_flag(self, flag: str, value: str = "") -> str:
+        """What is wrong with an unknown flag, and what to type instead, with the user's value."""
         if text := self._help_of_command_flag(flag):
-            example = re.match(r"  \S+ ([^\s[]+)", text)  # the placeholder of a value it needs
-            words = f"{flag} {value or example[1]}" if example else flag
+            needed = _NEEDED_VALUE.match(text)
+            words = f"{flag} {value or needed[1]}" if needed else flag
             return f"{flag} goes with a command: ./run.sh {words} -- COMMAND"
-        if advice := self.advice(flag, value):
-            return f"{flag}: there is no such flag; write {advice}"
+
+        if instead := self.replacement(flag, value):
+            return f"{flag}: there is no such flag; write {instead}"
         near = self._nearest(flag)
         if near in self.synonyms:
             return f"{flag}: there is no such flag; {self.synonyms[near]}"
-        return f"unrecognized arguments: {flag}{f' (did you mean {near}?)' if near else ''}"
+        question = f" (did you mean {near}?)" if near else ""
+        return f"unrecognized arguments: {flag}{question}"
 
-    def advice(self, flag: str, value: str) -> str:
-        """The flag and value that an unknown flag most likely stands for; "" for none."""
+    def replacement(self, flag: str, value: str) -> str:
+        """The flag and value that an unknown flag most likely stands for; "" for none.
+
+        value: what the user typed behind it. An example stands in its place if the flag refuses it.
+        """
         near = self._nearest(flag)
-        same = (near, self.examples.get(near, "").removeprefix(f"./run.sh {near}").split(" ")[0])
-        instead = self.synonyms.get(near, same if near == flag.lower() else "")
-        if isinstance(instead, str):
+        if near in self.synonyms:
+            synonym = self.synonyms[near]
+            if isinstance(synonym, str):  # a sentence names no single flag
+                return ""
+            name, example = synonym
+        elif near == flag.lower():
+            name, example = near, self._example_value(near)
+        else:
             return ""
-        name, example = instead
         return f"{name} {value if value and self.accepts(name, value) else example}".rstrip()
+
+    def _example_value(self, flag: str) -> str:
+        """The value, or values, that a flag has in its example; "" if it takes none."""
+        action = self._option_string_actions[flag]
+        if action.nargs == 0 or flag not in self.examples:
+            return ""
+        _, _, *words = shlex.split(self.examples[flag])
+        count = action.nargs if isinstance(action.nargs, int) else 1
+        return shlex.join(words[:count])
 
     def _nearest(self, flag: str) -> str:
         """The known flag or synonym that looks most like this one, "" for none."""
         known = [*self._option_string_actions, *self.synonyms]
-        return next((name for name in (flag, flag.lower()) if name in known), "") or next(
-            iter(near_words(flag, known)), "")
+        for name in (flag, flag.lower()):
+            if name in known:
+                return name
+        return "".join(near_words(flag, known, most=1))
 
     def _help_of_command_flag(self, flag: str) -> str:
         """The help of a flag that stands before `-- COMMAND`; "" if the flag is none of them."""
-        found = re.search(rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*", self.others(),
-                          re.MULTILINE)
+        # Its line, and those that go on with it, which are indented.
+        its_lines = rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*"
+        found = re.search(its_lines, self.command_help(), re.MULTILINE)
         return found[0] if found else ""
 
     def accepts(self, flag: str, value: str) -> bool:
@@ -135,16 +171,19 @@ class Parser(argparse.ArgumentParser):
 
         Exits with a message if there is no such flag.
         """
-        flag = next((name for name in (f"--{word.lstrip('-')}", f"-{word.lstrip('-')}")
-                     if name in self._option_string_actions), "")
-        if flag:
-            action = self._option_string_actions[flag]
-            formatter = self._get_formatter()
-            formatter.add_argument(action)
-            example = self.examples.get(action.option_strings[-1], "")
-            return formatter.format_help() + (f"\n  {example}\n" if example else "")
-        flag = f"--{word.lstrip('-')}"
-        return self._help_of_command_flag(flag) or self.error(f"--help: {self.hint(flag)}")
+        name = word.lstrip("-")
+        flag = f"--{name}"
+        action = (self._option_string_actions.get(flag)
+                  or self._option_string_actions.get(f"-{name}"))
+        if action is None:
+            return (self._help_of_command_flag(flag)
+                    or self.error(f"--help: {self._refusal_of_flag(flag)}"))
+
+        formatter = self._get_formatter()
+        formatter.add_argument(action)
+        text = formatter.format_help()
+        example = self.examples.get(action.option_strings[-1])
+        return f"{text}\n  {example}\n" if example else text
 
     def error(self, message: str) -> NoReturn:
         every = "--help all" if self.short else "--help"
@@ -161,7 +200,7 @@ class _Help(argparse.Action):
         if values == "":
             text = parser.short
         elif values == "all":
-            text = f"{parser.format_help()}\n{parser.others()}"
+            text = f"{parser.format_help()}\n{parser.command_help()}"
         else:
             text = parser.help_of(str(values)).rstrip()
         print_while_read(text)

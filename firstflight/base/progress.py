@@ -1,4 +1,4 @@
-"""How far a measurement is: a bar on a terminal, a line now and then elsewhere."""
+"""Shows how far a measurement is: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -21,15 +21,24 @@ LEAST_PART_MEASURED = 0.05
 
 
 class Progress:
-    """Counts trials. Use as a context manager; quiet: prints nothing at all."""
+    """Counts trials, and shows how many are measured. Use as a context manager.
+
+    total: all trials, with those that an earlier process measured; done: how many these are.
+    what: the name in front, such as a scenario's. quiet: prints nothing at all.
+    """
 
     def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
-        self.total, self.done, self.before, self.what = total, done, done, what
-        self.quiet, self.doing = quiet, ""
+        self.total = total
+        self.done = done
+        self.done_before = done
+        self.what = what
+        self.doing = ""  # who measured the last trial
+        self.quiet = quiet
         self.bar: tqdm[None] | None = None
+
         self.started = time.monotonic()
         self.ended = threading.Event()
-        # A trial of thousands of connections takes longer than a log may be silent.
+        # Reports by the clock, not by trials: one of thousands of connections takes minutes.
         self.reporter = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Progress:
@@ -46,25 +55,30 @@ class Progress:
 
     def step(self, doing: str = "") -> None:
         """Count one more trial. doing: who measures, "" if that is clear."""
-        self.done, self.doing = self.done + 1, doing
+        self.done += 1
+        self.doing = doing
         if self.bar is not None:
             self.bar.set_postfix_str(doing, refresh=False)
             self.bar.update()
 
     def note(self, message: str) -> None:
-        """A line that stays, above the progress; none for ""."""
+        """Print a line that stays, above the progress; "" prints none."""
         if message and not self.quiet:
             if self.bar is not None:
                 self.bar.clear()
             say(message)
 
     def line(self, elapsed_s: float) -> str:
-        """A line for a log; elapsed_s: since the first trial of this process began."""
-        measured, rest = self.done - self.before, self.total - self.done
-        known = rest and measured >= LEAST_PART_MEASURED * (measured + rest)
-        left = f", about {format_duration(elapsed_s * rest / measured)} left" if known else ""
-        doing = f", {self.doing}" if self.doing else ""
-        return f"{self.what}: {self.done} of {self.total} trials{doing}{left}"
+        """A line for a log. elapsed_s: since the first trial of this process began."""
+        measured = self.done - self.done_before
+        rest = self.total - self.done
+        line = f"{self.what}: {self.done} of {self.total} trials"
+        if self.doing:
+            line += f", {self.doing}"
+
+        if rest and measured >= LEAST_PART_MEASURED * (measured + rest):
+            line += f", about {format_duration(elapsed_s * rest / measured)} left"
+        return line
 
     def _report(self) -> None:
         while not self.ended.wait(PLAIN_INTERVAL_S):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 MOST_BYTES = 64 << 20  # of a file that is read at once; captures are the largest
-MOST_LINE_CHARACTERS = 1 << 20  # nginx's longest request and headers together have a tenth of it
+MOST_LINE_CHARACTERS = 1 << 20  # ten times what nginx accepts as a request with its headers
 LONG_LINE = f"it has a line of more than {MOST_LINE_CHARACTERS} characters"
 
 
@@ -36,6 +36,7 @@ def opened(path: Path) -> BinaryIO:
     """A file open for reading. Raises OSError, also if it is no regular file."""
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "a file name cannot contain NUL", str(path))
+    # O_NONBLOCK: opening a FIFO would wait for a writer, perhaps for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

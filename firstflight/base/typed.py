@@ -159,12 +159,17 @@ def _ask_about_units(parts: Sequence[str], unit: str) -> None:
 
     0 needs none.
     """
-    matches = [match for part in parts if (match := _VALUE.fullmatch(part))]
     factors = SUFFIXES.get(unit, {})
-    larger = next((match[2] for match in matches
-                   if match[2] and factors.get(match[2].lower(), 1.0) != 1), "")
-    bare = next((match[1] for match in matches if not match[2] and float(match[1])), "")
-    if larger and bare:
+    with_larger_unit, without_unit = [], []
+    for match in filter(None, map(_VALUE.fullmatch, parts)):
+        number_typed, suffix = match.groups()
+        if suffix and factors.get(suffix.lower(), 1.0) != 1:
+            with_larger_unit.append(suffix)
+        elif not suffix and float(number_typed):
+            without_unit.append(number_typed)
+
+    if with_larger_unit and without_unit:
+        bare, larger = without_unit[0], with_larger_unit[0]
         own = {"kbit/s": "k", "bytes": "B"}.get(unit, unit)
         raise ValueError(f"{','.join(parts)!r}: {bare} has no unit, and others have: write"
                          f" {bare}{larger} or {bare}{own}")

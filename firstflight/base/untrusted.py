@@ -42,7 +42,9 @@ def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
 
 
 def text_of(content: bytes) -> str:
-    """The text of a file, without a mark of its order of bytes. Raises ValueError: what is wrong.
+    """The text of a file in UTF-8, without its byte order mark.
+
+    Raises ValueError with what is wrong.
     """
     try:
         return content.decode("utf-8-sig")

@@ -32,7 +32,8 @@ def flags_of_commands() -> str:
 def parse(argv: Sequence[str]) -> Request:
     """Read a command line; exit with a line where one is wrong, or with the help."""
     parser = Parser(
-        {**SYNONYMS, **REMOVED}, SHORT, examples=EXAMPLES, others=flags_of_commands, prog="run.sh",
+        {**SYNONYMS, **REMOVED}, SHORT, examples=EXAMPLES, command_help=flags_of_commands,
+        prog="run.sh",
         description="Measure what TCP's initial window does, on real Linux TCP.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     for command in (list_scenarios, new_scenario, check_scenario, run):

@@ -57,8 +57,9 @@ def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> No
                          f" {listed}")
 
         word, equals, value = name.partition("=")
-        if equals and word.isidentifier() and (advice := parser.advice(f"--{word}", value)):
-            parser.error(f"{name}: write {advice}")
+        if equals and word.isidentifier() and (
+                instead := parser.replacement(f"--{word}", value)):
+            parser.error(f"{name}: write {instead}")
 
 
 def check_command(parser: Parser, argv: Sequence[str]) -> None:

@@ -308,7 +308,7 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]
         why = (why or _count_doubled(records, TRIALS_CSV)
                or _count_doubled(what_ifs, WHAT_IF_CSV))
         if not why:
-            files.empty_folder(folder / WORK)  # a guest that was killed may have left one
+            files.make_empty_folder(folder / WORK)  # a guest that was killed may have left one
     except (RecordsError, WriteError) as error:
         why = str(error)
     if why:
@@ -342,7 +342,7 @@ def _create(home: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]:
     run = Run(folder, begun, kind, set(), False, lock)
     try:
         run.save()
-        files.empty_folder(run.work_folder)
+        files.make_empty_folder(run.work_folder)
     except WriteError:
         os.close(lock)
         files.remove(folder)
@@ -354,7 +354,7 @@ def _new_folder(home: Path, engine: str) -> Path:
     """Make a folder named after the time; a run that begins in the same millisecond waits."""
     while True:
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
-        if files.new_folder(home / f"{stamp}-{engine}"):
+        if files.make_new_folder(home / f"{stamp}-{engine}"):
             return home / f"{stamp}-{engine}"
 
 

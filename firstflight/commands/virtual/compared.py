@@ -55,7 +55,7 @@ class Machines(vtime.Watcher):
         Raises WriteError, EngineError, and FirstFlightError if the capture cannot be read.
         """
         into = self.folder / name
-        files.new_folder(into)
+        files.make_new_folder(into)
         result = vtime.run(self.request, into, watcher=self, kernel=kernel)
         if self.status:
             return None

@@ -43,4 +43,4 @@ def new_folder(results: Path, kind: str) -> Path:
             for guest in (folder / GUEST, *folder.glob(f"{RUN}*/{GUEST}")):
                 remove_dead(guest)
     names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
-    return next(home / name for name in names if files.new_folder(home / name))
+    return next(home / name for name in names if files.make_new_folder(home / name))

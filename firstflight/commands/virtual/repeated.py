@@ -107,7 +107,7 @@ class Runs(vtime.Watcher):
         """Run the command once, with its own seed. Raises WriteError, EngineError."""
         once = self.line.request
         into = self.folder / f"{RUN}{number:0{len(str(self.requested))}}"
-        files.new_folder(into)
+        files.make_new_folder(into)
         request = replace(
             once, seed=once.seed + number - 1, link_times=once.link_times.with_noise(),
             capture_bytes=once.capture_bytes or CAPTURE_BYTES, guest=number % self.at_once)

@@ -43,7 +43,7 @@ class RecordFile:
         self.length, self.rows = len(whole), whole.count(b"\n") - 1
         self.digest = hashlib.sha256(whole)
         self.sync_after = SYNC_INTERVAL_S  # of a clock that began when the machine did
-        self.file = files.append(path)
+        self.file = files.open_to_append(path)
         with places.writing(path):
             self.file.truncate(self.length)
         if not whole:

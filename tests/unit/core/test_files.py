@@ -169,7 +169,7 @@ def test_a_path_of_standard_output_is_written_in_order(tmp_path: Path) -> None:
 
 def test_appended_bytes_are_in_the_file_at_once(tmp_path: Path) -> None:
     for line in (b"one\n", b"two\n"):
-        with files.append(tmp_path / "rows") as file:
+        with files.open_to_append(tmp_path / "rows") as file:
             files.write_all(file, line[:-1])
             files.write_all(file, line[-1:])
             assert (tmp_path / "rows").read_bytes().endswith(line), "at once: nothing waits here"
@@ -183,10 +183,10 @@ def test_folders_are_made_emptied_and_linked(tmp_path: Path,
     assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")  # relative, and twice
     assert os.listdir(tmp_path / "a") == ["b"]
     assert files.make_folder(tmp_path / "a" / "b").is_dir()
-    assert files.new_folder(tmp_path / "a" / "c")
-    assert files.new_folder(tmp_path / "a" / "c") is False
+    assert files.make_new_folder(tmp_path / "a" / "c")
+    assert files.make_new_folder(tmp_path / "a" / "c") is False
     files.write(tmp_path / "a" / "c" / "d" / "file", "")
-    assert not list(files.empty_folder(tmp_path / "a" / "c").iterdir())
+    assert not list(files.make_empty_folder(tmp_path / "a" / "c").iterdir())
     files.link(tmp_path / "a" / "latest", "b")
     files.link(tmp_path / "a" / "latest", "c")
     assert os.readlink(tmp_path / "a" / "latest") == "c"
@@ -309,8 +309,8 @@ def test_as_many_links_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
 @as_root
 def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo: None) -> None:
     files.write(tmp_path / "results" / "run" / "run.json", "{}")
-    files.append(tmp_path / "results" / "run" / "trials.csv").close()
-    files.new_folder(tmp_path / "results" / "other")
+    files.open_to_append(tmp_path / "results" / "run" / "trials.csv").close()
+    files.make_new_folder(tmp_path / "results" / "other")
     files.link(tmp_path / "results" / "latest", "run")
     assert {owner(path) for path in (tmp_path / "results").rglob("*")} == {(ME, ME)}
     files.write(tmp_path / "results" / "latest" / "report.html", "through the link")
@@ -362,13 +362,13 @@ def test_another_users_link_gives_nothing_away(tmp_path: Path, sudo: None) -> No
     files.link(home / "latest", "run")
     planted(home / "trials.csv", secret / "shadow")
     with pytest.raises(WriteError, match="trials.csv: cannot be written: Too many levels"):
-        files.append(home / "trials.csv")
+        files.open_to_append(home / "trials.csv")
     assert (secret / "shadow").read_text() == "root's" and os.listdir(secret) == ["shadow"]
     assert owner(secret) == owner(secret / "shadow") == (0, 0)
     assert owner(home / "page.html") == (ME, ME) and not (home / "page.html").is_symlink()
     assert (home / "report.html").is_symlink()
     planted(home / "work", secret)
-    files.empty_folder(home / "work")
+    files.make_empty_folder(home / "work")
     assert (secret / "shadow").exists() and not (home / "work").is_symlink()
 
 
@@ -390,7 +390,7 @@ def test_another_users_folder_and_a_hard_link_are_refused(
     (tmp_path / "shadow").write_text("root's")
     os.link(tmp_path / "shadow", tmp_path / "trials.csv")
     with pytest.raises(WriteError, match="a second name, a hard link"):
-        files.append(tmp_path / "trials.csv")
+        files.open_to_append(tmp_path / "trials.csv")
     assert owner(tmp_path / "shadow") == (0, 0)
 
 
@@ -482,13 +482,14 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("new")
     before = os.listdir("/proc/self/fd")
-    files.append(files.write(tmp_path / "link" / "deep" / "file", "x")).close()
+    files.open_to_append(files.write(tmp_path / "link" / "deep" / "file", "x")).close()
     files.save(tmp_path, "link2/deep/file", "x")
     with pytest.raises(WriteError):
         files.save(tmp_path, "link/file", "x")
     files.link(tmp_path / "new" / "latest", "deep")
-    files.empty_folder(files.make_folder(tmp_path / "new" / "deep"))
-    assert files.new_folder(tmp_path / "other") and not files.new_folder(tmp_path / "other")
+    files.make_empty_folder(files.make_folder(tmp_path / "new" / "deep"))
+    assert files.make_new_folder(tmp_path / "other")
+    assert not files.make_new_folder(tmp_path / "other")
     files.remove(tmp_path / "new")
     files.remove(tmp_path / "none" / "of" / "these")
     for path in (tmp_path / "file" / "below", tmp_path / "other", Path("/proc/none/file")):
