@@ -1,4 +1,4 @@
-"""Changes of a capture of a page: packets that are left out, or that come later."""
+"""Changes of a page's capture: packets are removed, or come later."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from firstflight.net.headers import ACK
 from firstflight.net.segments import Segment
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.testbed import observations, site_store
+from firstflight.testbed.hosts.replay.recording import Answer
 from firstflight.testbed.network.commands import commands_of
 from firstflight.workloads.page import browsed
 from firstflight.workloads.page.record import FILE, read_file
@@ -75,7 +77,7 @@ REPORTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 
 @pytest.mark.parametrize("name", stored_browsed.NAMES)
 @pytest.mark.parametrize(("change", "check"), REPORTS)
-def test_what_the_browser_did_not_do_is_seen(
+def test_a_report_that_the_packets_contradict_is_refused(
         name: str, change: Callable[[dict[str, Any]], object], check: str) -> None:
     record = stored_browsed.load(name).reported(change).judge()
     if check:
@@ -85,8 +87,8 @@ def test_what_the_browser_did_not_do_is_seen(
 
 
 @pytest.mark.parametrize("name", stored_browsed.NAMES)
-def test_a_response_cannot_end_before_its_last_byte_came(name: str) -> None:
-    """It is said to end when the segment before its last one came."""
+def test_a_response_reported_to_end_before_its_last_byte_is_refused(name: str) -> None:
+    """Its reported end is when the segment before its last one arrived."""
     stored = stored_browsed.load(name)
     requests = stored.observation["load"]["requests"]
     number = max(range(len(requests)), key=lambda place: requests[place]["content_bytes"])
@@ -117,8 +119,8 @@ def test_a_request_is_held_by_a_full_window_until_something_comes(
     def segment(time_ms: int, to_client: bool, seq: int, ack: int) -> Segment:
         return Segment(
             time_ms * 10**6, to_client, 1024, seq=seq, ack=ack,
-            payload_bytes=0 if to_client else 66, frame_bytes=132, flags=ACK, window=500, stamp=None, echo=None, sacked=(),
-            identification=0)
+            payload_bytes=0 if to_client else 66, frame_bytes=132, flags=ACK, window=500,
+            stamp=None, echo=None, sacked=(), identification=0)
 
     requests = [segment(number, False, 1 + 66 * number, 1) for number in range(under_way)]
     answer = segment(80, True, 1, 1 + 66 * 5)
@@ -139,8 +141,8 @@ def test_a_tampered_packet_is_refused(
     assert record.verdict == FAIL or not record.ok, "a tampered capture passed"
 
 
-def test_data_that_leaves_without_a_cause_is_seen() -> None:
-    """Both captures agree, so the path has nothing against it."""
+def test_data_that_leaves_without_a_cause_is_refused() -> None:
+    """Both captures agree, so the check of the path does not refuse it."""
     def change(packets: list[Packet]) -> list[Packet]:
         late = data(packets)[-1]
         return [replace(packet, time_ns=packet.time_ns + 3_400_000) if packet is late else packet
@@ -159,13 +161,14 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "named"), SETTINGS)
-def test_a_setting_that_was_not_the_requested_one_fails(wrong: dict[str, Any], named: str) -> None:
+def test_a_load_under_another_setting_than_requested_fails(wrong: dict[str, Any],
+                                                           named: str) -> None:
     record = stored_browsed.load("http2").requested(**wrong).judge()
     assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
 
 
 def acknowledging_more(packets: list[Packet]) -> list[Packet]:
-    """The client's first acknowledgement of data is of a byte more."""
+    """The client's first acknowledgement of data covers one byte more."""
     place = next(place for place, packet in enumerate(packets)
                  if not packet.to_client and packet.frame[47] == ACK)
     frame = packets[place].frame
@@ -174,15 +177,15 @@ def acknowledging_more(packets: list[Packet]) -> list[Packet]:
     return [*packets[:place], changed, *packets[place + 1:]]
 
 
-def test_what_never_came_cannot_be_acknowledged() -> None:
+def test_an_acknowledgement_of_data_that_never_arrived_is_refused() -> None:
     stored = stored_browsed.load("http2")
     for side in ("client", "server"):
         stored = stored.captured(side, acknowledging_more)
     assert "acknowledgements" in stored.judge().failed_checks.split("; ")
 
 
-def test_a_connection_carries_at_least_its_answers() -> None:
-    """The server says that an answer was longer than all that went over its connection."""
+def test_an_answer_longer_than_its_connections_data_is_refused() -> None:
+    """The server reports an answer longer than all data of its connection."""
     def longer(observation: dict[str, Any]) -> None:
         row = observation["served"][-1]
         observation["served"][-1] = [*row[:-1], row[-1] + 10**7]
@@ -191,13 +194,13 @@ def test_a_connection_carries_at_least_its_answers() -> None:
 
 
 def test_every_check_refuses_something() -> None:
-    """Three of them in tests of their own."""
+    """Three checks have tests of their own."""
     refused = {check for _, check in (*REPORTS, *SETTINGS) if check}
     assert refused | {"acknowledgements", "bytes", "causes"} == {
         check.name for check in browsed.CHECKS}
 
 
-def test_what_the_worker_says_is_read_by_its_schema() -> None:
+def test_the_workers_report_is_read_by_its_schema_and_a_malformed_one_refused() -> None:
     for name in stored_browsed.NAMES:
         observation = {**stored_browsed.load(name).observation}
         observation.pop("received_at")  # the engine adds it
@@ -212,12 +215,12 @@ def test_what_the_worker_says_is_read_by_its_schema() -> None:
     (lambda observation: observation.pop("load"), "the worker reported no load"),
     (of_load(lambda load: load.update(requests=[])), "no request that was answered"),
     (of_load(lambda load: load.update(load_ms=None)), "no request that was answered")])
-def test_a_load_that_failed_says_why(change: Callable[[dict[str, Any]], object], why: str) -> None:
+def test_a_failed_load_has_its_reason(change: Callable[[dict[str, Any]], object], why: str) -> None:
     record = stored_browsed.load("http2").reported(change).judge()
     assert not record.ok and why in record.error
 
 
-def test_a_load_is_described_before_it_is_measured() -> None:
+def test_the_commands_of_a_load_name_its_recorded_site() -> None:
     trial = stored_browsed.load("http1").trial
     assert f"chromium: the recorded site {trial.site[:8]} over HTTP/1.1" in commands_of(trial.job())
 
@@ -228,10 +231,8 @@ def test_a_trial_without_a_browser_is_skipped() -> None:
     assert (record.verdict, record.verdict_reason) == (SKIPPED, "the browser is missing")
 
 
-def test_a_text_is_equal_in_utf_8_too() -> None:
-    from firstflight.testbed.hosts.replay.recording import Answer
-    answer = Answer(0, "GET", "/", 200, (("content-type", 'text/html; charset="iso-8859-2"'),),
-                    "Łódź".encode("iso-8859-2"))
+def test_a_text_in_another_charset_also_has_the_digest_of_its_utf_8() -> None:
+    headers = (("content-type", 'text/html; charset="iso-8859-2"'),)
+    answer = Answer(0, "GET", "/", 200, headers, "Łódź".encode("iso-8859-2"))
     digests = browsed.digests_of(answer)
-    from hashlib import sha256
     assert {sha256(answer.body).hexdigest(), sha256("Łódź".encode()).hexdigest()} <= digests

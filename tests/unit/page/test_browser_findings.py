@@ -20,7 +20,7 @@ def test_paints_have_a_mean_a_range_and_a_difference_with_an_interval() -> None:
     assert saved is not None and saved.draws == 8 and saved.absolute.value == pytest.approx(-100)
 
 
-def test_loads_that_are_alike_to_a_tenth_of_a_millisecond_are_one() -> None:
+def test_loads_equal_to_a_tenth_of_a_millisecond_count_as_one() -> None:
     (setting,) = analysis.settings(browsed_phases())
     assert [times.page.n for times in setting.counting] == [1, 1]
     assert [len(times.records) for times in setting.counting] == [8, 8]

@@ -38,7 +38,7 @@ def loaded(*events: dict[str, Any]) -> Load:
     return load
 
 
-def test_times_begin_with_the_request_of_the_document() -> None:
+def test_times_count_from_the_request_of_the_document() -> None:
     load = loaded(
         event("Page.loadEventFired", timestamp=0.5),  # of about:blank
         asked("1", 1.0, "https://a.test/"),
@@ -77,7 +77,7 @@ def test_a_redirect_is_a_request_of_its_own() -> None:
     assert (second.status, second.is_redirect, load.since_ms(second.end_s)) == (200, False, 400)
 
 
-def test_what_came_from_the_cache_or_failed_is_said() -> None:
+def test_a_request_says_whether_it_was_cached_or_why_it_failed() -> None:
     load = loaded(asked("1", 1.0, "https://a.test/"), asked("2", 1.1, "https://a.test/x", "Image"),
                   event("Network.requestServedFromCache", requestId="2"),
                   asked("3", 1.1, "https://b.test/", "Script"),
@@ -90,12 +90,12 @@ def test_what_came_from_the_cache_or_failed_is_said() -> None:
 
 @pytest.mark.parametrize("crash", [event("Inspector.targetCrashed"),
                                    {"method": "Target.targetCrashed", "params": {}}])
-def test_a_page_that_crashes_is_over(crash: dict[str, Any]) -> None:
+def test_a_page_that_crashes_is_over_with_a_fault(crash: dict[str, Any]) -> None:
     load = loaded(asked("1", 1.0, "https://a.test/"), crash)
     assert load.is_over and load.fault == "the page's process crashed"
 
 
-def test_a_page_may_not_request_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_with_too_many_requests_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "MOST_REQUESTS", 3)
     load = loaded(*(asked(f"{number}", 1.0, "https://a.test/") for number in range(6)))
     assert load.fault == "the page made more than 3 requests" and len(load.requests) == 4
@@ -107,8 +107,8 @@ def test_events_of_other_pages_do_not_count() -> None:
     assert not load.is_over
 
 
-def test_what_a_page_starts_is_a_part_of_it() -> None:
-    """A worker, or a frame of another site, whose own load event does not count."""
+def test_requests_of_a_pages_worker_count_and_its_load_event_does_not() -> None:
+    """The same holds for a frame of another site."""
     load = loaded(asked("1", 1.0, "https://a.test/"))
     attached = event("Target.attachedToTarget", sessionId="W")
     assert load.watch({**attached, "params": {"sessionId": "W"}})
@@ -122,7 +122,8 @@ def test_what_a_page_starts_is_a_part_of_it() -> None:
     assert load.requests[0].end_s is None and load.requests[1].end_s == 1.3
 
 
-def test_a_page_may_not_start_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_starts_too_many_frames_and_workers_is_stopped(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "MOST_STARTED", 2)
     load = loaded(asked("1", 1.0, "https://a.test/"))
     for number in range(3):
@@ -131,7 +132,7 @@ def test_a_page_may_not_start_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_page_that_loads_documents_for_ever_is_stopped() -> None:
-    """Its frames and its redirects are no documents of that kind."""
+    """Documents of its frames and redirects are not counted."""
     load = loaded(*(asked(str(number), number, "https://a.test/")
                     for number in range(loads.MOST_DOCUMENTS)))
     of_frame = asked("f", 90.0, "https://b.test/")
@@ -143,7 +144,7 @@ def test_a_page_that_loads_documents_for_ever_is_stopped() -> None:
     assert "loads itself or others again and again, more than 20 times" in load.fault
 
 
-def test_eight_loads_begin_in_each_part_of_a_frame() -> None:
+def test_eight_loads_begin_one_in_each_eighth_of_a_frame() -> None:
     for first in (1, 9):
         phases = [frames.drawn_phase_ms(1, repeat) for repeat in range(first, first + 8)]
         parts = sorted(int(phase * frames.PHASES / frames.FRAME_MS) for phase in phases)

@@ -1,15 +1,14 @@
 """HAR files as each program writes them: sizes, the cache, versions of HTTP, and the document.
 
 hars/ has files that the programs of Debian, npm and pip wrote of one small site: Chromium 156 (its
-DevTools), Firefox 153, Playwright 1.65, chrome-har 1.3 (Browsertime's) and mitmproxy 11. Headers and
-cookies that nobody reads were taken out. The others (Safari, Charles, WebPageTest, and old versions)
-are entries in the shape that those programs' sources give them.
+DevTools), Firefox 153, Playwright 1.65, chrome-har 1.3 (Browsertime's) and mitmproxy 11. Headers
+and cookies that nobody reads were taken out. The others (Safari, Charles, WebPageTest, and old
+versions) are entries in the shape that those programs' sources give them.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,18 +42,18 @@ def test_sizes_are_what_the_server_sent(name: str, http: str, wanted: set[int]) 
     assert DOCUMENT <= document <= DOCUMENT + HTTP_2_HEAD
 
 
-def test_what_chrome_has_in_memory_was_not_fetched() -> None:
-    """It names the cache for scripts, and has its pictures with the size that they once had."""
+def test_an_object_that_chrome_has_in_memory_is_excluded() -> None:
+    """Chrome names the cache for scripts, and gives pictures the size that they once had."""
     sizes = [each.size_bytes for each in read("chrome_warm").objects]
     assert PICTURE not in sizes and len(sizes) == 3
 
 
-def test_a_document_from_the_cache_is_no_page() -> None:
+def test_a_page_whose_document_is_from_the_cache_is_refused() -> None:
     with pytest.raises(UsageError, match="document, entry 1, is from the cache"):
         read("firefox_warm")
 
 
-def test_a_page_that_was_loaded_twice_is_one_page() -> None:
+def test_a_page_that_was_loaded_twice_is_read_once() -> None:
     page = read("playwright_again")
     sizes = [each.size_bytes for each in page.objects]
     assert sizes.count(PICTURE) == sizes.count(FONT) == 1
@@ -169,8 +168,8 @@ def test_a_size_is_read_where_its_program_writes_it(creator: str, values: dict[s
     ("Playwright 1.65.1", {"_transferSize": 0, "bodySize": -222, "content": {"size": 3501}}, True),
     ("Playwright 1.65.1", {"status": 204, "_transferSize": 0, "content": {"size": -1}}, False),
     ("Charles Proxy 4.6.3", {"bodySize": 0, "content": {"size": 900}}, False)])
-def test_the_cache_is_known_by_what_its_program_writes(creator: str, values: dict[str, Any],
-                                                       is_cached: bool) -> None:
+def test_a_cached_object_is_recognised_by_what_its_program_writes(
+        creator: str, values: dict[str, Any], is_cached: bool) -> None:
     assert exporter_of(creator).is_cached(entry(**values)) == is_cached
 
 
@@ -179,12 +178,12 @@ def test_the_cache_is_known_by_what_its_program_writes(creator: str, values: dic
     *((words, "2") for words in ("h2", "HTTP/2", "http/2.0", "2.0", "spdy", "spdy/3.1", "2 2")),
     *((words, "3") for words in ("h3", "HTTP/3", "h3-29", "h3-Q050", "http/2.0+quic/46", "QUIC")),
     *((words, "") for words in ("unknown", "", "us:", "K", "data", "HTTP/22", None, 2))])
-def test_a_version_has_many_names(words: Any, version: str) -> None:
+def test_every_name_of_an_http_version_is_read(words: Any, version: str) -> None:
     assert exporters.version_of(entry(httpVersion=words), exporters.CHROME)[0] == version
 
 
-def test_a_version_of_webpagetest_stands_apart() -> None:
-    """What is in httpVersion was cut out of a line that HTTP/2 does not have."""
+def test_webpagetests_http_version_is_read_from_its_own_field() -> None:
+    """Its httpVersion was cut out of a status line, which HTTP/2 does not have."""
     webpagetest = exporter_of("WebPagetest 3.0")
     found = entry(httpVersion="us:", own={"_protocol": "HTTP/2"})
     assert exporters.version_of(found, webpagetest) == ("2", "_protocol")
@@ -207,7 +206,7 @@ def item(second: int, size: int = 500, status: int = 200, mime: str = "image/gif
                          "content": {"size": size, "mimeType": mime}}}
 
 
-def test_the_document_is_what_the_program_says() -> None:
+def test_the_document_is_the_marked_base_page_or_the_first_html_that_came() -> None:
     page = har.read(saved(item(1, 472, mime="application/ocsp-response"),
                           item(2, 600, mime="text/html"),
                           item(3, 900, mime="text/html", _is_base_page=1), item(4)), "x")
@@ -217,13 +216,13 @@ def test_the_document_is_what_the_program_says() -> None:
     assert [each.size_bytes for each in page.objects] == [700, 500]
 
 
-def test_without_a_document_there_is_no_page() -> None:
+def test_a_har_without_a_document_is_refused() -> None:
     with pytest.raises(UsageError, match="none of its 2 entries is a document"):
         har.read(saved(item(1), item(2, mime="application/json")), "x")
 
 
 @pytest.mark.parametrize(("unknown", "is_read"), [(1, True), (2, False)])
-def test_a_quarter_of_unknown_objects_is_no_page(unknown: int, is_read: bool) -> None:
+def test_a_page_with_a_quarter_of_unknown_sizes_is_refused(unknown: int, is_read: bool) -> None:
     entries = [item(1, mime="text/html"), *(item(second) for second in range(2, 7)),
                *(item(20 + second, 0) for second in range(unknown))]
     if is_read:
@@ -233,7 +232,7 @@ def test_a_quarter_of_unknown_objects_is_no_page(unknown: int, is_read: bool) ->
             har.read(saved(*entries), "x")
 
 
-def test_objects_without_a_time_are_not_placed() -> None:
+def test_an_object_without_a_start_time_is_excluded() -> None:
     late = {**item(3), "startedDateTime": ""}
     page = har.read(saved(item(1, mime="text/html"), *(item(second) for second in range(4, 9)),
                           late), "x")
@@ -252,7 +251,7 @@ def test_the_version_is_that_of_most_objects_or_unknown() -> None:
     assert version("h2", "h3", "HTTP/1.1") == "2"
 
 
-def test_only_the_first_page_with_entries_is_read(tmp_path: Path) -> None:
+def test_only_the_first_page_with_entries_is_read() -> None:
     content = json.loads(saved(item(1, mime="text/html", pageref="b"), item(2, pageref="b"),
                                item(3, mime="text/html", pageref="c")))
     content["log"]["pages"] = [{"id": "a"}, {"id": "b"}, {"id": "c"}]

@@ -1,4 +1,4 @@
-"""The film strip of a page: which pictures are kept, and what is taken for one."""
+"""The film strip of a page: which pictures are kept, and which contents are accepted as one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def png(wide: int, high: int, rows: bytes = b"", more: bytes = b"") -> bytes:
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-def test_the_pictures_are_those_of_paints_and_load() -> None:
+def test_the_pictures_of_a_film_are_those_of_both_paints_and_the_load() -> None:
     made = Film(shift_s=1000.0)
     for at_s in (1.1, 1.2004, 1.4, 1.6):
         made.take({"data": f"at {at_s}", "metadata": {"timestamp": 1000 + at_s}})
@@ -45,7 +45,8 @@ def test_the_pictures_are_those_of_paints_and_load() -> None:
     assert Film(0.0).pictures(load) == {}
 
 
-def test_a_page_may_not_fill_the_memory_with_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_film_keeps_no_more_frames_and_characters_than_allowed(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_guest, "MOST_FRAMES", 3)
     made = Film(0.0)
     for place in range(9):
@@ -61,7 +62,7 @@ def test_a_page_may_not_fill_the_memory_with_frames(monkeypatch: pytest.MonkeyPa
     (PIXEL, True), (png(1400, 1), True), (png(1401, 1), False), (png(1, 1 << 31), False),
     (png(0, 1), False), (b"", False), (b"GIF89a", False), (PIXEL[:20], False),
     (b"<svg onload=alert(1)>", False), (PIXEL + b"\0" * film.MOST_BYTES, False)])
-def test_only_a_small_png_is_taken(content: bytes, is_taken: bool) -> None:
+def test_only_a_small_png_is_accepted(content: bytes, is_taken: bool) -> None:
     assert bool(film.bounded(content)) == is_taken
 
 
@@ -69,16 +70,17 @@ def test_only_a_small_png_is_taken(content: bytes, is_taken: bool) -> None:
     b"", PIXEL[:40], PIXEL.replace(b"IDAT", b"IDOT"), png(9, 9), png(3, 3, b"\0" * 5),
     png(1, 1, b"\0\0", struct.pack(">I", 1 << 30) + b"tEXt"),
     png(1, 1, b"\0\0", b"\0\0\0\4zTXtxxxx\0\0\0\0")])
-def test_what_is_no_picture_is_not_drawn_and_stops_nothing(content: bytes) -> None:
+def test_a_damaged_png_is_decoded_as_none(content: bytes) -> None:
     assert decoded(content) is None
 
 
-def test_a_picture_is_decoded() -> None:
+def test_a_png_is_decoded_to_its_pixels() -> None:
     pixels = decoded(PIXEL)
     assert pixels is not None and pixels.shape[:2] == (1, 1)
 
 
-def test_a_strip_has_the_times_of_its_load_and_a_load_without_pictures_none(tmp_path: Path) -> None:
+def test_a_strip_has_its_loads_times_and_a_load_without_pictures_has_no_strip(
+        tmp_path: Path) -> None:
     record = stored_browsed.load("http2").judge()
     assert film.strip_of(tmp_path, record) is None
     save_trial_files(tmp_path, JudgedTrial(
@@ -91,7 +93,7 @@ def test_a_strip_has_the_times_of_its_load_and_a_load_without_pictures_none(tmp_
     assert without is not None and len(without.shots) == 2
 
 
-def test_the_first_repeat_alone_is_filmed() -> None:
+def test_only_the_first_repeat_is_filmed() -> None:
     trial = stored_browsed.load("http2").trial
     assert trial.job()["filmed"]
     assert "filmed" not in replace(trial, repeat=2).job()

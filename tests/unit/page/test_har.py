@@ -1,4 +1,4 @@
-"""HAR files: what is kept of them, and what cannot be one."""
+"""HAR files: what is kept of them, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OBJECTS = (
     PageObject(15_000, 2, 40_000))
 
 
-def test_a_page_of_chrome_is_read() -> None:
+def test_a_har_of_chrome_yields_its_objects_and_http_version() -> None:
     page = har.read(saved.har(), "here")
     assert page.objects == OBJECTS and page.http == "2"
     assert page.note.startswith("2 of 5 objects came from other hosts") and page.is_secure
@@ -38,11 +38,11 @@ def test_a_page_of_chrome_is_read() -> None:
     assert plain.objects == OBJECTS and not plain.is_secure
 
 
-def test_a_page_of_firefox_is_read_alike() -> None:
+def test_a_har_of_firefox_yields_the_same_objects() -> None:
     assert har.read(saved.firefox(), "here").objects == OBJECTS
 
 
-def test_what_a_browser_saves_besides_is_an_object_or_told() -> None:
+def test_redirects_and_unmodified_objects_count_and_failed_requests_do_not() -> None:
     page = har.read(saved.browsers(), "here")
     assert page.objects == (
         *OBJECTS[:4],
@@ -53,19 +53,21 @@ def test_what_a_browser_saves_besides_is_an_object_or_told() -> None:
         PageObject(15_000, 2, 40_000))
 
 
-def test_connections_that_were_not_used_again_are_told() -> None:
-    def change(log: dict[str, Any], same: int = 0) -> None:
-        for number, each in enumerate(log["entries"]):
-            each.update(_connectionId=str(max(number, same)))
-            each["response"]["httpVersion"] = "HTTP/1.1"
-    # Chrome's "0" is no name of a connection.
-    for same in (0, 2):
-        page = har.read(saved.har(lambda log, same=same: change(log, same)), "here")
-        assert har.ONE_EACH not in page.note
-    def named(log: dict[str, Any]) -> None:
-        change(log)
+def test_a_page_with_a_connection_for_each_object_has_a_note_of_it() -> None:
+    def number_connections(log: dict[str, Any], lowest: int = 0) -> None:
+        for number, entry in enumerate(log["entries"]):
+            entry.update(_connectionId=str(max(number, lowest)))
+            entry["response"]["httpVersion"] = "HTTP/1.1"
+
+    def name_each_connection(log: dict[str, Any]) -> None:
+        number_connections(log)
         log["entries"][0]["_connectionId"] = "70"
-    assert har.ONE_EACH in har.read(saved.har(named), "here").note
+
+    # Chrome's "0" is no name of a connection, and from 2 on the first three objects share one.
+    for lowest in (0, 2):
+        content = saved.har(lambda log, lowest=lowest: number_connections(log, lowest))
+        assert har.ONE_EACH not in har.read(content, "here").note
+    assert har.ONE_EACH in har.read(saved.har(name_each_connection), "here").note
 
 
 @pytest.mark.parametrize(("values", "hosts"), [
@@ -85,8 +87,9 @@ def test_hosts_that_shared_a_connection_share_a_certificate(
 @pytest.mark.parametrize("other", [
     {"serverIPAddress": "192.0.2.2"}, {"_connectionId": "71"},
     {"response": {**saved.PAGE["log"]["entries"][2]["response"], "httpVersion": "http/1.1"}}])
-def test_one_name_for_all_connections_is_none(other: dict[str, Any]) -> None:
-    """Its objects came over another version, or from another address."""
+def test_a_connections_name_with_two_addresses_or_versions_gives_no_certificate(
+        other: dict[str, Any]) -> None:
+    """Some of its objects came over another version, or from another address."""
     def change(log: dict[str, Any]) -> None:
         for each in log["entries"]:
             each.update({"_connectionId": "70", "serverIPAddress": "192.0.2.1"})
@@ -95,7 +98,7 @@ def test_one_name_for_all_connections_is_none(other: dict[str, Any]) -> None:
     assert not har.read(saved.har(change), "here").certificates
 
 
-def test_the_file_of_a_har_has_its_certificates(tmp_path: Path) -> None:
+def test_the_scenario_of_a_har_has_its_certificates(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     path.write_bytes(saved.browsers())
     made = question.scenario("mine", question.RequestedPage(path, None), Overrides({}))
@@ -143,12 +146,12 @@ def test_a_size_is_what_came_on_the_wire(change: Callable[[dict[str, Any]], obje
     assert len(page.objects) == 4 + len(sizes)
 
 
-def test_a_document_that_was_not_modified_is_no_redirect() -> None:
+def test_a_document_that_was_not_modified_stays_the_document() -> None:
     page = har.read(saved.har(of_response(0, status=304, bodySize=0)), "here")
     assert page.objects[0] == PageObject(1, is_early=True) and len(page.objects) == 5
 
 
-def test_redirects_before_the_document_are_left_out() -> None:
+def test_redirects_before_the_document_are_excluded() -> None:
     def change(log: dict[str, Any]) -> None:
         log["entries"].insert(0, saved.entry("go", -5000, 50, 0, 300))
         log["entries"][0]["response"]["status"] = 301
@@ -160,14 +163,15 @@ def test_redirects_before_the_document_are_left_out() -> None:
 @pytest.mark.parametrize(("entries", "end", "why"), [
     (har_file.MOST_ENTRIES + 1, b"]}}", "has more than 20,000 entries"),
     (har_file.MOST_ENTRIES, b"]}}", "no entry that was"), (1, b"", "cut off")])
-def test_a_file_of_many_entries_is_refused_at_once(entries: int, end: bytes, why: str) -> None:
+def test_a_har_that_has_too_many_entries_or_is_cut_off_is_refused(entries: int, end: bytes,
+                                                                  why: str) -> None:
     with pytest.raises(UsageError, match=why):
         har.read(b'{"log":{"entries":[' + b",".join([b"[]"] * entries) + end, "page.har")
     assert gc.isenabled()
 
 
-def test_who_is_not_known_to_be_named_is_named_by_the_document() -> None:
-    """Also where two name each other: only what began before can name."""
+def test_an_object_without_a_known_initiator_is_named_by_the_document() -> None:
+    """This holds for two that name each other, too: only what began before can name."""
     def change(log: dict[str, Any]) -> None:
         log["entries"][1].update(saved.initiated("font.woff", "cdn.example"))
         log["entries"][2]["_initiator"] = {"type": "other"}
@@ -211,7 +215,8 @@ PLACES = strategies.sampled_from((
 
 @settings(deadline=None, max_examples=300)
 @given(PLACES, ANYTHING)
-def test_any_value_anywhere_is_a_page_or_one_line(place: tuple[Any, ...], value: Any) -> None:
+def test_any_value_in_a_har_yields_a_page_or_a_refusal_of_one_line(place: tuple[Any, ...],
+                                                                   value: Any) -> None:
     def change(log: dict[str, Any]) -> None:
         inner: Any = log
         for key in place[:-1]:

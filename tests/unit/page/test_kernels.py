@@ -54,7 +54,7 @@ def of_two_kernels(record: Any, time: str, *saved_ms: float) -> list[Any]:
             for kernel, saved in zip(("default", "same", "mine"), (0.0, *saved_ms))]
 
 
-def test_what_a_kernel_changes_of_a_page() -> None:
+def test_each_kernels_saving_on_a_page_is_reported_against_the_default() -> None:
     page = stored_page.load("one").judge()
     records = of_two_kernels(page, "page_ms", 0.0, 30.0)
     (same, mine) = kernel_changes(settings(records), {})
@@ -71,15 +71,15 @@ def test_what_a_kernel_changes_of_a_page() -> None:
     assert findings(made, RunData(Path(), {}, records[:1])) == ()
 
 
-def test_what_a_kernel_changes_of_a_load() -> None:
+def test_a_kernels_saving_on_a_load_is_reported_against_the_default() -> None:
     record = next(record for record in stored_load.run().records if record.counts)
     (found,) = load_findings.kernel_findings(of_two_kernels(record, "mean_ms", 0.0, 9.0))
     assert "default → mine saves 9.0 ms" in found.sentence
     assert load_findings.kernel_findings([record]) == ()
 
 
-def test_the_model_is_silent_on_parameters_of_modules() -> None:
-    """It knows their defaults only, and would fail a page that it does not know."""
+def test_the_model_predicts_nothing_for_a_kernel_with_module_parameters() -> None:
+    """It knows their defaults only, and would fail a page with others."""
     page = stored_page.load("one")
     assert page.judge().model_objects
     assert not page.requested(module_parameter=TUNED).judge().model_objects

@@ -24,7 +24,7 @@ Change = Callable[[str], str]
 
 def run_of_loads(folder: Path, change: Change, columns: dict[str, float] | None = None
                  ) -> list[PageRecord]:
-    """Three loads in a run's folder; change: of the requests.csv of the last; columns: of it."""
+    """Three loads in a run's folder. The last has another requests.csv and other columns."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site_store, "folder", lambda: stored_browsed.SITES)
         record, files = stored_browsed.load("http2").judged()
@@ -68,8 +68,8 @@ def at_another_time_of_day(text: str) -> str:
     (str, {"page_ms": 800.0}, "its load event comes 6.1 ms later in load 3 than in load 1"),
     (without_the_last, {}, "pixel.gif?z=0.9971327925079954 is requested in load 1 and not in load"
      " 3")])
-def test_what_differs_among_loads_is_named(tmp_path: Path, change: Change,
-                                           columns: dict[str, float], words: str) -> None:
+def test_a_difference_among_equal_loads_is_named(tmp_path: Path, change: Change,
+                                                 columns: dict[str, float], words: str) -> None:
     records = run_of_loads(tmp_path, change, columns)
     found = loads.difference(tmp_path, records)
     assert words in found and bool(words) == bool(found)
@@ -92,7 +92,7 @@ def test_a_page_whose_loads_differ_is_loaded_more_often(
     assert len({trial.phase_ms for trial in found}) == number
 
 
-def test_a_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_of_requests_is_refused(tmp_path: Path) -> None:
     for change in (lambda text: text.replace("number,", "n,"), lambda text: text + "x,1\n",
                    lambda text: text.replace("0.000", "1e300", 1)):
         with pytest.raises(FirstFlightError, match="is damaged"):

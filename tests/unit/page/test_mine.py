@@ -1,4 +1,4 @@
-"""--mine: of a HAR only the objects of one's own hosts, which get one's own window."""
+"""--mine: only a HAR's objects of one's own hosts are measured, which get one's own window."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from firstflight.workloads.page import har, page_files
 from firstflight.workloads.page.objects import PageObject
 from tests.unit.page import saved
 
-# Of https://a.example, which names style.css and, by way of cdn.example's app.js, late.png. That
-# began at 500 ms, 300 ms after the document had come.
+# Objects of https://a.example, which names style.css and, by way of cdn.example's app.js,
+# late.png. late.png began at 500 ms, 300 ms after the document had come.
 MINE = (PageObject(20_000, is_early=True), PageObject(8_000, 1, 10_000, is_early=True),
         PageObject(15_000, 1, 20_000, parse_ms=300.0))
 
@@ -29,13 +29,13 @@ def test_only_objects_of_these_hosts_are_measured_and_the_others_counted() -> No
 
 @pytest.mark.parametrize("mine", [["a.example", "cdn.example"], ["example"],
                                   ["A.Example", "cdn.example."]])
-def test_all_hosts_are_the_page_as_it_is(mine: list[str]) -> None:
+def test_naming_all_hosts_as_ones_own_leaves_the_page_unchanged(mine: list[str]) -> None:
     page = har.read(saved.har(), "here", mine)
     assert page.objects == har.read(saved.har(), "here").objects
     assert "--mine" not in page.source and "other hosts" not in page.note
 
 
-def test_an_object_waits_for_its_own_ancestor_through_several_of_others() -> None:
+def test_an_object_waits_for_its_ancestor_of_ones_own_through_others_objects() -> None:
     """font.woff, which style.css names, names late.png now; style.css had come at 250 ms."""
     def change(log: dict[str, Any]) -> None:
         log["entries"][4].update(saved.initiated("font.woff", "cdn.example"))
@@ -44,7 +44,7 @@ def test_an_object_waits_for_its_own_ancestor_through_several_of_others() -> Non
     assert objects[2] == PageObject(15_000, 2, 8_000, parse_ms=250.0)
 
 
-def test_a_wait_has_the_limit_of_a_pages_process() -> None:
+def test_a_wait_for_others_objects_is_at_most_a_minute() -> None:
     def change(log: dict[str, Any]) -> None:
         log["entries"][4]["startedDateTime"] = "2026-01-02T04:04:05.000Z"
 
@@ -61,17 +61,17 @@ def test_hosts_that_are_not_there_or_not_the_documents_are_refused(mine: list[st
         har.read(saved.har(), "here", mine)
 
 
-def test_a_port_is_no_part_of_a_name() -> None:
+def test_a_port_is_not_a_part_of_a_hosts_name() -> None:
     content = saved.har().replace(b"https://a.example/", b"https://a.example:8443/")
     assert har.read(content, "here", ["a.example"]).objects == MINE
 
 
-def test_where_all_objects_come_from_one_site_nothing_is_said_of_others() -> None:
+def test_a_page_of_one_site_has_no_note_of_other_hosts() -> None:
     content = saved.har().replace(b"cdn.example", b"static.a.example")
     assert "other hosts" not in har.read(content, "here").note
 
 
-def test_a_list_has_no_hosts(tmp_path: Path) -> None:
+def test_naming_hosts_of_a_list_of_objects_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "page.toml"
     path.write_text("[[object]]\nbytes = 1000\n", encoding="utf-8")
     with pytest.raises(UsageError, match="a list has no names of hosts"):
@@ -79,7 +79,7 @@ def test_a_list_has_no_hosts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["", "a.example,", "https://a.example/", "a b"])
-def test_what_is_no_name_of_a_host_is_refused(words: str) -> None:
+def test_a_malformed_host_name_is_refused(words: str) -> None:
     with pytest.raises(ValueError, match="no name of a host"):
         host_names(words)
     with pytest.raises(SystemExit):

@@ -55,7 +55,7 @@ def scenario(**lists: Any) -> Any:
         {"rtt_ms": (60.0,), "initcwnd": (3, 10), **lists}))
 
 
-def test_a_question_asks_why_and_a_scenario_or_a_browser_does_not() -> None:
+def test_what_if_trials_are_of_questions_and_not_of_scenarios_or_browsers() -> None:
     made = scenario()
     records = [replace(record, trial=replace(record.trial, objects=OBJECTS))
                for record in stored_page.two(page_ms=100.0)]

@@ -1,4 +1,4 @@
-"""Pages: what a file or flags may ask, the trials that become of it, the browser's part."""
+"""Pages: what a file or flags may request, the trials that follow, and the browser's part."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_page_over_http_2_has_one_connection_to_a_host_tls_and_nginx() -> None
     assert {trial.chain_bytes for trial in study().trials} == {0}
 
 
-def test_what_only_debian_13_can_do_runs_there() -> None:
+def test_a_page_that_needs_debian_13_runs_there() -> None:
     lists = {"chain_bytes": [15_000], "signature": ["mldsa44"]}
     assert {trial.system for trial in study(overrides=Overrides(lists)).trials} == {"debian13"}
     assert study(overrides=Overrides(lists)).trials[0].job()["system"] == "debian13"
@@ -89,8 +89,8 @@ def test_losses_are_drawn_once_for_all_windows() -> None:
     trials = study(sweep=SWEEP + "loss_percent = [0, 2]\nrepeat_with_loss = 3\n").trials
     assert len(trials) == 2 + 3 * 2
     seeds = {trial.repeat: trial.seed for trial in trials if trial.loss_percent}
-    assert len(set(seeds.values())) == 3 and all(
-        trial.seed == seeds[trial.repeat] for trial in trials if trial.loss_percent)
+    assert len(set(seeds.values())) == 3
+    assert all(trial.seed == seeds[trial.repeat] for trial in trials if trial.loss_percent)
 
 
 def test_parse_times_are_drawn_once_for_all_windows() -> None:
@@ -105,19 +105,19 @@ def test_parse_times_are_drawn_once_for_all_windows() -> None:
 
 @pytest.mark.parametrize(("length", "packets"), [
     ("auto", 100), ("7", 7), ("100ms", 42), ("0.5bdp", 9), ("2bdp", 34)])
-def test_a_queue_has_its_length_in_packets(length: str, packets: int) -> None:
+def test_a_queues_length_becomes_packets(length: str, packets: int) -> None:
     """5 Mbit/s for 40 ms are 25 kB, 16.5 full frames."""
     (first, *_) = study(sweep=SWEEP + f'queue = ["{length}"]\n').trials
     assert first.queue_packets == packets
 
 
-def test_a_made_page_names_its_objects_along_the_document() -> None:
+def test_equal_objects_are_named_evenly_along_the_document() -> None:
     assert objects.equal_objects(3, 6000, 8000) == (
         PageObject(8000), PageObject(6000, 1, 2000), PageObject(6000, 1, 4000),
         PageObject(6000, 1, 6000))
 
 
-def test_a_listed_page_has_defaults() -> None:
+def test_a_listed_object_has_defaults_for_the_keys_it_lacks() -> None:
     page = listed({"bytes": 9000, "early": True}, {"bytes": 5000},
                   {"bytes": 10, "named_by": 2, "parse_ms": 1.5, "think_ms": 2, "host": 3},
                   {"bytes": 10, "named_by": 1, "at_byte": 0})
@@ -126,7 +126,7 @@ def test_a_listed_page_has_defaults() -> None:
         PageObject(10, 2, 5000, 1.5, 2.0, 3), PageObject(10, 1, 0))
 
 
-def test_objects_that_are_alike_are_named_evenly() -> None:
+def test_objects_with_a_count_are_named_evenly_between_two_bytes() -> None:
     page = listed({"bytes": 9000}, {"bytes": 50, "count": 3, "at_byte": 1000, "until_byte": 8000},
                   {"bytes": 10, "named_by": 4})
     assert study(page).trials[0].requested == (
@@ -142,7 +142,8 @@ TIMES = strategies.sampled_from((0.0, 0.5, 3.25, 1000.0))
 @given(strategies.lists(strategies.tuples(COUNTS, COUNTS, COUNTS, TIMES, TIMES,
                                           strategies.integers(0, 255), strategies.booleans()),
                         min_size=1, max_size=30))
-def test_the_objects_of_a_page_are_read_back(rows: list[tuple[Any, ...]]) -> None:
+def test_the_objects_of_a_page_are_read_back_from_rows_and_batches(
+        rows: list[tuple[Any, ...]]) -> None:
     page: list[PageObject] = []
     for number, (size, by, at, parse_ms, think_ms, host, early) in enumerate(rows):
         by = by % number + 1 if number else 0
@@ -186,7 +187,7 @@ def test_the_objects_of_a_page_are_read_back(rows: list[tuple[Any, ...]]) -> Non
     ('[[page]]\nname = "p"\nobjects = 3\n', "bytes is missing"),
     ('[[page]]\nname = "q"\nobjects = 3\nbytes = 9\n', "there is no [[page]] 'p'"),
     ('[[page]]\nname = "p"\nobjects = 1000\nbytes = 9\n', "of 1000 is out of range")])
-def test_a_page_that_cannot_be_is_refused_in_one_line(page: str, words: str) -> None:
+def test_an_invalid_page_is_refused_in_one_line(page: str, words: str) -> None:
     with pytest.raises(UsageError) as raised:
         study(page)
     assert words in str(raised.value) and "\n" not in str(raised.value)
@@ -205,18 +206,21 @@ def test_a_page_that_cannot_be_is_refused_in_one_line(page: str, words: str) -> 
     (SWEEP + "early_data_bytes = [1]\n", FIGURE, "unknown key 'early_data_bytes'"),
     (SWEEP + "connections = [0]\n", FIGURE, "connections at once of 0"),
     (SWEEP + 'server = "apache"\n', FIGURE, "unknown 'apache'"),
-    (SWEEP, FIGURE + "windows = [3]\n", 'a figure of kind "times" compares all that are measured, and names none'),
-    (SWEEP, FIGURE.replace("times", "waterfall") + "windows = [3, 10, 5]\n", "compares 0 to 2, the baseline first"),
+    (SWEEP, FIGURE + "windows = [3]\n",
+     'a figure of kind "times" compares all that are measured, and names none'),
+    (SWEEP, FIGURE.replace("times", "waterfall") + "windows = [3, 10, 5]\n",
+     "compares 0 to 2, the baseline first"),
     (SWEEP, FIGURE.replace("times", "waterfall") + "windows = [4]\n", "4 is not measured"),
     (SWEEP, FIGURE.replace('"s"', '"x"'), "sweep: unknown 'x'"), ("", FIGURE, "[[sweep]]"),
     (SWEEP, FIGURE + "[[claim]]\nfigure = 'f'\n", "unknown key 'claim'")])
-def test_a_sweep_or_figure_that_cannot_be_is_refused(sweep: str, figure: str, words: str) -> None:
+def test_an_invalid_sweep_or_figure_is_refused_in_one_line(sweep: str, figure: str,
+                                                           words: str) -> None:
     with pytest.raises(UsageError) as raised:
         study(sweep=sweep, figure=figure)
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_nginx_cannot_think() -> None:
+def test_a_think_time_with_nginx_is_refused() -> None:
     page = listed({"bytes": 10}, {"bytes": 10, "think_ms": 5})
     with pytest.raises(UsageError, match="think_ms needs the server builtin"):
         study(page, SWEEP + 'server = "nginx"\n')
@@ -243,7 +247,7 @@ def test_flags_replace_what_the_file_has() -> None:
 
 
 def test_a_page_takes_every_parameter_of_network_and_tcp_that_has_a_flag() -> None:
-    """And hands each of them to the worker."""
+    """Its job hands each of them to the worker."""
     lists: dict[str, list[Any]] = {
         "rtt_ms": [20, 80], "uplink_kbps": [700, 900], "jitter_ms": [0, 3], "loss_percent": [2],
         "loss_burst": [3], "qdisc": ["fifo", "cake"], "mss": [536, 1448], "initrwnd": [45, 90],
@@ -259,13 +263,13 @@ def test_a_page_takes_every_parameter_of_network_and_tcp_that_has_a_flag() -> No
     assert job["module_parameters"] == ["tcp_cubic.beta=900"] and trials[0].seed
 
 
-def test_a_key_of_an_earlier_grammar_is_told_by_its_new_name() -> None:
+def test_a_key_of_an_earlier_grammar_is_refused_with_its_new_name() -> None:
     for old, new in (("queue_packets", "queue"), ("repeat_lossless", "repeat")):
         with pytest.raises(UsageError, match=f"'{old}' is called '{new}' now"):
             study(sweep=SWEEP + f"{old} = 7\n")
 
 
-def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
+def test_the_example_of_a_page_has_every_key() -> None:
     text = (PROJECT / "docs/examples/page.toml").read_text(encoding="utf-8")
     for table in (scenario.Page, scenario.ListedObject, scenario.Certificate, scenario.PageSweep,
                   scenario.PageFigure):
@@ -275,12 +279,14 @@ def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
 
 # Pages of a browser -----------------------------------------------------------------
 
-BROWSED = SWEEP + 'client = ["libcurl", "chromium"]\nchain_bytes = 4000\nsignature = "ecdsa"\nserver = "nginx"\n'
+BROWSED = SWEEP + ('client = ["libcurl", "chromium"]\nchain_bytes = 4000\nsignature = "ecdsa"\n'
+                   'server = "nginx"\n')
 
 
 def browsed(folder: Path | str, path: str = "") -> Study:
     """A study of a page that has both objects and a folder; path: of the scenario's file."""
-    text = (f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{MADE}folder = "{folder}"\n{BROWSED}{FIGURE}')
+    text = (f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{MADE}folder = "{folder}"\n'
+            f"{BROWSED}{FIGURE}")
     return KIND.study(scenario_file.parsed("mine", text, path), NOTHING, 1)
 
 
@@ -300,24 +306,25 @@ def test_both_clients_load_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_page_that_is_not_installed_is_skipped_with_what_installs_it(tmp_path: Path) -> None:
     made = browsed(tmp_path / "none")
-    jobs = [trial.job() for trial in made.trials]
-    assert [trial.initcwnd for trial in made.trials if trial.id in site_store.missing(jobs)] == [3, 10]
-    assert {*site_store.missing(jobs).values()} == {
+    missing = site_store.missing([trial.job() for trial in made.trials])
+    assert [trial.initcwnd for trial in made.trials if trial.id in missing] == [3, 10]
+    assert {*missing.values()} == {
         "its page is not installed: ./install.sh --with-browser brings it"}
     with pytest.raises(UsageError, match="none: cannot be read"):
         browsed("none", str(tmp_path / "mine.toml"))
 
 
-# Pages by flags: what is written as their scenario ------------------------------------
+# Pages by flags, and the scenario that is written for them ----------------------------
 
-def trials(lists: dict[str, list[Any]] | None = None, path: Path | None = None, repeat: int | None
-           = None, **made: Any) -> tuple[Any, ...]:
-    made = made if made or path else {"objects": 3}
-    made.setdefault("objects", None)
-    return tuple(registry.page_question("own", path, made, Overrides(lists or {}, repeat)).trials)
+def trials(lists: dict[str, list[Any]] | None = None, path: Path | None = None,
+           repeat: int | None = None, **page: Any) -> tuple[Any, ...]:
+    """The trials of a page by flags, of three objects where neither path nor page is given."""
+    page = page if page or path else {"objects": 3}
+    page.setdefault("objects", None)
+    return tuple(registry.page_question("own", path, page, Overrides(lists or {}, repeat)).trials)
 
 
-def test_what_is_not_said_has_the_default_of_help() -> None:
+def test_a_page_without_flags_has_the_defaults_of_the_help() -> None:
     small, large = trials()
     assert (small.initcwnd, large.initcwnd) == (10, 30)
     assert (small.rtt_ms, small.bandwidth_kbps, small.uplink_kbps, small.queue_packets) == (
@@ -341,7 +348,7 @@ def test_every_flag_reaches_the_page() -> None:
     assert [each.size_bytes for each in first.requested] == [9000, 5000, 5000]
 
 
-def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
+def test_a_list_and_a_har_are_read_as_pages(tmp_path: Path) -> None:
     path = tmp_path / "list.toml"
     path.write_text("[[object]]\nbytes = 900\n[[object]]\nbytes = 50\nat_byte = 20\n")
     assert trials(path=path)[0].requested == (PageObject(900), PageObject(50, 1, 20))
@@ -350,7 +357,7 @@ def test_a_list_and_a_har_are_pages(tmp_path: Path) -> None:
     assert len(trials({"http": ["1.1"]}, path)[0].requested) == 5
 
 
-def test_a_har_is_measured_as_it_came_unless_flags_say_otherwise(tmp_path: Path) -> None:
+def test_a_har_is_measured_as_it_was_loaded_unless_flags_change_it(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
 
     def ways(content: bytes, **lists: list[Any]) -> set[tuple[str, int, str]]:
@@ -391,9 +398,9 @@ LISTED = (PageObject(9000, is_early=True), PageObject(50, 1, 0, 0.125, 20.0, 3, 
       "sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 65536 65536"]},
      question.RequestedPage(None, 2, 9000, (1, 3))),
     ({"initcwnd": [4]}, question.RequestedPage(Path("x"), None))])
-def test_a_page_is_written_so_that_an_equal_one_is_read(
-        lists: dict[str, list[Any]], page: question.RequestedPage,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_written_page_is_read_back_equal(lists: dict[str, list[Any]],
+                                           page: question.RequestedPage,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question.page_files, "read", lambda path, mine=(): SavedPage(
         LISTED, HOSTILE, note=HOSTILE))
     made = question.scenario("own", page, Overrides(lists))
@@ -402,8 +409,8 @@ def test_a_page_is_written_so_that_an_equal_one_is_read(
     assert TABLES.read(scenario_file.parsed("own", made.head.text)) == made
 
 
-def test_names_from_strangers_stay_within_their_strings() -> None:
-    """Whatever a title, a source or a note has, the file has no other table and no other key."""
+def test_hostile_names_stay_within_their_strings() -> None:
+    """A hostile title, source or note adds no table and no key to the file."""
     made = question.scenario("own", question.RequestedPage(None, 3), Overrides({}))
     head = replace(made.head, title=HOSTILE, source=HOSTILE, note=HOSTILE, text="")
     made = replace(made, head=head)
@@ -432,7 +439,7 @@ class Handle:
 
     @property
     def number(self) -> int:
-        """Of its object, whose size is in its path."""
+        """The number of its object, whose size is in its path."""
         size = int(self.url.rpartition("/")[2])
         return 1 + next(place for place, row in enumerate(OBJECTS) if row[0] == size)
 
@@ -473,7 +480,7 @@ def started(http: str, **more: Any) -> Browser:
     return browser
 
 
-def test_over_http2_others_wait_until_their_host_has_its_connection(handed: list[int]) -> None:
+def test_over_http2_further_requests_wait_for_their_hosts_connection(handed: list[int]) -> None:
     browser = started("2")
     assert handed == [1, 2, 4] and not browser._release()
     browser.downloads[3].handle.is_open = True
@@ -505,7 +512,7 @@ def test_over_http2_hosts_with_one_certificate_share_a_connection(handed: list[i
     assert each_its_own[1].handle.url == "https://host1.page.example:80/5"
 
 
-def test_the_library_works_where_something_is_ready_and_nowhere_else(handed: list[int]) -> None:
+def test_the_library_is_called_only_for_sockets_that_are_ready(handed: list[int]) -> None:
     """A look at each of hundreds of transfers would take the guest's clock milliseconds."""
     browser = started("1.1")
     acted: list[int] = []
@@ -527,7 +534,7 @@ def test_each_transfer_connects_before_the_next_one_is_added(
     assert acted == [1, 2, 3, 4, 5]
 
 
-def test_connections_take_one_port_after_another(handed: list[int]) -> None:
+def test_each_connection_takes_the_next_port(handed: list[int]) -> None:
     browser, ports = started("1.1"), []
     browser.ports = iter([0, 0])
     for _ in range(2):
@@ -537,7 +544,7 @@ def test_connections_take_one_port_after_another(handed: list[int]) -> None:
     assert all(ports) and not list(browser.ports)
 
 
-def test_over_http_1_nothing_waits(handed: list[int]) -> None:
+def test_over_http_1_every_request_starts_at_once(handed: list[int]) -> None:
     browser = started("1.1")
     assert handed == [1, 2, 3, 4, 5] and not browser._release()
 

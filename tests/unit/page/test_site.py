@@ -1,4 +1,4 @@
-"""What a browser loads: a folder of files, or a HAR with its contents, also hostile ones."""
+"""What a browser loads: a folder of files, or a HAR with its contents, hostile ones included."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def answers_of(found: site.Site) -> dict[str, Any]:
 
 # A folder ------------------------------------------------------------------------------
 
-def test_a_folder_is_served_as_static_files_are(tmp_path: Path) -> None:
+def test_a_folder_is_served_compressed_with_redirects_and_without_hidden_files(
+        tmp_path: Path) -> None:
     found = site.read(folder_of(tmp_path, {
         "index.html": PAGE, "docs/index.html": PAGE, "a b/é.js": "let x;" * 1000,
         "p.png": b"\x89PNG" + bytes(5000), ".git/config": "secret", ".env": "secret"}))
@@ -102,8 +103,9 @@ def test_links_to_its_own_files_and_to_those_that_packages_share_are_followed(
     shared = folder_of(tmp_path / "usr", {"jquery.js": "let x;"})
     folder = folder_of(tmp_path, {"index.html": PAGE, "b.css": "p {}"})
     monkeypatch.setattr(site, "SHARED", shared)
-    for name, target in (("a.css", "b.css"), ("jquery.js", shared / "jquery.js"), ("gone.js", "none"),
-                         ("out.js", shared / "../../secret.js"), ("fonts", shared)):
+    for name, target in (("a.css", "b.css"), ("jquery.js", shared / "jquery.js"),
+                         ("gone.js", "none"), ("out.js", shared / "../../secret.js"),
+                         ("fonts", shared)):
         (folder / name).symlink_to(target)
     (tmp_path / "secret.js").write_text("secret")
     found = site.read(folder)
@@ -112,7 +114,7 @@ def test_links_to_its_own_files_and_to_those_that_packages_share_are_followed(
     assert "left out: 3 links" in found.source
 
 
-def test_of_a_folder_only_the_files_of_a_pattern_are_read(tmp_path: Path) -> None:
+def test_only_the_files_of_a_pattern_are_read_of_a_folder(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, {"index.html": PAGE, "css/a.css": "p {}", "css/b/c.css": "p {}",
                                   "d.css": "p {}"})
     found = site.read(folder, files=["index.html", "css/*"])
@@ -128,8 +130,8 @@ def test_the_page_of_a_folder_is_the_one_of_url_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MOST_FILES", 2), ("MOST_BYTES", 100)])
-def test_a_folder_may_not_be_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str,
-                                     value: int) -> None:
+def test_a_folder_with_too_many_files_or_bytes_is_refused(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
     folder = folder_of(tmp_path, {"index.html": PAGE, "b": "x" * 60, "c": "y"})
     site.read(folder)
     monkeypatch.setattr(site, limit, value)
@@ -137,7 +139,7 @@ def test_a_folder_may_not_be_endless(tmp_path: Path, monkeypatch: pytest.MonkeyP
         site.read(folder)
 
 
-def test_an_empty_folder_has_nothing_to_serve(tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no file to serve"):
         site.read(tmp_path)
 
@@ -160,7 +162,7 @@ def test_a_har_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
         "http://example.org", "https://example.org", "https://cdn.example.net",
         "https://other.example:8443"]
     groups = [origin.group for origin in recorded.origins]
-    assert groups[1] == groups[2] and len(set(groups)) == 3, "who shared a connection, shares one"
+    assert groups[1] == groups[2] and len(set(groups)) == 3, "hosts that shared one share it again"
     assert dict(answers["http://example.org/"].headers)["location"] == "https://example.org/"
     assert "alt-svc" not in dict(answers["http://example.org/"].headers)
     document = answers["https://example.org/"]
@@ -172,8 +174,7 @@ def test_a_har_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
 
 
 def test_an_answer_waits_as_the_server_did(tmp_path: Path) -> None:
-    """The recorded wait less the round trip: that of connecting without TLS, else the least wait.
-    """
+    """It is the recorded wait less the RTT: the time to connect without TLS, or the least wait."""
     har = har_of(tmp_path,
                  entry("https://example.org/", PAGE, "text/html", wait=130, connect=50, ssl=20),
                  entry("https://example.org/2", at_s=0.1, wait=20),
@@ -185,7 +186,7 @@ def test_an_answer_waits_as_the_server_did(tmp_path: Path) -> None:
     assert not found.notes
 
 
-def test_a_content_that_was_cut_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_an_answer_with_cut_contents_is_excluded_and_counted(tmp_path: Path) -> None:
     cut = entry("https://a.test/cut", "x" * 100)
     cut["response"]["content"]["size"] = 1_000_000
     found = site.read(har_of(tmp_path, DOCUMENT, cut))
@@ -211,7 +212,8 @@ def test_a_har_that_no_browser_can_load_is_refused_in_one_line(
     entry("https://[::1/"), entry("https://a.test:x/"), entry("https://{}/"), entry("https:///x"),
     entry("data:text/plain,x"), entry("https://a.test/", method="GET X"),
     entry("https://a.test/", status=101), entry("https://a.test/" + "x" * 9000), 7, None, {}, []])
-def test_what_cannot_be_requested_is_left_out_and_counted(tmp_path: Path, wrong: Any) -> None:
+def test_an_entry_that_cannot_be_requested_is_excluded_and_counted(tmp_path: Path,
+                                                                   wrong: Any) -> None:
     found = site.read(har_of(tmp_path, DOCUMENT, wrong))
     assert len(found.recording.answers) == 1
     assert "1 that cannot be replayed" in found.source
@@ -221,14 +223,14 @@ def test_what_cannot_be_requested_is_left_out_and_counted(tmp_path: Path, wrong:
     ("x", "a\r\nset-cookie: b"), ("x: y", "z"), ("", "z"), ("x\n", "z"), ("x", "é"),
     ("x", "y" * 9000), ("transfer-encoding", "chunked"), ("content-length", "1"),
     ("connection", "close"), ("alt-svc", "h3"), ("content-encoding", "identity")])
-def test_a_header_that_would_mean_something_else_is_not_sent(tmp_path: Path, name: str,
-                                                             value: str) -> None:
+def test_a_malformed_or_misleading_header_is_not_sent(tmp_path: Path, name: str,
+                                                      value: str) -> None:
     found = site.read(har_of(tmp_path, entry("https://a.test/", PAGE, "text/html",
                                              headers={name: value})))
     assert found.recording.answers[0].headers == (("content-type", "text/html"),)
 
 
-def test_text_that_is_longer_than_a_window_is_whole(tmp_path: Path) -> None:
+def test_a_text_longer_than_the_readers_window_is_read_whole(tmp_path: Path) -> None:
     text = 'a "quoted" \\ word ' * 400_000
     found = site.read(har_of(tmp_path, entry("https://a.test/", PAGE, "text/html"),
                              entry("https://a.test/long", text, at_s=1)))
@@ -247,7 +249,7 @@ def test_a_har_of_brackets_is_refused(tmp_path: Path) -> None:
 
 # The recording ------------------------------------------------------------------------
 
-def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_recording_is_read_back_equal_and_a_damaged_one_refused(tmp_path: Path) -> None:
     recorded = site.read(folder_of(tmp_path, {"index.html": PAGE * 99, "p": b"\n\0\xff"})).recording
     assert unpack(recorded.pack()) == recorded
     for damaged in (b"", b"{}", recorded.pack()[:-1], b"[" * 10_000):
@@ -274,7 +276,7 @@ def test_a_request_with_other_parameters_finds_the_answer_with_the_most_equal_on
         assert replay.find(origin, method, target) is None
 
 
-def test_what_was_recorded_twice_is_answered_in_turn(tmp_path: Path) -> None:
+def test_answers_that_were_recorded_twice_are_replayed_in_turn(tmp_path: Path) -> None:
     replay = replay_of(tmp_path, *(entry("https://a.test/poll", f"{number}", at_s=number)
                                    for number in (1, 2)))
     assert [replay.find("https://a.test", "GET", "/poll") for _ in range(3)] == [1, 2, 2]
@@ -282,7 +284,7 @@ def test_what_was_recorded_twice_is_answered_in_turn(tmp_path: Path) -> None:
 
 
 def test_a_request_with_a_body_finds_the_answer_to_the_nearest_one(tmp_path: Path) -> None:
-    """A form, JSON with a date, one that a HAR has as fields only, and one that is long."""
+    """The bodies are JSON with a date, one that a HAR has as fields only, and a long one."""
     def posted(at_s: float, **data: Any) -> dict[str, Any]:
         asked = entry("https://a.test/api", method="POST", at_s=at_s)
         asked["request"]["postData"] = data
@@ -324,8 +326,8 @@ def test_contents_are_compressed_to_the_size_that_came(
         response["content"].pop("compression", None)
 
 
-def test_hosts_of_a_recording_are_names_only(tmp_path: Path) -> None:
-    """What a HAR calls a host reaches nothing but the recording, were it this machine's address."""
+def test_an_address_as_the_host_of_a_har_is_recorded_as_a_name(tmp_path: Path) -> None:
+    """Even this machine's own address reaches nothing but the recording."""
     names = ("127.0.0.1", "localhost", "169.254.169.254", "10.0.0.2")
     found = site.read(har_of(tmp_path, DOCUMENT, *(
         entry(f"http://{name}/x", at_s=1) for name in names)))
@@ -333,14 +335,14 @@ def test_hosts_of_a_recording_are_names_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["%%%", "\u0000", "A", "é" * 10])
-def test_base64_that_is_none_is_left_out_or_shorter(tmp_path: Path, broken: str) -> None:
+def test_an_answer_with_invalid_base64_is_excluded_and_counted(tmp_path: Path, broken: str) -> None:
     wrong = entry("https://a.test/p", broken, encoding="base64")
     wrong["response"]["content"]["size"] = 1000
     found = site.read(har_of(tmp_path, DOCUMENT, wrong))
     assert len(found.recording.answers) == 1 and "1 without contents" in found.source
 
 
-def test_a_recording_that_is_cut_anywhere_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_har_that_is_cut_anywhere_is_refused_in_one_line(tmp_path: Path) -> None:
     place = har_of(tmp_path, DOCUMENT, entry("https://a.test/p", "x" * 50))
     content = place.read_bytes()
     for end in range(0, len(content), 7):
@@ -350,8 +352,7 @@ def test_a_recording_that_is_cut_anywhere_is_refused_in_one_line(tmp_path: Path)
         assert "\n" not in str(refused.value)
 
 
-def test_a_bomb_in_a_recording_is_refused(tmp_path: Path) -> None:
-    """A HAR that was compressed, and one whose contents are more than may be read."""
+def test_a_small_har_that_inflates_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "page.har"
     place.write_bytes(gzip.compress(b" " * (200 << 20)))
     with pytest.raises(UsageError, match="has more than 134 MB|has more than 128 MB"):

@@ -1,4 +1,4 @@
-"""Pages whose hosts did otherwise than they do: what of it is refused, and by which check."""
+"""Pages whose hosts did something else: what is refused, and by which check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def requested(**columns: Any) -> Change:
 
 
 def said(**values: Any) -> Change:
-    """Another word of the server on its last connection."""
+    """The server reports something else on its last connection."""
     return lambda page: page.reported(lambda seen: seen["responses"][-1].update(values))
 
 
@@ -112,14 +112,15 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     ([], [], True)])
 def test_equal_records_need_equal_responses(lengths: list[int], sizes: list[int], passes: bool
                                             ) -> None:
-    """Records of 8 kB in place of 16 kB, of small responses that wait for each other."""
+    """Small responses that wait for each other come in records of 8 kB in place of 16 kB."""
     compared = compare_repeated(lengths, 16_384, sizes, "")
     assert all(comparison.passed for comparison in compared) == passes
 
 
 @pytest.mark.parametrize(("name", "what", "change", "check"), TAMPERINGS,
                          ids=[f"{name}: {what}" for name, what, _, _ in TAMPERINGS])
-def test_what_is_tampered_with_is_refused(name: str, what: str, change: Change, check: str) -> None:
+def test_a_tampered_page_is_refused_by_its_check(name: str, what: str, change: Change,
+                                                 check: str) -> None:
     assert not stored_page.load(name).judge().failed_checks
     assert check in failed_checks(change(stored_page.load(name)).judge()), what
 
@@ -132,7 +133,8 @@ def evidence_of(name: str, **columns: Any) -> PageEvidence:
 
 
 @pytest.mark.parametrize(("more_bytes", "passes"), [(0, True), (20, True), (1200, False)])
-def test_over_http_2_a_request_is_no_longer_than_its_text(more_bytes: int, passes: bool) -> None:
+def test_a_request_over_http_2_longer_than_its_text_is_refused(more_bytes: int,
+                                                               passes: bool) -> None:
     evidence = evidence_of("http2")
     ((port, exchange),) = evidence.exchanges.items()
     place = max(number for number, segment in enumerate(exchange.at_client)
@@ -159,7 +161,7 @@ def first_answer_later(exchange: Exchange, by_ns: int) -> Exchange:
     ({}, 3_000_000, False)])
 def test_a_server_that_paces_answers_at_once_where_nothing_was_sent(
         columns: dict[str, Any], by_ns: int, late: bool) -> None:
-    """One that does not pace is judged segment by segment elsewhere."""
+    """A server that does not pace is judged segment by segment elsewhere."""
     evidence = evidence_of("one", **columns)
     ((port, exchange),) = evidence.exchanges.items()
     changed = replace(evidence, exchanges={port: first_answer_later(exchange, by_ns)})

@@ -1,4 +1,4 @@
-"""Stored pages: judged again, tampered with, and what a run of them says."""
+"""Stored pages: judged again, tampered with, and what a run of them shows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.page.test_tamperings import TAMPERINGS
 
 
 @pytest.mark.parametrize("name", stored_page.NAMES)
-def test_a_stored_page_passes_as_it_did(name: str) -> None:
+def test_a_stored_page_is_judged_as_its_stored_record(name: str) -> None:
     page = stored_page.load(name)
     record = page.judge()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
@@ -58,7 +58,7 @@ def test_the_model_has_the_buffers_that_a_window_of_short_segments_needs(
 
 
 def forged(number: int) -> Callable[[list[Packet]], list[Packet]]:
-    """A segment of data twice, the second with another identification."""
+    """A segment of data is repeated with another identification."""
     return lambda packets: [*packets, data(packets)[number].retransmitted(3000, 64999)]
 
 
@@ -76,7 +76,7 @@ def test_a_tampered_packet_is_refused(
 
 
 def acknowledging(more: int, to_client: bool) -> Callable[[list[Packet]], list[Packet]]:
-    """The first pure acknowledgement of so many bytes more."""
+    """The first pure acknowledgement covers so many bytes more."""
     def change(packets: list[Packet]) -> list[Packet]:
         (place, packet), *_ = [
             (place, packet) for place, packet in enumerate(packets)
@@ -89,8 +89,9 @@ def acknowledging(more: int, to_client: bool) -> Callable[[list[Packet]], list[P
 
 @pytest.mark.parametrize("name", stored_page.NAMES)
 @pytest.mark.parametrize("to_client", [False, True])
-def test_what_never_came_cannot_be_acknowledged(name: str, to_client: bool) -> None:
-    """Both captures agree, so the path has nothing against it."""
+def test_an_acknowledgement_of_data_that_never_arrived_is_refused(name: str,
+                                                                  to_client: bool) -> None:
+    """Both captures agree, so the check of the path does not refuse it."""
     change = acknowledging(1, to_client)
     record = stored_page.load(name).captured("client", change).captured("server", change).judge()
     assert "acknowledgements" in record.failed_checks.split("; ")
@@ -120,8 +121,8 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "wrong", "named"), SETTINGS)
-def test_a_page_that_was_not_the_requested_one_fails(name: str, wrong: dict[str, Any],
-                                                     named: str) -> None:
+def test_a_page_under_another_setting_than_requested_fails(name: str, wrong: dict[str, Any],
+                                                           named: str) -> None:
     record = stored_page.load(name).requested(**wrong).judge()
     assert record.ok and record.verdict == FAIL and named in record.failed_checks.split("; ")
 
@@ -133,7 +134,7 @@ def arriving(seq: int, stamp: int, to_client: bool = True, ack: int = 1) -> Segm
 
 
 def test_data_with_an_older_time_stamp_is_discarded() -> None:
-    """As the client does (PAWS): what was sent again came first, and the delayed ones are old."""
+    """As the client does it (PAWS): a retransmission came first, and the delayed ones are old."""
     def taken(*at_client: Segment) -> list[int]:
         return [complete for _, complete in timing.with_arrived(at_client, to_client=True)]
 
@@ -141,13 +142,13 @@ def test_data_with_an_older_time_stamp_is_discarded() -> None:
     acked = arriving(1, 0, False)
     assert taken(syn, acked, arriving(1, 40), arriving(101, 39)) == [1, 1, 101, 201]
     assert taken(syn, acked, arriving(1, 40), arriving(101, 38)) == [1, 1, 101, 101]
-    # Behind a gap no stamp is noted, nor that of what was acknowledged already.
+    # No stamp is noted of data behind a gap, or of data that was acknowledged already.
     assert taken(syn, acked, arriving(101, 40), arriving(1, 20)) == [1, 1, 1, 201]
     assert taken(syn, acked, arriving(1, 20), arriving(101, 20), arriving(1, 0, False, 201),
                  arriving(1, 40), arriving(201, 20))[-2:] == [201, 301]
 
 
-def test_what_is_paced_may_be_acknowledged_before_the_window_has_left() -> None:
+def test_a_paced_flight_may_be_acknowledged_before_all_of_it_has_left() -> None:
     larger = stored_page.load("one").reported(
         lambda content: content["objects"][0].update(header_bytes=3000))
     for congestion_control, fails in (("cubic", True), ("bbr", False)):
@@ -178,8 +179,8 @@ def test_other_objects_than_those_requested_fail(name: str, number: int, changes
     ("http2", "8.23.0", False, 24_000, True), ("http2", "8.23.0", False, 31_000, False),
     ("six", "7.88.1", True, 5_000, False), ("six", "8.14.1", True, 20_000, True),
     ("six", "8.14.1", True, 24_000, False)])
-def test_a_host_of_many_transfers_may_take_longer(name: str, libcurl: str, to_client: bool,
-                                                  late_ns: int, passes: bool) -> None:
+def test_a_host_of_many_transfers_may_send_microseconds_later(
+        name: str, libcurl: str, to_client: bool, late_ns: int, passes: bool) -> None:
     """Each of the six transfers of these pages may take a microsecond when something comes.
 
     libcurl 7.88 tries each one over HTTP/2 once, 8 over both versions up to three times. The server
@@ -284,7 +285,8 @@ def test_a_wrong_report_is_refused(name: str, change: Callable[[dict[str, Any]],
     (of_object(2, ok=False, error="curl 28: too late"), "object 3: curl 28: too late"),
     (of_object(2, end_ms=None), "object 3: the client reported no times"),
     (of_object(2, port=1), "the captures lack 1 of the connections")])
-def test_a_failed_page_is_told(change: Callable[[dict[str, Any]], object], said: str) -> None:
+def test_a_failed_page_is_skipped_with_its_error(change: Callable[[dict[str, Any]], object],
+                                                 said: str) -> None:
     record = stored_page.load("two").reported(change).judge()
     assert not record.ok and record.verdict == SKIPPED and said in record.error
 
@@ -295,10 +297,8 @@ def test_a_page_that_the_machine_cannot_measure_is_skipped_with_its_reason() -> 
     assert record.was_skipped and record.verdict_reason == "nginx is missing"
 
 
-def test_the_model_predicts_what_shares_nothing() -> None:
-    """All of one connection; of two the document; over TLS the first of either host; of nginx
-    nothing.
-    """
+def test_the_model_predicts_only_objects_that_share_no_connection() -> None:
+    """On one connection these are all, on two the document, over TLS the first of each host."""
     assert [stored_page.load(name).judge().model_objects
             for name in ("one", "two", "tls", "http2", "six")] == [4, 1, 2, 0, 0]
 
@@ -320,18 +320,18 @@ def test_a_patched_kernel_may_send_by_timers_of_its_own() -> None:
     assert "causes" not in page.judge(known_kernel=False).failed_checks.split("; ")
 
 
-def test_in_real_time_no_packet_is_judged_by_itself() -> None:
+def test_in_real_time_the_times_of_single_packets_are_not_judged() -> None:
     record = stored_page.load("two").requested(rtt_ms=50.0).judge(exact=False)
     assert record.verdict == PASS and record.judged_by == ""
 
 
 def test_every_check_refuses_something() -> None:
-    """Acknowledgements in a test of their own."""
+    """The check of acknowledgements has a test of its own."""
     refused = {named for *_, named in (*SETTINGS, *OBJECTS, *REPORTS, *TAMPERINGS)}
     assert refused == {check.name for check in verify.CHECKS} - {"acknowledgements"}
 
 
-# What a run of pages says -------------------------------------------------------------
+# What a run of pages shows ------------------------------------------------------------
 
 def notes(records: list[PageRecord]) -> list[str]:
     (setting,) = analysis.settings(records)
@@ -339,21 +339,21 @@ def notes(records: list[PageRecord]) -> list[str]:
 
 
 @pytest.mark.parametrize(("idle_ms", "is_limit"), [(83.1, True), (89.0, True), (98.0, False)])
-def test_the_bandwidth_is_named_where_the_packets_fill_the_link(idle_ms: float, is_limit: bool
-                                                               ) -> None:
+def test_the_bandwidth_is_the_limit_where_packets_fill_the_link(idle_ms: float,
+                                                                is_limit: bool) -> None:
     """From the first byte, at 83.1 ms, to the end, at 283.1, it may send nothing for 10 ms."""
     text = " ".join(notes(two(idle_ms=idle_ms, page_ms=283.1, first_byte_ms=83.1)))
     assert ("its bandwidth is the limit" in text) == is_limit
 
 
-def test_a_page_that_does_not_count_is_in_no_number() -> None:
+def test_a_page_whose_verdict_failed_enters_no_saving() -> None:
     records = two(page_ms=1.0)
     records[1] = replace(records[1], verdict=FAIL, verdict_reason="path: wrong")
     (setting,) = analysis.settings(records)
     assert setting.saved(10) is None
 
 
-def test_losses_are_compared_pair_by_pair() -> None:
+def test_pages_with_losses_are_compared_repeat_by_repeat() -> None:
     records = [record for record in stored_page.run().records if record.trial.part == "lossy"]
     (setting,) = analysis.settings(records)
     saved = setting.saved(10)
@@ -363,7 +363,7 @@ def test_losses_are_compared_pair_by_pair() -> None:
         ((by[3, 1] - by[10, 1]) + (by[3, 2] - by[10, 2])) / 2)
 
 
-def test_what_the_interval_holds_is_no_difference() -> None:
+def test_a_bar_whose_interval_holds_0_is_unsure() -> None:
     """Two repeats, one with a timeout: their interval is wider than the difference."""
     lossy = [record for record in stored_page.run().records if record.trial.part == "lossy"]
     (setting,) = analysis.settings(lossy)
@@ -386,7 +386,7 @@ def test_a_figure_names_the_loss_and_the_uplink_that_its_pages_share() -> None:
     assert "loss" not in of_both and "uplink" not in of_both
 
 
-def test_a_missing_or_damaged_file_is_told_in_one_line() -> None:
+def test_a_missing_or_damaged_file_of_objects_is_refused() -> None:
     run = stored_page.run()
     with pytest.raises(FirstFlightError, match="objects.csv: cannot be read"):
         findings.findings(stored_page.study().scenario,
@@ -400,15 +400,15 @@ def test_a_missing_or_damaged_file_is_told_in_one_line() -> None:
 @pytest.mark.parametrize(("lengths", "passes"), [
     ((271, 271, 198, 1448), True), ((271, 62, 271), False), ((287, 272), False),
     ((9, 9, 9), False), ((9000, 9000), False), ((271,), False), ((), False)])
-def test_the_first_records_are_the_tickets_and_all_alike(lengths: tuple[int, ...],
-                                                         passes: bool) -> None:
+def test_a_connection_has_to_begin_with_records_of_equal_tickets(lengths: tuple[int, ...],
+                                                                 passes: bool) -> None:
     for or_more in (False, True):
         compared = records.compare_tickets(lengths, 2, "TLS records", or_more=or_more)
         assert compared.passed is passes
 
 
 @pytest.mark.parametrize("or_more", [True, False])
-def test_a_response_may_have_the_length_of_the_tickets(or_more: bool) -> None:
+def test_a_response_may_have_the_tickets_length_only_where_more_is_allowed(or_more: bool) -> None:
     compared = records.compare_tickets((271, 271, 271), 2, "TLS records", or_more=or_more)
     assert compared.passed is or_more
 
@@ -416,7 +416,7 @@ def test_a_response_may_have_the_length_of_the_tickets(or_more: bool) -> None:
 @pytest.mark.parametrize(("lengths", "passes"), [
     ((271, 271, 62, 31, *[15_168] * 12, 1260, 13_930), True),
     ((271, 271, 62, 31, *[8214, 6976] * 13), False)])
-def test_a_full_socket_splits_few_responses(lengths: tuple[int, ...], passes: bool) -> None:
+def test_a_full_socket_may_split_only_few_responses(lengths: tuple[int, ...], passes: bool) -> None:
     most_short = 2 + records.SETTINGS_RECORDS + records.most_flushes([15_000] * 13)
     compared = records.compare_filled(lengths, 16_384, most_short, "TLS records")
     assert all(one.passed for one in compared) is passes
@@ -426,5 +426,6 @@ def test_a_full_socket_splits_few_responses(lengths: tuple[int, ...], passes: bo
     ("http2", 8, 7500, 0), ("http2", 8, 9000, 1), ("tls", 8, 2500, 0), ("tls", 8, 7500, 1)])
 def test_nginx_may_write_some_microseconds_after_a_request(
         name: str, number: int, late_ns: int, found: int) -> None:
-    evidence = one_page.evidence_of(stored_page.load(name).captured("server", later(number, late_ns)))
+    page = stored_page.load(name).captured("server", later(number, late_ns))
+    evidence = one_page.evidence_of(page)
     assert len(order.uncaused_data(evidence)) == found
