@@ -1,4 +1,4 @@
-"""What limits a trace, and what is asked of it; the words: tests/golden/trace_reasons.py."""
+"""What limits a trace, and its what-if trials; the words: tests/golden/trace_reasons.py."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from firstflight.study.traces import KIND, is_question
 from firstflight.workloads.trace import reasons
 from firstflight.workloads.trace.reasons import TraceWhatIfs
 from firstflight.workloads.trace.record import TraceRecord
+from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import stored, view_of
 from tests.golden import exchanges, stored_trace
 from tests.golden.reasons import saves
@@ -34,7 +35,7 @@ def test_each_limit_of_a_trace_is_lifted(tag: str, free: dict[str, Any]) -> None
     assert trial.id.endswith(f"-without-{tag}")
 
 
-def test_a_trace_asks_about_the_largest_saving_and_the_largest_harm() -> None:
+def test_a_scenario_asks_what_if_of_its_largest_saving_and_largest_harm() -> None:
     study, records = stored_trace.warm_study(), stored_trace.warm_run().records
     trials = KIND.what_if_trials(study, records, [])
     changes = reasons.changes(records)
@@ -44,25 +45,24 @@ def test_a_trace_asks_about_the_largest_saving_and_the_largest_harm() -> None:
     assert len({(trial.tcp, trial.think_s) for trial in trials}) <= 2
 
 
-def test_the_time_of_a_trace_is_that_of_its_last_response() -> None:
-    """Its pauses are in the time until it finishes."""
+def test_a_traces_saving_is_that_of_its_last_response() -> None:
+    """The time until it finishes includes its pauses, and is not compared."""
     records, _ = asked(lambda free: saves(100.0))
     (change,) = reasons.changes([replace(record, finish_ms=300_000.0) for record in records])
     assert change.saved_ms == 100.0
 
 
-def test_a_question_asks_about_each_comparison() -> None:
-    """Of the whole scenario the largest saving and harm; with a window of the user's, all."""
-    whole, records = stored_trace.warm_study(), stored_trace.warm_run().records
-    asked_of = {trial.think_s for trial in KIND.what_if_trials(
-        replace(whole, whole=False), records, [])}
-    assert len(asked_of) > 2
-    assert is_question(replace(whole, whole=False))
-    assert not is_question(whole)
+def test_a_question_asks_what_if_of_each_comparison() -> None:
+    """A scenario with a flag of the user's is a question."""
+    scenario, records = stored_trace.warm_study(), stored_trace.warm_run().records
+    question = replace(scenario, whole=False)
+    assert is_question(question) and not is_question(scenario)
+    trials = KIND.what_if_trials(question, records, [])
+    assert len({trial.think_s for trial in trials}) > 2
 
 
-def test_a_last_response_in_one_flight_cannot_differ() -> None:
-    """Nothing is asked about it: there is no round trip to save."""
+def test_a_last_response_in_one_flight_has_no_what_if_trials() -> None:
+    """There is no round trip to save."""
     records = [replace(ONE, trial=replace(ONE.trial, initcwnd=window), latency_ms=100.0,
                        last_round_trips=1, last_window=40) for window in (3, 10)]
     (change,) = reasons.changes(records)
@@ -72,7 +72,7 @@ def test_a_last_response_in_one_flight_cannot_differ() -> None:
     assert reasons.what_if_trials(stored_trace.warm_study().scenario, later, [], True)
 
 
-def test_the_link_is_idle_for_what_a_last_response_did_not_send() -> None:
+def test_the_link_is_idle_while_a_last_response_is_not_being_sent() -> None:
     """Two writes with a pause between them are one response: the pause is idle, too."""
     view = stored(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
     assert [len(flight) for flight in view.last_flights()] == [10, 16, 10, 11]
@@ -82,8 +82,8 @@ def test_the_link_is_idle_for_what_a_last_response_did_not_send() -> None:
     assert replace(view, trial=replace(view.trial, htb_burst_bytes=9000)).last_idle_ms() is None
 
 
-def test_the_last_of_two_responses_is_alone_in_its_flights_and_its_idle_time() -> None:
-    """Two segments, a pause, then two of a further response that wait for no acknowledgement."""
+def test_flights_and_idle_time_are_those_of_the_last_of_two_responses() -> None:
+    """Two segments come, and after a pause two of another response, which wait for nothing."""
     packets = Conversation().handshake().flight(0, 1, each_ms=12)
     packets.acknowledge(224, 2).send(1000, False, ACK | PUSH, seq=96, ack=1 + 2 * MSS, payload=95)
     packets.flight(2, 3, at_ms=1050, each_ms=12).acknowledge(1124, 4)
@@ -94,7 +94,7 @@ def test_the_last_of_two_responses_is_alone_in_its_flights_and_its_idle_time() -
     assert view.last_idle_ms() == pytest.approx(124 - 2 * frame_ms)
 
 
-def test_an_unknown_reason_of_a_small_harm_is_asked_before_what_adds_to_known_ones() -> None:
+def test_an_unknown_reason_of_a_small_harm_is_measured_before_additions_to_known_ones() -> None:
     """Ten savings of round trips alone would take all the what-if trials there are."""
     def timed(think_s: float, window: int, latency_ms: float) -> TraceRecord:
         trial = replace(ONE.trial, think_s=think_s, initcwnd=window, loss_percent=1.0)
@@ -108,7 +108,7 @@ def test_an_unknown_reason_of_a_small_harm_is_asked_before_what_adds_to_known_on
     assert trials[0].think_s == 31.0 and {trial.think_s for trial in trials} > {31.0}
 
 
-def test_random_loss_leaves_time_to_ask_about_the_pause_and_the_queue() -> None:
+def test_under_random_loss_the_pause_and_the_queue_are_still_lifted() -> None:
     """What-if trials under loss have a dozen repeats each, and their time is limited."""
     saved = {3: (91.0, 70.0), 10: (70.0, 49.0)}
     records = [replace(ONE, trial=replace(ONE.trial, initcwnd=window, repeat=repeat, seed=repeat,
@@ -118,33 +118,36 @@ def test_random_loss_leaves_time_to_ask_about_the_pause_and_the_queue() -> None:
                for window, (latency_ms, idle_ms) in saved.items() for repeat in range(1, 13)]
     trials = reasons.what_if_trials(stored_trace.warm_study().scenario, records, [],
                                     is_question=True)
-    asked_for = {trial.what_if for trial in trials}
-    assert {"restart", "queue"} <= asked_for
+    assert {"restart", "queue"} <= {trial.what_if for trial in trials}
 
 
-def test_what_only_adds_to_a_reason_is_repeated_where_it_differs() -> None:
-    """Three repeats, where the saving is sure; and more, where without the limit it is not."""
+def test_an_additional_reason_is_repeated_only_where_it_is_unsure() -> None:
+    """Three repeats are enough where the saving without the limit is sure."""
     scenario = stored_trace.warm_study().scenario
     records = [replace(ONE, trial=replace(ONE.trial, initcwnd=window, repeat=repeat, seed=repeat,
                                           loss_percent=0.5),
                        latency_ms=time_ms + repeat / 10, link_idle_ms=time_ms + repeat / 10 - 20)
                for window, time_ms in ((3, 100.0), (10, 70.0)) for repeat in range(1, 21)]
 
+    def restart_trials(measured: list[TraceRecord]) -> list[TraceTrial]:
+        trials = reasons.what_if_trials(scenario, records, measured, is_question=True)
+        return [trial for trial in trials if trial.what_if == "restart"]
+
     def repeats_after(spread_ms: float) -> int:
         first = reasons.what_if_trials(scenario, records, [], is_question=True)
-        found = [replace(records[0], trial=trial, latency_ms=(
-            90.0 if trial.initcwnd == 3 else 90.0 - spread_ms * (trial.repeat % 2)))
-            for trial in first]
-        assert len([trial for trial in first if trial.what_if == "restart"]) == 2 * 3
-        return len([trial for trial in reasons.what_if_trials(
-            scenario, records, found, is_question=True) if trial.what_if == "restart"])
+        measured = []
+        for trial in first:
+            faster_ms = spread_ms * (trial.repeat % 2) if trial.initcwnd == 10 else 0.0
+            measured.append(replace(records[0], trial=trial, latency_ms=90.0 - faster_ms))
+        return len(restart_trials(measured))
 
+    assert len(restart_trials([])) == 2 * 3
     assert repeats_after(0.0) == 0
     assert repeats_after(60.0) == 2 * (20 - 3)
 
 
-def test_a_request_that_arrives_again_behind_its_response_begins_none() -> None:
-    """The client's timer may repeat it: nothing leaves behind that."""
+def test_a_request_repeated_after_its_response_begins_no_response() -> None:
+    """The client's timer may repeat it, and nothing leaves after that."""
     packets = Conversation().handshake().flight(0, 1, each_ms=12)
     packets.send(130, False, ACK | PUSH, seq=1, ack=1, payload=95).acknowledge(224, 2)
     exchange = packets.read()

@@ -50,7 +50,7 @@ def test_the_report_halves_for_every_rto_down_to_one_segment(idle: int, cwnd: in
     assert report(25).restart_window(idle, 200)[0] == cwnd
 
 
-def test_bbr_is_left_alone() -> None:
+def test_a_restart_rule_exists_for_cubic_and_not_for_bbr() -> None:
     assert restart_rule("bbr", True, 10, SEGMENT, (80, 60), 5000, 200) is None
     assert restart_rule("cubic", True, 10, SEGMENT, (80, 60), 5000, 200) == (10, 60)
     assert restart_rule("cubic", False, 10, SEGMENT, (80, 60), 5000, 200) == (80, 60)
@@ -103,8 +103,8 @@ def test_the_report_decays_to_the_mean_with_what_is_used_once_an_rto(used: int) 
         assert rules.window_bytes == expected and rules.cwnd == expected // SEGMENT
 
 
-def test_the_report_judges_a_write_of_which_nothing_leaves() -> None:
-    """Half of the window was used, an RTO after the start; Linux judges what it sends."""
+def test_the_report_and_not_linux_judges_a_write_of_which_nothing_leaves() -> None:
+    """Half of the window was used, an RTO after the start. Linux judges only what it sends."""
     for rules, cwnd in ((report(2), 1), (linux(2, initcwnd=2), 2)):
         rules.rto = 200
         send(rules, 100, 1)
@@ -138,8 +138,8 @@ def test_a_sender_may_wait_for_room_for_more_than_a_segment(segments: int, peer:
 
 @pytest.mark.parametrize(("segments", "rto", "early"), [(6, 100, True), (6, 101, False),
                                                         (4, 100, False)])
-def test_a_long_write_may_be_taken_for_all_in_its_midst_after_a_timeout(
-        segments: int, rto: int, early: bool) -> None:
+def test_a_long_write_may_look_finished_midway_after_a_timeout(segments: int, rto: int,
+                                                               early: bool) -> None:
     """Half of the receive window fits in a packet: five segments of a window of ten."""
     rules = report(20, peer_segments=10)
     rules.rto = rto
@@ -158,7 +158,7 @@ def test_a_report_s_window_is_full_where_the_receive_window_is() -> None:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_behind_a_part_of_a_write_nothing_is_settled(early: bool) -> None:
+def test_a_sender_that_stops_early_unsettles_the_rules(early: bool) -> None:
     hints: list[bool] = []
     rules = SimpleNamespace(stopped_early=lambda _: early, is_full=False)
     sent: Any = [SimpleNamespace(end_with_fin=2897)]
@@ -172,7 +172,7 @@ def test_behind_a_part_of_a_write_nothing_is_settled(early: bool) -> None:
 
 
 @pytest.mark.parametrize(("notsent", "tried"), [(0, []), (36, [7])])
-def test_what_is_written_and_does_not_leave_was_tried(notsent: int, tried: list[int]) -> None:
+def test_a_sample_with_unsent_data_counts_as_a_try_to_send(notsent: int, tried: list[int]) -> None:
     seen: list[int] = []
     rules = SimpleNamespace(tried_to_send=seen.append)
     state: Any = SimpleNamespace(outstanding_end=100, written=100, candidates=[rules],
@@ -193,7 +193,7 @@ def test_only_a_sample_that_follows_no_packet_shows_a_try(groups: list[SendGroup
     assert seen == tried
 
 
-def test_a_close_behind_the_last_data_is_a_moment_of_its_own() -> None:
+def test_a_close_behind_the_last_data_is_a_group_of_its_own() -> None:
     closed = Conversation().handshake().flight(0).send(150, True, ACK | FIN, seq=1449, ack=96)
     joined = Conversation().handshake().send(150, True, ACK | FIN, seq=1, ack=96, payload=MSS)
     assert [len(group.sends) for group in groups_of(closed.read())[-2:]] == [1, 1]
@@ -221,11 +221,12 @@ def hints(group: SendGroup, una: int = 1449, end: int = 2897) -> bool:
     (SendGroup(0, 2897, 500), False), (SendGroup(0, 2897, 500, sacked=True), True),
     (SendGroup(0, 1449, 500), True), (SendGroup(0, 1449, 501), False),  # a window update
     (SendGroup(0, 1449, 500, carries=True), False), (SendGroup(0, 1, 501), True)])
-def test_an_acknowledgement_hints_at_a_gap(group: SendGroup, hint: bool) -> None:
+def test_a_selective_repeated_or_old_acknowledgement_hints_at_a_gap(group: SendGroup,
+                                                                    hint: bool) -> None:
     assert hints(group) == hint
 
 
-def test_what_is_sent_again_hints_at_a_loss() -> None:
+def test_retransmitted_data_hints_at_a_loss_and_new_data_does_not() -> None:
     again: Any = [SimpleNamespace(end_with_fin=2897)]
     new: Any = [SimpleNamespace(end_with_fin=2898)]
     assert hints(SendGroup(0, None, sends=again)) and not hints(SendGroup(0, None, sends=new))
@@ -237,15 +238,14 @@ def test_what_is_sent_again_hints_at_a_loss() -> None:
 @pytest.mark.parametrize(("states", "before", "by_chance", "known"), [
     ({1, 3}, 9, False, True), ({3}, 9, True, False), ({3, 4}, 9, False, False),
     ({1}, 9, False, False), ({1, 3}, 4, False, False)])
-def test_bytes_are_known_behind_a_fast_recovery_only(states: set[int], before: int,
-                                                     by_chance: bool, known: bool) -> None:
+def test_the_reports_bytes_are_known_only_after_a_fast_recovery(
+        states: set[int], before: int, by_chance: bool, known: bool) -> None:
     assert report(4).is_known_behind(states, before, by_chance) == known
     assert linux(4).is_known_behind(states, before, by_chance)
 
 
-
 def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
-    """TCP_INFO tells whole segments: every credit short of one more is possible."""
+    """TCP_INFO has whole segments only: every credit below one more segment is possible."""
     left = linux(4, ssthresh=2).after_recovery()
     assert [rules.credit for rules in left if isinstance(rules, LinuxRules)] == [0, 1, 2, 3]
     assert {(rules.cwnd, rules.ssthresh) for rules in left} == {(4, 2)}
@@ -258,7 +258,6 @@ def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
 
 # Growth, to the segment ------------------------------------------------------------
 
-
 def test_an_acknowledgement_of_many_grows_past_ssthresh_and_on() -> None:
     rules = linux(10, ssthresh=12)
     rules.rto = 200
@@ -270,8 +269,7 @@ def test_an_acknowledgement_of_many_grows_past_ssthresh_and_on() -> None:
     assert (rules.cwnd, rules.credit) == (13, 8)
 
 
-def test_the_report_grows_by_a_segment_up_to_ssthresh_then_by_mss_squared_over_the_window(
-        ) -> None:
+def test_the_report_grows_by_a_segment_to_ssthresh_then_by_mss_squared_over_cwnd() -> None:
     rules = report(10, exact=True)
     rules.ssthresh = 12
     send(rules, 0, 10, more=True)
@@ -292,8 +290,9 @@ def test_in_a_recovery_the_rules_neither_grow_nor_decay(make: Callable[[int], Ru
 
 
 @pytest.mark.parametrize(("ssthresh", "remembered"), [(INFINITE, INFINITE), (8, 27), (30, 30)])
-def test_before_an_rto_nothing_restarts(ssthresh: int, remembered: int) -> None:
-    """Then half of it is left, and three quarters of what it was are remembered."""
+def test_a_window_is_halved_only_after_an_rto_with_nothing_outstanding(ssthresh: int,
+                                                                       remembered: int) -> None:
+    """Half of the window is left then, and ssthresh remembers three quarters of it."""
     for rules in (linux(36, initcwnd=3), report(36)):
         rules.rto, rules.ssthresh = 200, ssthresh
         edge = 201 if isinstance(rules, LinuxRules) else 200
@@ -311,7 +310,7 @@ def test_before_an_rto_nothing_restarts(ssthresh: int, remembered: int) -> None:
 # At the limit of the window -----------------------------------------------------------
 
 def acknowledge(rules: Rules, now: int, segments: int) -> None:
-    """So many of those that are outstanding, one by one."""
+    """The first outstanding segments are acknowledged one by one."""
     for end in list(rules.connection.outstanding)[:segments]:
         rules.acknowledged(now, end)
 
@@ -329,8 +328,8 @@ def test_new_rules_have_no_credit() -> None:
     assert rules.cwnd == 11
 
 
-def test_as_many_packets_again_begin_no_window_of_their_own() -> None:
-    """cwnd_usage_seq stays that of the nine."""
+def test_as_many_packets_as_before_begin_no_window_of_their_own() -> None:
+    """cwnd_usage_seq stays that of the first nine."""
     rules = linux(10)
     rules.rto = 200
     send(rules, 0, 9)
@@ -353,8 +352,8 @@ def test_a_timeout_to_the_tick_makes_a_window_application_limited(now: int, cwnd
     assert rules.cwnd == cwnd
 
 
-def test_an_application_limited_window_keeps_what_it_had_grown_within_a_segment() -> None:
-    """tcp_cwnd_application_limited leaves snd_cwnd_cnt; cwv drops what is beyond its segments."""
+def test_an_application_limited_window_keeps_its_growth_within_a_segment() -> None:
+    """tcp_cwnd_application_limited() keeps snd_cwnd_cnt; the report keeps whole segments only."""
     rules, other = linux(20, ssthresh=5), ReportRules(
         RuleSetting(10, SEGMENT, validation=True), 0)
     rules.credit = 3
@@ -370,7 +369,7 @@ def test_an_application_limited_window_keeps_what_it_had_grown_within_a_segment(
 
 
 @pytest.mark.parametrize(("now", "cwnd"), [(849, 4), (850, (4 + 3) // 2)])
-def test_a_restart_begins_a_time_of_its_own(now: int, cwnd: int) -> None:
+def test_a_restarted_window_decays_only_after_a_timeout_of_its_own(now: int, cwnd: int) -> None:
     """tcp_cwnd_restart() sets snd_cwnd_stamp, and forgets what was used."""
     rules = linux(36, initcwnd=3, ssthresh=2)
     rules.rto = 200
@@ -384,7 +383,7 @@ def test_a_restart_begins_a_time_of_its_own(now: int, cwnd: int) -> None:
 
 # The report's ------------------------------------------------------------------------
 
-def test_what_was_sent_is_judged_before_the_next_is() -> None:
+def test_the_report_judges_what_was_sent_before_the_next_sending() -> None:
     rules = report(32)
     for now in (0, 100, 200, 250):
         assert rules.window_bytes == 32 * SEGMENT
@@ -442,15 +441,16 @@ def test_a_sample_comes_after_a_moment_of_its_time_that_it_shows(
 
 @pytest.mark.parametrize(("time_ns", "before", "after"), [
     (5, "a", "a"), (10, "a", "a"), (15, "a", "b"), (20, "a", "c"), (25, "c", "d"), (30, "c", "d")])
-def test_the_samples_around_a_moment(time_ns: int, before: str, after: str) -> None:
-    """At its time the newest one shows what it brought; two may be of one time."""
+def test_the_sample_before_a_moment_is_earlier_and_the_one_after_may_be_at_it(
+        time_ns: int, before: str, after: str) -> None:
+    """Of two samples at the moment itself, the newest one shows what it brought."""
     state: Any = SimpleNamespace(samples="abcd", times=[10, 20, 20, 30])
     assert (_Replayer._before(state, time_ns), _Replayer._after(state, time_ns)) == (before, after)
 
 
 @pytest.mark.parametrize(("ack", "rto", "unsure"), [(None, 200, False), (1449, 300, False),
                                                     (1449, 300, True)])
-def test_the_timeout_is_that_of_the_write_or_what_the_acknowledgement_makes_it(
+def test_the_timeout_is_the_one_before_a_write_or_after_an_acknowledgement(
         ack: int | None, rto: int, unsure: bool) -> None:
     made: Any = rules_of(10)
     state: Any = SimpleNamespace(
@@ -465,8 +465,8 @@ def test_the_timeout_is_that_of_the_write_or_what_the_acknowledgement_makes_it(
 @pytest.mark.parametrize(("ack", "notsent", "written", "left"), [
     (None, 0, 9999, False), (None, 1, 0, True),  # a write: what the sample after it says
     (1449, 1, 2897, False), (1449, 0, 2898, True)])  # else what was written and is not sent yet
-def test_the_rules_are_told_whether_data_is_left(ack: int | None, notsent: int, written: int,
-                                                 left: bool) -> None:
+def test_the_rules_know_whether_data_is_left_to_send(ack: int | None, notsent: int, written: int,
+                                                     left: bool) -> None:
     made: Any = rules_for("cwv", False, 10, MSS, 0)
     known = SimpleNamespace(rto_us=200_000, notsent_bytes=notsent)
     state: Any = SimpleNamespace(unsure=False, window_scale=7, written=written,
@@ -477,7 +477,7 @@ def test_the_rules_are_told_whether_data_is_left(ack: int | None, notsent: int, 
     assert list(made.connection.outstanding) == [1449, 2897] and made.connection.last_send == 77
 
 
-# A sample beside the rules --------------------------------------------------------------
+# A sample compared with the rules -------------------------------------------------------
 
 def rules_of(cwnd: int, ssthresh: int = INFINITE) -> Rules:
     made = rules_for("reno", True, 10, MSS, 0)
@@ -487,7 +487,7 @@ def rules_of(cwnd: int, ssthresh: int = INFINITE) -> Rules:
 
 
 def replayer(*candidates: Rules) -> Any:
-    """As far as _compare knows it."""
+    """What _compare uses of a replayer."""
     made: Any = SimpleNamespace(written=1, outstanding_end=1, candidates=list(candidates),
                                 unsure=False, unjudged=0, checked=0, mismatches=[],
                                 is_shown=True, is_settled=True, was_full=False, may_settle=True,
@@ -504,7 +504,7 @@ def sample(cwnd: int, **more: int) -> WindowSample:
                            "mss": MSS, **more})
 
 
-def test_until_the_window_is_full_again_nothing_is_a_mismatch() -> None:
+def test_after_disorder_nothing_is_a_mismatch_until_the_window_is_full_again() -> None:
     state = replayer(rules_of(10))
     state._go_on = partial(_Replayer._go_on, state)
     state.trial, state.states, state.cwnd_before = trial("idle-linux-iw10"), set(), 10
@@ -526,14 +526,14 @@ def test_until_the_window_is_full_again_nothing_is_a_mismatch() -> None:
     assert (state.checked, state.unjudged, len(state.mismatches)) == (4, 3, 1)
 
 
-def test_where_no_rules_are_written_down_nothing_is_compared() -> None:
+def test_samples_of_a_tcp_without_rules_are_not_compared() -> None:
     state = replayer()
     state.compare(sample(10, notsent_bytes=70))
     state.compare(sample(5, state=4, notsent_bytes=60))
     assert (state.checked, state.unjudged, state.mismatches, state.written) == (0, 0, [], 71)
 
 
-def test_of_several_rules_those_that_fit_go_on_and_after_a_mismatch_one() -> None:
+def test_rules_that_fit_a_sample_remain_and_after_a_mismatch_only_one() -> None:
     state = replayer(rules_of(9), rules_of(10), rules_of(10))
     state.compare(sample(10))
     assert [each.cwnd for each in state.candidates] == [10, 10] and not state.mismatches
@@ -546,8 +546,8 @@ def test_of_several_rules_those_that_fit_go_on_and_after_a_mismatch_one() -> Non
 
 @pytest.mark.parametrize(("idle", "outstanding_end", "noted"), [
     (200, 1449, 0), (201, 1449, 1), (5000, 1, 0)])  # after nothing, there is nothing to restart
-def test_more_than_a_timeout_without_a_packet_is_noted(idle: int, outstanding_end: int,
-                                                       noted: int) -> None:
+def test_more_than_a_timeout_without_a_packet_is_noted_as_a_restart(idle: int, outstanding_end: int,
+                                                                    noted: int) -> None:
     assert len(restarts(idle, outstanding_end)) == noted
 
 
@@ -558,8 +558,8 @@ def test_more_than_a_timeout_without_a_packet_is_noted(idle: int, outstanding_en
     (500, 8 * MSS - 1, 7, 7),
     (500, 3 * MSS, 4, 4),    # of short segments more fit in
     (0, 100 * MSS, 12, 10)])  # more than the window allows
-def test_as_many_may_be_sent_as_the_windows_and_the_data_allow(
-        notsent: int, window_bytes: int, flight: int, may_send: int) -> None:
+def test_a_restart_may_send_what_the_windows_and_the_data_allow(notsent: int, window_bytes: int,
+                                                                flight: int, may_send: int) -> None:
     (restart,) = restarts(900, 1449, notsent_bytes=notsent, send_window_bytes=window_bytes,
                           flight=flight)
     assert (restart.before, restart.after, restart.idle, restart.rto) == (
@@ -569,12 +569,13 @@ def test_as_many_may_be_sent_as_the_windows_and_the_data_allow(
 
 
 def restarts(idle: int, outstanding_end: int, flight: int = 4, **after: int) -> list[Restart]:
-    """Of a write at tick 10 + idle, after a window of 40 segments."""
+    """The restarts of a write at tick 10 + idle, after a window of 40 segments."""
+    after_write = sample(10, **{"send_window_bytes": 100 * MSS, **after})
     state: Any = SimpleNamespace(
         trial=trial("idle-linux-iw10"), groups=[SendGroup(7, None)], last_send=10, candidates=[],
-        outstanding_end=outstanding_end, restarts=[], is_shown=True, is_settled=True, _flight=lambda place: [None] * flight,
-        _before=lambda _: sample(40, rto_us=200_999), _after=lambda _: sample(
-            10, **{"send_window_bytes": 100 * MSS, **after}))
+        outstanding_end=outstanding_end, restarts=[], is_shown=True, is_settled=True,
+        _flight=lambda place: [None] * flight,
+        _before=lambda _: sample(40, rto_us=200_999), _after=lambda _: after_write)
     _Replayer._note_restart(state, 0, 10 + idle)
     found: list[Restart] = state.restarts
     return found

@@ -1,4 +1,4 @@
-"""Traces on networks that draw: what is tampered with, and the check that refuses it."""
+"""Traces on random networks: what is tampered with, and the check that refuses it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BURSTS, JITTER, CAKE, FQ = "bursts", "jitter", "cake", "fq"
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored trace: what was requested, and what was seen of it."""
+    """A stored trace: what was requested, and what was observed of it."""
 
     trial: TraceTrial
     observed: Observed
@@ -54,7 +54,7 @@ def requested(**changes: Any) -> Change:
 
 
 def said(side: str, **changes: Any) -> Change:
-    """Another word of the client on its fetch, or of the server on its response."""
+    """The client reports something else of its fetch, or the server of its response."""
     def change(stored: Stored) -> Stored:
         content = stored.observed.content
         (answer,) = content[side]
@@ -64,7 +64,7 @@ def said(side: str, **changes: Any) -> Change:
 
 
 def dropped(queue: int, random: int) -> Change:
-    """Other counters of the queue to the client."""
+    """The queue to the client has other counters."""
     def change(stored: Stored) -> Stored:
         content = stored.observed.content
         drops = {**content["drops"], "to_client": {"queue": queue, "random": random}}
@@ -74,7 +74,7 @@ def dropped(queue: int, random: int) -> Change:
 
 
 def sampled(row: int, column: str, by: int) -> Change:
-    """Another number in one sample of the window, the last ones counted from the end."""
+    """One sample of the window has another number. A row below 0 counts from the end."""
     def change(stored: Stored) -> Stored:
         text = window_text(stored.trial.id, CHANCE)
         place = row if row > 0 else len(text.splitlines()) + row
@@ -84,7 +84,7 @@ def sampled(row: int, column: str, by: int) -> Change:
 
 
 def optioned(side: str, old: str, new: str, number: int = 1) -> Change:
-    """Other options in the first packets of a capture."""
+    """The first packets of a capture have other options."""
     def change(stored: Stored) -> Stored:
         pcap = getattr(stored.observed, f"{side}_pcap")
         other = pcap.replace(bytes.fromhex(old), bytes.fromhex(new), number)
@@ -158,7 +158,7 @@ UNJUDGED: list[tuple[str, str, Change]] = [
 
 
 @pytest.mark.parametrize("name", TRIALS)
-def test_a_trace_on_a_network_that_draws_passes(name: str) -> None:
+def test_a_stored_trace_on_a_random_network_passes(name: str) -> None:
     record = load(name).judge()
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
     assert record.judged_by == "path"
@@ -167,19 +167,21 @@ def test_a_trace_on_a_network_that_draws_passes(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "what", "change", "check"), TAMPERINGS,
                          ids=[f"{name}: {what}" for name, what, _, _ in TAMPERINGS])
-def test_what_is_tampered_with_is_refused(name: str, what: str, change: Change, check: str) -> None:
+def test_a_tampered_trace_is_refused_by_its_check(name: str, what: str, change: Change,
+                                                  check: str) -> None:
     assert check in checks.failed_checks(change(load(name)).judge()), what
 
 
 @pytest.mark.parametrize(("name", "what", "change"), UNJUDGED)
-def test_what_no_rule_judges_is_counted(name: str, what: str, change: Change) -> None:
+def test_a_sample_that_no_rule_judges_is_counted_and_passes(name: str, what: str,
+                                                            change: Change) -> None:
     before, after = load(name).judge(), change(load(name)).judge()
     assert before.rule_unjudged and after.verdict == PASS, what
     assert after.rule_unjudged == before.rule_unjudged and not after.rule_wrong
 
 
 @pytest.mark.parametrize("name", [BURSTS, JITTER, CAKE])
-def test_rules_of_another_kernel_judge_nothing(name: str) -> None:
+def test_the_rules_judge_nothing_of_an_unknown_kernel(name: str) -> None:
     tampered = sampled(2, "cwnd", 1)(load(name))
     record = tampered.judge(known_kernel=False)
     assert tampered.judge().rule_wrong and record.verdict == PASS
@@ -187,8 +189,8 @@ def test_rules_of_another_kernel_judge_nothing(name: str) -> None:
     assert record.rule_unjudged == record.samples and record.judged_restarts == 0
 
 
-def test_sysctls_of_both_hosts_are_in_both_syns() -> None:
-    """As of a scenario without SACK: what was seen has it."""
+def test_a_sysctl_of_both_hosts_that_the_syns_lack_is_refused() -> None:
+    """The scenario has no SACK, and the SYNs of the capture have it."""
     record = load(BURSTS).judge(sysctls={"net.ipv4.tcp_sack": "0"})
     assert "client's sack True, expected False" in record.verdict_reason
     assert "server's sack True, expected False" in record.verdict_reason

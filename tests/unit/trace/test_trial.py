@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,6 @@ from tests.golden.stored_trace import LOSSY, RUN
 
 TRACES = [name for name in scenario_file.names()
           if scenario_file.find(name).raw.get("kind") == "trace"]
-
 
 
 def apply(scenario: TraceScenario, overrides: Overrides) -> TraceScenario:
@@ -104,7 +104,7 @@ def test_every_trace_scenario_loads_and_expands(name: str) -> None:
         assert any(curve.is_of(trial) for trial in study.trials)
 
 
-def test_a_good_file_is_read(tmp_path: Path) -> None:
+def test_a_scenario_of_one_trace_becomes_one_trial_with_its_job(tmp_path: Path) -> None:
     (trial,) = expand(load(tmp_path, GOOD))
     assert trial.id == "first-linux-iw10" and trial.uplink_kbps == 1000
     assert trial.paths == ["/14980?at=0:14480;1000:500"] and trial.schedule_s == 1.0
@@ -113,7 +113,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     assert job["sysctls"] == {"net.ipv4.tcp_slow_start_after_idle": "1"}
 
 
-def test_a_write_in_segments_is_as_long_as_its_trace_has_them(tmp_path: Path) -> None:
+def test_a_write_in_segments_has_the_length_of_its_traces_mss(tmp_path: Path) -> None:
     (trial,) = expand(load(tmp_path, GOOD.replace("sample_ms = 1", "sample_ms = 1\nmss = 512")))
     assert trial.paths == ["/5620?at=0:5120;1000:500"]
 
@@ -151,14 +151,14 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
     first, *trials = expand(scenario)
     assert scenario.count == 1 + len(trials) == 9
     assert [trial.id for trial in trials] == [
-        f"second-{tcp}-iw{window}-think{think}-mss1000" for window in (4, 2) for think in ("0.5", "3")
-        for tcp in ("linux", "other")]
+        f"second-{tcp}-iw{window}-think{think}-mss1000"
+        for window, think, tcp in product((4, 2), ("0.5", "3"), ("linux", "other"))]
     assert trials[1] == TraceTrial(
         scenario="mine", trace="second", tcp="other", congestion_control="cubic",
         validation=False, rtt_ms=30, bandwidth_kbps=1000, uplink_kbps=500, queue_packets=100,
-        loss_percent=0.0, initrwnd=40, initcwnd=4, mss=1000, receive_window=40, rto_min_ms=300, quickack=True, nagle=True,
-        sample_ms=1, outage_from_ms=150, outage_to_ms=500, requests=(Request(5000), Request(600, 0.5)),
-        think_s=0.5, may_lose=True,
+        loss_percent=0.0, initrwnd=40, initcwnd=4, mss=1000, receive_window=40, rto_min_ms=300,
+        quickack=True, nagle=True, sample_ms=1, outage_from_ms=150, outage_to_ms=500,
+        requests=(Request(5000), Request(600, 0.5)), think_s=0.5, may_lose=True,
         sysctls="net.ipv4.tcp_sack=0 net.ipv4.tcp_frto=2")
     job = trials[1].job()
     assert job["paths"] == ["/5000?&trace_ms=1&nagle=1", "/600?&trace_ms=1&nagle=1"]
@@ -167,19 +167,19 @@ def test_every_key_of_a_trace_and_its_tcp_is_in_its_trials(tmp_path: Path) -> No
                               "net.ipv4.tcp_sack": "0", "net.ipv4.tcp_frto": "2"}
     assert (job["initrwnd"], job["window_bytes"]) == (40, 40_000)
     assert (job["options"]["rto_min_ms"], job["options"]["quickack"]) == (300, True)
-    # What the first says nothing of.
+    # The first trace has none of these keys.
     assert (first.receive_window, first.rto_min_ms, first.quickack, first.nagle,
             first.may_lose, first.sysctls) == (0, 0, False, False, False, "")
     assert first.job()["initrwnd"] == 44 and "outage_ms" not in first.job()["network"]["down"]
 
 
-def test_a_trace_without_an_outage_or_with_as_much_up_as_down_may_say_so(tmp_path: Path) -> None:
+def test_an_uplink_like_the_downlink_and_no_outage_may_be_written_out(tmp_path: Path) -> None:
     (trial,) = expand(load(tmp_path, GOOD.replace(
         "sample_ms = 1", 'sample_ms = 1\nuplink = "same"\noutage_ms = []')))
     assert (trial.uplink_kbps, trial.outage_from_ms, trial.outage_to_ms) == (1000, 0.0, 0.0)
 
 
-def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
+def test_a_curve_is_of_the_window_that_it_names_or_of_all(tmp_path: Path) -> None:
     trials = expand(load(tmp_path, GOOD + THINKING))
     for text, first, count in (("second/other", "second-other-iw4-think0.5-mss1000", 4),
                                ("second/other/iw2", "second-other-iw2-think0.5-mss1000", 2),
@@ -192,7 +192,7 @@ def test_a_curve_names_one_window_or_the_first_of_all(tmp_path: Path) -> None:
 WRITES = "writes = [{ at_s = 0.0, segments = 10 }, { at_s = 1.0, bytes = 500 }]"
 
 
-def test_the_command_line_in_place_of_the_scenario(tmp_path: Path) -> None:
+def test_flags_replace_the_values_of_the_scenario(tmp_path: Path) -> None:
     scenario = load(tmp_path, GOOD)
     other = apply(scenario, Overrides({"rtt_ms": [50.0], "initcwnd": [3, 4]}))
     assert [(trial.rtt_ms, trial.initcwnd) for trial in expand(other)] == [(50.0, 3), (50.0, 4)]
@@ -230,7 +230,7 @@ def test_every_flag_of_network_and_tcp_reaches_the_trials(tmp_path: Path) -> Non
     assert first.paths == ["/5860?at=0:5360;1000:500"]
 
 
-def test_files_have_the_same_keys(tmp_path: Path) -> None:
+def test_a_files_keys_give_the_same_trials_as_flags(tmp_path: Path) -> None:
     keys = "\n".join(f"{name} = {json.dumps(value)}" for name, (value,) in EVERYTHING.items()
                      if name not in ("queue", "uplink_kbps", "congestion_control"))
     text = GOOD.replace("queue = 100", 'queue = "50ms"\nuplink = 500').replace(
@@ -251,7 +251,7 @@ def test_the_first_receive_window_is_what_the_buffer_holds_or_is_requested(
     assert (trial.initrwnd, "buffers" in trial.job()) == (initrwnd, buffers)
 
 
-def test_what_is_measured_again_is_drawn_once_and_told_each_time() -> None:
+def test_the_first_repeat_is_drawn_and_the_table_has_every_repeat() -> None:
     scenario, run = stored_trace.packetdrill().scenario, stored_trace.run()
     again = [replace(record, trial=replace(record.trial, repeat=2, seed=9))
              for record in run.records]
@@ -285,35 +285,37 @@ ONE_OF_TWELVE = (Request(12),)
     (ONE_OF_TWELVE, (Write(0.1, 1, None, 3.5005, 0.02),), ["/12?at=100..3500.5/20:1"], 3.5),
     (ONE_OF_TWELVE, (Write(0.0, 1, None, 2.0, 0.02), Write(2.0, 7)),
      ["/12?at=0..2000/20:1;2000:7"], 2.0)])
-def test_paths_tell_sizes_and_the_schedule(requests: tuple[Request, ...],
-                                           writes: tuple[Write, ...], paths: list[str],
-                                           until_s: float) -> None:
+def test_the_paths_of_a_trial_have_its_sizes_and_its_schedule(
+        requests: tuple[Request, ...], writes: tuple[Write, ...], paths: list[str],
+        until_s: float) -> None:
     trial = changed(requests=requests, writes=writes)
     sizes = [request.size_bytes for request in requests]
     assert (trial.response_sizes, trial.size_bytes) == (sizes, sum(sizes))
     assert (trial.paths, trial.schedule_s) == (paths, until_s)
 
 
-def test_how_long_a_trace_may_take() -> None:
-    small, large = changed(requests=(Request(125000),), writes=()), changed(
-        requests=(Request(125000), Request(125000, 7.0)), writes=())
+def test_a_traces_deadline_allows_for_sending_timeouts_and_the_schedule() -> None:
+    small = changed(requests=(Request(125000),), writes=())
+    large = changed(requests=(Request(125000), Request(125000, 7.0)), writes=())
     written = changed(requests=(Request(125000),), writes=(Write(0.0, 1), Write(5.0, 124999)))
-    # Five times the sending, 40 round trips, and as long as TCP tries with 87 segments or 173; of
-    # the schedule all.
+    # Five times the sending, 40 round trips, as long as TCP tries with 87 segments or 173, and
+    # the whole schedule.
     assert small.deadline_s == pytest.approx(930 + 4 + 5 + 87 * 0.6)
     assert large.deadline_s == pytest.approx(930 + 4 + 10 + 173 * 0.6)
     assert written.deadline_s == small.deadline_s + 5
 
 
-def test_a_guest_takes_its_time_by_segments() -> None:
-    empty, one, two = (STUDY.kind.guest_s(changed(requests=(Request(size),), writes=())) for size in (
-        0, 1448_000, 2896_000))
-    assert 1 > one > empty > 0  # of a thousand segments, on a machine of two cores
+def test_the_estimated_time_of_a_trace_rises_with_its_segments() -> None:
+    def guest_s(size: int, **more: Any) -> float:
+        return STUDY.kind.guest_s(changed(requests=(Request(size),), **more))
+
+    empty, one, two = (guest_s(size, writes=()) for size in (0, 1448_000, 2896_000))
+    assert 1 > one > empty > 0  # for a thousand segments, on a machine of two cores
     assert two - one == pytest.approx(one - empty)
-    assert STUDY.kind.guest_s(changed(requests=(Request(1448_000),), mss=724)) == pytest.approx(two)
+    assert guest_s(1448_000, mss=724) == pytest.approx(two)
 
 
-def test_the_captures_that_figures_are_read_off_are_kept() -> None:
+def test_every_capture_of_a_measured_trace_is_kept() -> None:
     assert STUDY.kind.all_captures and not stored_load.study().kind.all_captures
     for record in stored_trace.run().records:
         assert record.ok and (record.verdict == SKIPPED or all(
@@ -321,7 +323,7 @@ def test_the_captures_that_figures_are_read_off_are_kept() -> None:
             for side in ("client", "server")))
 
 
-def test_what_is_asked_of_the_worker() -> None:
+def test_the_job_of_a_trace_has_its_network_options_and_client() -> None:
     job = changed(nagle=False, receive_window=0, outage_from_ms=5.0, outage_to_ms=0.0).job()
     assert (job["initrwnd"], job["window_bytes"]) == (44, 0) and "buffers" not in job
     assert (job["kind"], job["client"], job["options"]["advertised_mss"]) == (
@@ -342,7 +344,7 @@ TRIAL_OF_ROW = stored_trace.run().records[0].trial
     Write(0.0, 5), Write(2.4, None, 6, 3.5, 0.02), Write(0.045, 1, None, 2.2, 0.01),
     Write(0.0, 36, None, 10.0, 0.2), Write(1.0, 7, None, 1.0005, 0.0005),
     Write(0.0, 1, None, 0.3, 0.1)])
-def test_both_sides_read_a_schedule_alike(write: Write) -> None:
+def test_the_server_reads_a_write_as_the_trial_has_it(write: Write) -> None:
     written = write.in_bytes(MSS)
     heard = parse_writes(written.text)
     assert len(heard) == write.count
@@ -359,7 +361,7 @@ BACKWARDS, TOO_MANY = "time goes backwards", "more than 50000 writes"
 
 
 @pytest.mark.parametrize(("writes", "refused"), [
-    # What ends at 0.75 s, as the end itself is no time of it.
+    # The first ends at 0.75 s, as its end is not one of its times.
     ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.75, "bytes": 5}], ""),
     ([{"at_s": 0, "until_s": 1, "every_s": 0.25, "bytes": 5}, {"at_s": 0.74, "bytes": 5}],
      BACKWARDS),
@@ -369,8 +371,8 @@ BACKWARDS, TOO_MANY = "time goes backwards", "more than 50000 writes"
     ([{"at_s": 0, "until_s": 50, "every_s": 0.001, "bytes": 5}], ""),
     ([{"at_s": 0, "until_s": 49, "every_s": 0.001, "bytes": 5},
       *[{"at_s": 50, "bytes": 5}] * 1001], TOO_MANY)])
-def test_time_goes_on_and_there_is_an_end_of_writes(writes: list[dict[str, float]],
-                                                    refused: str) -> None:
+def test_writes_that_go_back_in_time_or_are_too_many_are_refused(writes: list[dict[str, float]],
+                                                                 refused: str) -> None:
     if not refused:
         assert len(schedule(writes=writes).writes) == len(writes)
     else:
@@ -378,7 +380,7 @@ def test_time_goes_on_and_there_is_an_end_of_writes(writes: list[dict[str, float
             schedule(writes=writes)
 
 
-def test_writes_are_one_path_and_requests_one_each() -> None:
+def test_the_writes_of_a_schedule_are_one_request_and_its_requests_one_each() -> None:
     written = schedule(writes=[{"at_s": 0.5, "segments": 3}, {
         "at_s": 1, "until_s": 2, "every_s": 0.25, "bytes": 70}])
     assert written.requests_of(7, MSS) == (Request(3280),)
@@ -408,7 +410,8 @@ requests_made = any_.builds(Request, any_.integers(1, 50_000_000), times_s)
 
 @settings(max_examples=50, deadline=None)
 @given(any_.lists(requests_made, min_size=1, max_size=9), any_.lists(writes_made, max_size=9))
-def test_no_number_of_a_schedule_is_lost(requests: list[Request], writes: list[Write]) -> None:
+def test_a_schedule_comes_back_from_rows_and_batches_with_every_digit(requests: list[Request],
+                                                                      writes: list[Write]) -> None:
     in_order = sorted(writes, key=lambda write: write.at_s)
     if fault_of(in_order):
         in_order = in_order[:1]
@@ -421,7 +424,7 @@ def test_no_number_of_a_schedule_is_lost(requests: list[Request], writes: list[W
 
 
 def test_a_schedule_of_many_writes_is_read_back(tmp_path: Path) -> None:
-    """Longer than Python's own limit of a field of CSV; other files keep that limit."""
+    """Its field is longer than Python's limit for CSV, which other files keep."""
     asked = changed(writes=tuple(Write(number / 1000, 5) for number in range(50_000)))
     columns, limit = columns_of(TraceRecord), csv.field_size_limit()
     with (tmp_path / "trials.csv").open("w", newline="") as file:
@@ -441,7 +444,8 @@ def test_a_schedule_of_many_writes_is_read_back(tmp_path: Path) -> None:
                 '[{"at_s": 1, "bytes": 5}, {"at_s": 0, "bytes": 5}]',
                 '[{"at_s": 0, "bytes": 5, "until_s": 86400, "every_s": 0.0001}]')),
     ("sysctls", ("x", "net.ipv4.tcp_sack", "net.ipv4.tcp_sack=0;reboot", "net.a=1  net.b=1"))])
-def test_a_row_whose_text_no_trial_has_is_refused(column: str, values: tuple[str, ...]) -> None:
+def test_a_row_with_a_malformed_schedule_or_sysctl_is_refused(column: str,
+                                                              values: tuple[str, ...]) -> None:
     header, row, *_ = whole_rows(RUN / "trials.csv", TraceRecord)
     reader, place = RowReader(TraceRecord, header), header.index(column)
     assert reader.record(row).trial == TRIAL_OF_ROW
@@ -458,7 +462,7 @@ RTO = ",1000,"  # microseconds
 ROW = ",".join(map(str, range(len(FIELDS)))).replace(",9,", RTO) + "\n"
 
 
-def test_rows_are_samples_in_their_order() -> None:
+def test_rows_of_a_window_file_become_samples_in_their_order() -> None:
     last = (1 << 63) - 1
     first, second = parse((COLUMNS + ROW + ROW.replace("0,", f"{last},", 1)).encode(), "window.csv")
     assert (first.time_ns, second.time_ns, first.send_window_bytes) == (0, last, len(FIELDS) - 1)
@@ -477,7 +481,7 @@ def test_rows_are_samples_in_their_order() -> None:
     (COLUMNS + "\xe9", "a row is not one of numbers"),
     (COLUMNS + ROW + ROW.replace(RTO, ",999,"),
      "a retransmission timeout is shorter than a tick")])
-def test_what_is_none_is_refused_with_the_name_of_the_file(content: str, why: str) -> None:
+def test_a_malformed_window_file_is_refused_by_its_name(content: str, why: str) -> None:
     with pytest.raises(WindowError, match=f"^window.csv: {why}"):
         parse(content.encode(), "window.csv")
 
@@ -496,11 +500,7 @@ def records(times: Times) -> list[TraceRecord]:
             for think_s, line in times.items() for window, ms in line.items()]
 
 
-def said(times: Times) -> str:
-    return findings._warm_answer(CURVE, findings.by_think_time(records(times), CURVE)).measured
-
-
-def test_of_other_traces_tcps_and_what_does_not_count_nothing_is_told() -> None:
+def test_a_curves_times_exclude_other_traces_and_failed_records() -> None:
     good = records({3: {10: 1.0}, 1: {16: 2.0, 10: 3.0}})
     (other,) = records({2: {10: 4.0}})
     others = [replace(other, verdict=FAIL),
@@ -521,7 +521,7 @@ def views() -> Views:
     return Views(stored_trace.run().records, RUN)
 
 
-def test_a_figure_tells_restarts_within_its_time_its_ends_included() -> None:
+def test_a_figure_has_the_restarts_within_its_time_ends_included() -> None:
     whole = replace(IDLE, curves=(TraceCurve("idle", "linux"),), from_s=0.0, to_s=0.0)
     ((_, at_s, _),) = views().restarts(whole)
     for from_s, to_s, told in ((at_s, at_s, 1), (0, at_s - 1e-6, 0), (at_s + 1e-6, 9, 0),
@@ -541,7 +541,7 @@ def test_a_trace_is_read_once_and_one_that_failed_is_not() -> None:
         found.view(TraceCurve("idle", "other"))
 
 
-def test_points_are_segments_by_their_ends_and_what_is_sent_again_stands_apart() -> None:
+def test_a_rows_points_are_segments_by_their_ends_with_retransmissions_apart() -> None:
     found = Views(stored_trace.lossy_run().records, LOSSY)
     view = found.view(TraceCurve("outage", "linux"))
     assert view is not None
@@ -578,8 +578,8 @@ def claim(expects: str, published: float | None = None, within: float | None = N
     ("alike", 1, (2, 3), REPRODUCED), ("alike", 1, (2, 3.5), NOT_REPRODUCED),
     ("alike", 1, (3.5, 2), NOT_REPRODUCED), ("alike", 0, (2, 2.01), NOT_REPRODUCED),
     ("alike", None, (104, 100), REPRODUCED), ("alike", None, (106, 100), NOT_REPRODUCED)])
-def test_two_curves_are_compared(expects: str, within: float | None,
-                                 numbers: tuple[float, float], word: str) -> None:
+def test_two_curves_are_judged_by_direction_or_within_a_tolerance(
+        expects: str, within: float | None, numbers: tuple[float, float], word: str) -> None:
     assert _judged(claim(expects, within=within), numbers) == (word, "")
 
 
@@ -590,46 +590,50 @@ def test_two_curves_are_compared(expects: str, within: float | None,
     ((110, 100), NOT_REPRODUCED, ": -10 % less, published 20 %"),
     ((100, 100), NOT_REPRODUCED, ": 0 % less, published 20 %"),
     ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])
-def test_how_much_smaller(numbers: tuple[float, float], word: str, said: str) -> None:
+def test_a_published_reduction_is_reproduced_within_its_tolerance(numbers: tuple[float, float],
+                                                                  word: str, said: str) -> None:
     assert _judged(claim("less", 20, 6), numbers) == (word, said)
 
 
 @pytest.mark.parametrize("first, word", [(95, REPRODUCED), (106, NOT_REPRODUCED)])
-def test_no_difference_at_all_may_have_been_published(first: float, word: str) -> None:
+def test_a_published_difference_of_0_is_reproduced_within_its_tolerance(first: float,
+                                                                        word: str) -> None:
     assert _judged(claim("less", 0, 5), (first, 100))[0] == word
 
 
 @pytest.mark.parametrize("number, word", [(12, REPRODUCED), (8, REPRODUCED), (12.1, NOT_REPRODUCED),
                                           (7.9, NOT_REPRODUCED)])
-def test_one_curve_beside_what_was_published(number: float, word: str) -> None:
+def test_a_curves_number_is_reproduced_within_the_published_tolerance(number: float,
+                                                                      word: str) -> None:
     assert _judged(claim("is", 10, 2), (number,)) == (word, ", published 10")
 
 
 @pytest.mark.parametrize("number, word", [(12, REBUILT), (12.1, NOT_REPRODUCED)])
-def test_a_number_that_the_scenario_puts_in_reproduces_nothing(number: float, word: str) -> None:
+def test_a_number_that_the_scenario_puts_in_is_rebuilt_and_not_reproduced(number: float,
+                                                                          word: str) -> None:
     put_in = replace(claim("is", 10, 2), rebuilt=True)
     outcome, words = _judged(put_in, (number,))
     assert (as_read(put_in, Statement("", words, outcome)).outcome, words) == (word, ", 10 put in")
 
 
-def test_more_is_published_in_percent_as_less_is() -> None:
+def test_a_published_increase_is_compared_in_percent() -> None:
     assert _judged(claim("more", 20, 6), (126, 100)) == (REPRODUCED, ": 26 % more, published 20 %")
 
 
-def test_only_a_number_can_be_put_in() -> None:
+def test_a_rebuilt_comparison_of_two_curves_is_refused() -> None:
     both = (TraceCurve("a", "b"), TraceCurve("a", "c"))
     with pytest.raises(UsageError, match="rebuilt goes with"):
         replace(claim("less", 20, 5), compares=both, rebuilt=True).check("here")
 
 
-def test_what_was_rebuilt_is_counted_apart() -> None:
+def test_rebuilt_claims_are_counted_apart() -> None:
     assert counts([REPRODUCED, REBUILT]) == {
         REPRODUCED: 1, "undecided": 0, DIRECTION: 0, NOT_REPRODUCED: 0, REBUILT: 1}
     assert summary(counts([REPRODUCED, REBUILT])).endswith("0 not reproduced, 1 rebuilt")
     assert "rebuilt" not in summary(counts([REPRODUCED]))
 
 
-def test_of_an_abstract_nothing_is_reproduced() -> None:
+def test_a_traces_claim_of_an_abstract_is_never_reproduced() -> None:
     scenario, run = stored_trace.packetdrill().scenario, stored_trace.run()
     of_abstract = replace(scenario, claims=tuple(
         replace(claim, abstract_only=True) for claim in scenario.claims))
