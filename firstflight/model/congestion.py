@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 @dataclass
 class WindowUse:
-    """Whether a sender fills its congestion window (tcp_cwnd_validate).
+    """Whether a sender fills its congestion window (tcp_cwnd_validate)."""
 
-    limited: is_cwnd_limited. most_in_flight: max_packets_out, segments. usage_end: cwnd_usage_seq,
-    the sequence number whose acknowledgement ends this round trip.
-    """
-
-    limited: bool = False
-    most_in_flight: int = 0
+    limited: bool = False  # is_cwnd_limited
+    most_in_flight: int = 0  # segments (max_packets_out)
+    # The sequence number whose acknowledgement ends this round trip (cwnd_usage_seq).
     usage_end: int = 0
 
     def note(self, acknowledged: int, sent: int, in_flight: int, limited: bool) -> None:

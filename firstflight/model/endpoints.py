@@ -1,4 +1,4 @@
-"""Both ends of a connection and its path: the handshake, and what the client sends to the server.
+"""Both endpoints of a connection and its path: the handshake, and what the client sends.
 
 The handshake loses nothing. Still, if the RTT is longer than a second, SYN and SYN-ACK are
 retransmitted: the copies take their time on the link, and each copy of the SYN-ACK is answered.
@@ -22,34 +22,33 @@ LEAST_BETWEEN = 500  # jiffies between two challenge acknowledgements (tcp_inval
 
 
 class Handshake:
-    """The handshake, from the first SYN to the first request at the server.
-
-    connected: when the client receives the first SYN-ACK. accepted: when the server receives its
-    acknowledgement. requested: when the server receives the request, which left together with
-    that acknowledgement. client_us, server_us: the RTT that each side measures, in whole
-    milliseconds if it retransmitted. challenges: for each answer to a repeated SYN-ACK, when it
-    left and when it arrived.
-    """
+    """The handshake, from the first SYN to the first request at the server."""
 
     def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
                  request_bytes: int) -> None:
         self.events, self.clock, self.up, self.down = events, clock, up, down
         self.request_bytes = request_bytes
-        self.connected = self.accepted = self.requested = 0
+        self.connected = 0  # when the client receives the first SYN-ACK
+        self.accepted = 0  # when the server receives its acknowledgement
+        # When the server receives the request, which left together with that acknowledgement.
+        self.requested = 0
+        # For each answer to a repeated SYN-ACK, when it left and when it arrived.
         self.challenges: list[tuple[int, int]] = []
-        self.syns = self.syn_acks = 0
+        self.syns = self.syn_acks = 0  # how many were sent
         self.timeouts = 0  # of the server's timer (num_timeout)
         self.syn_arrived_at = 0  # when the first SYN reached the server
         self.challenged: int | None = None  # the jiffy of the last challenge acknowledgement
-        self.server_due: int | None = None
+        self.server_due: int | None = None  # when the server's timer fires
         self._send_syn(0)
 
     @property
     def client_us(self) -> int:
+        """The RTT that the client measures."""
         return self._round_trip_us(0, self.connected, self.syns)
 
     @property
     def server_us(self) -> int:
+        """The RTT that the server measures."""
         return self._round_trip_us(self.syn_arrived_at, self.accepted, self.syn_acks)
 
     def _round_trip_us(self, sent: int, heard: int, times: int) -> int:
@@ -62,13 +61,14 @@ class Handshake:
         """Send the first SYN, or another one when the timer fires (tcp_retransmit_timer)."""
         if self.connected:
             return
+
         self.syns += 1
         self.up.send(now, SYN_BYTES, self._take_syn)
         wait = FIRST_TIMEOUT << max(0, self.syns - 1 - LINEAR_TIMEOUTS)
         self.events.at(self.clock.expiry(now, self.clock.jiffies(now) + wait), self._send_syn)
 
     def _take_syn(self, now: int) -> None:
-        """Answer a SYN; the server's timer starts again (tcp_check_req)."""
+        """Answer a SYN, and start the server's timer again (tcp_check_req)."""
         self.syn_arrived_at = self.syn_arrived_at or now
         self._send_syn_ack(now)
 
@@ -86,39 +86,40 @@ class Handshake:
             self._send_syn_ack(now)
 
     def _take_syn_ack(self, now: int) -> None:
-        """Connect with the first SYN-ACK; answer at most one of the others in half a second."""
+        """Connect with the first SYN-ACK; of the others answer at most one in half a second."""
         if not self.connected:
             self.connected = now
             self.up.send(now, HEADER_BYTES, self._accept)
             self._begin(now)
             return
+
         jiffies = self.clock.jiffies(now)
         if self.challenged is None or jiffies - self.challenged >= LEAST_BETWEEN:
             self.challenged = jiffies
-            self.up.send(now, HEADER_BYTES, partial(self._hear_challenge, now))
+            self.up.send(now, HEADER_BYTES, partial(self._take_challenge, now))
 
     def _begin(self, now: int) -> None:
         """Send the first request."""
-        self.up.send(now, HEADER_BYTES + self.request_bytes, self._ask)
+        self.up.send(now, HEADER_BYTES + self.request_bytes, self._take_request)
 
-    def _hear_challenge(self, left: int, now: int) -> None:
+    def _take_challenge(self, left: int, now: int) -> None:
         self.challenges.append((left, now))
 
     def _accept(self, now: int) -> None:
         self.accepted = now
 
-    def _ask(self, now: int) -> None:
+    def _take_request(self, now: int) -> None:
         self.requested = now
 
 
-# Both ends ----------------------------------------------------------------------------
+# Both endpoints -----------------------------------------------------------------------
 
-# Segments that the server offers. No route limits its window, so that its buffer does.
+# Segments: so many that the server's buffer limits its window, as no route does.
 SERVER_WINDOW = 64
 
 
-class Ends(Events):
-    """The two ends. sender: the server. receiver: the client. server: the server as a receiver.
+class Endpoints(Events):
+    """The two endpoints: the server as a sender and as a receiver, and the client as a receiver.
 
     With TLS the client sends several messages. If an answer is late, the server's kernel
     acknowledges the message by itself.
@@ -130,33 +131,39 @@ class Ends(Events):
         self.clock = clock = Clock(transfer.clock_phase_ns)
         self.down = SimulatedLink(self, transfer.path.down)
         self.up = SimulatedLink(self, transfer.path.up)
-        self.shaken_hands = shaken = Handshake(self, clock, self.up, self.down,
-                                               transfer.first_request_bytes)
+        self.handshake = handshake = Handshake(self, clock, self.up, self.down,
+                                               request_bytes=transfer.first_request_bytes)
         self.run()
+
+        window_end = receive_window(transfer.initrwnd, transfer.receive_buffers,
+                                    syn_mss=transfer.mss + TIMESTAMP_BYTES,
+                                    unit=transfer.window_unit)
         self.sender = Sender(
-            mss=transfer.mss, window=transfer.initcwnd,
-            window_end=receive_window(transfer.initrwnd, transfer.receive_buffers,
-                                      transfer.mss + TIMESTAMP_BYTES, transfer.window_unit),
+            mss=transfer.mss, window=transfer.initcwnd, window_end=window_end,
             buffers=transfer.send_buffers,
-            handshake_us=transfer.handshake_us or shaken.server_us,
+            handshake_us=transfer.handshake_us or handshake.server_us,
             clock=clock, hystart=transfer.congestion_control == "cubic",
             restart_after_idle=transfer.restart_after_idle, probes=transfer.loss_probes)
-        self.receiver = Receiver(transfer.initrwnd, transfer.mss, shaken.connected,
-                                 shaken.client_us, clock, transfer.receive_buffers,
-                                 transfer.window_unit, transfer.loss_probes,
-                                 most_window=transfer.most_window_bytes)
-        self.server = Receiver(SERVER_WINDOW, transfer.mss, shaken.accepted, shaken.server_us,
-                               clock, transfer.receive_buffers, transfer.window_unit,
-                               transfer.loss_probes)
+        self.receiver = Receiver(
+            transfer.initrwnd, transfer.mss, handshake.connected,
+            handshake_us=handshake.client_us, clock=clock, buffers=transfer.receive_buffers,
+            unit=transfer.window_unit, probes=transfer.loss_probes,
+            most_window=transfer.most_window_bytes)
+        self.server = Receiver(
+            SERVER_WINDOW, transfer.mss, handshake.accepted,
+            handshake_us=handshake.server_us, clock=clock, buffers=transfer.receive_buffers,
+            unit=transfer.window_unit, probes=transfer.loss_probes)
         # One socket sends and receives.
         self.server.sent_round_trip, self.server.timer = self.sender.round_trip, self.sender.timer
-        self.connected = shaken.connected
-        self.echo = shaken.connected  # when the client sent the last packet that the server has
-        self.timer_set: int | None = None
+
+        self.connected = handshake.connected
+        self.echo = handshake.connected  # when the client sent the last packet that the server has
+        self.timer_set: int | None = None  # for when the sender's timer is an event
         self.messages_sent_at = 0  # when the client sent its last messages
         # Bytes that the client sends, in all, and those of them that were acknowledged.
-        self.message_bytes = transfer.first_request_bytes + transfer.request_bytes + (
-            transfer.secure.finished_bytes if transfer.secure else 0)
+        self.message_bytes = transfer.first_request_bytes + transfer.request_bytes
+        if transfer.secure is not None:
+            self.message_bytes += transfer.secure.finished_bytes
         self.acknowledged_bytes = 0
         # Sequence numbers at the end of each of the client's retransmissions.
         self.retransmitted_ends: set[int] = set()
@@ -166,26 +173,28 @@ class Ends(Events):
         size = self.transfer.first_request_bytes
         self._read_message(size, now)
         self.acknowledged_bytes = size
-        self.down.send(now, HEADER_BYTES, self._hear_first)
+        self.down.send(now, HEADER_BYTES, self._take_first_acknowledgement)
 
-    def _hear_first(self, now: int) -> None:
-        self.receiver.hear(self.clock.us(now) - self.clock.us(self.connected))
+    def _take_first_acknowledgement(self, now: int) -> None:
+        self.receiver.sample_round_trip(self.clock.us(now) - self.clock.us(self.connected))
 
     def _read_message(self, size: int, now: int) -> None:
-        self.server.take(now, Sent(size, True), now, now)
+        self.server.take(now, Sent(size, True), echo=now, sent_at=now)
         self.server.read(now, Sent(size, True))
         self.server.acknowledge()
 
-    def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
+    def _take_message(self, size: int, take_acknowledgement: Happening, now: int) -> None:
         """Take a later message, which also acknowledges.
 
-        `acknowledged` handles that; the segments that it lets leave acknowledge the message.
+        take_acknowledgement: handles what it acknowledges. The segments that this lets leave
+        acknowledge the message.
         """
         segment = Sent(size, True)
-        self.server.take(now, segment, now, now)
-        acknowledged(now)
+        self.server.take(now, segment, echo=now, sent_at=now)
+        take_acknowledgement(now)
         if self.server.received == self.server.acknowledged:
             return
+
         if self.server.read(now, segment):
             self._acknowledge_message(now)
         elif self.server.timer_at is not None:
@@ -195,29 +204,29 @@ class Ends(Events):
         """Acknowledge a message because no segment has done so in time (tcp_delack_timer_handler).
         """
         if self.server.timer_at == now:
-            self.server.lose_patience()
+            self.server.lengthen_delay()
             self._acknowledge_message(now)
 
     def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
         self.server.acknowledge()
-        self.down.send(now, HEADER_BYTES + option_bytes, *self._acknowledging(),
-                       partial(self._see, self.server.received, self.echo))
+        self.down.send(now, HEADER_BYTES + option_bytes, *self._acknowledgement_handlers(),
+                       partial(self._take_pure_acknowledgement, self.server.received, self.echo))
 
-    def _ride(self, now: int, segment: Sent) -> None:
+    def _acknowledge_with(self, segment: Sent, now: int) -> None:
         """Note that a segment of the server acknowledges the client's data (tcp_event_data_sent).
         """
         if segment.payload:
-            self.server.ask(now)
+            self.server.acknowledge_with_data(now)
         else:
             self.server.acknowledge()
 
-    def _acknowledging(self) -> tuple[Happening, ...]:
+    def _acknowledgement_handlers(self) -> tuple[Happening, ...]:
         """What happens when a segment of the server arrives that acknowledges later messages."""
         if not self.messages_sent_at:
             return ()
-        return (partial(self._hear_server, self.server.received, self.echo),)
+        return (partial(self._take_message_acknowledgement, self.server.received, self.echo),)
 
-    def _hear_server(self, upto: int, echo: int, now: int) -> None:
+    def _take_message_acknowledgement(self, upto: int, echo: int, now: int) -> None:
         """Take an acknowledgement of the client's messages.
 
         Of a retransmission only the time stamps show the RTT. After a timeout there is no probe
@@ -225,25 +234,30 @@ class Ends(Events):
         """
         if upto <= self.acknowledged_bytes:
             return
-        before, self.acknowledged_bytes, timer = self.acknowledged_bytes, upto, self.receiver.timer
-        left = int(upto < self.message_bytes)
+
+        before, self.acknowledged_bytes = self.acknowledged_bytes, upto
         us = self.clock.us(now) - self.clock.us(self.messages_sent_at)
         if any(before < end <= upto for end in self.retransmitted_ends):
             us = 1000 * max(self.clock.jiffies(now) - self.clock.jiffies(echo), 1)
-        if not left:
+
+        timer = self.receiver.timer
+        in_flight = int(upto < self.message_bytes)
+        if not in_flight:
             timer.probed_upto = 0
         timer.open = timer.backed_off_at is None or all(
             end <= upto for end in self.retransmitted_ends)
-        self.receiver.hear(us)
-        timer.acknowledged(now, left)
+        self.receiver.sample_round_trip(us)
+        timer.note_acknowledged(now, in_flight)
         if timer.at is not None:
             self.at(timer.at, self._expire_client)
 
     def _expire_client(self, now: int) -> None:
-        """The client's timer is due (Simulation)."""
+        """Handle the client's timer, which is due (Simulation)."""
         raise NotImplementedError
 
-    def _see(self, upto: int, echo: int, now: int) -> None:
-        """Take a packet without data from the server. upto: how much of the client's data it has.
+    def _take_pure_acknowledgement(self, upto: int, echo: int, now: int) -> None:
+        """Take an acknowledgement without data from the server.
+
+        upto: how many of the client's bytes the server has.
         """
         self.receiver.note_echo(echo)

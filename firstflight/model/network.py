@@ -13,7 +13,7 @@ from firstflight.net.link import Link
 from firstflight.net.path import LEAST_TIMER_NS, bytes_per_s, delay_ns
 from firstflight.net.waiting import LATE_NS
 
-Happening = Callable[[int], None]  # given when it happens, in ns
+Happening = Callable[[int], None]  # called with the time, in ns
 
 
 class Events:
@@ -24,13 +24,15 @@ class Events:
     """
 
     def __init__(self) -> None:
+        # Heaps: when, the number of the event, what happens.
         self.events: list[tuple[int, int, Happening]] = []
         self.timers: list[tuple[int, int, Happening]] = []
-        self.fires = 0  # when the clock does, for the first of the timers
-        self.count = 0
+        self.fires = 0  # when the clock fires for the first of the timers
+        self.count = 0  # of events and timers that were set
         self.is_over = False
 
     def at(self, when: int, happen: Happening) -> None:
+        """Let this happen at that time."""
         self.count += 1
         heapq.heappush(self.events, (when, self.count, happen))
 
@@ -70,49 +72,52 @@ class SimulatedLink:
         self.bytes_per_s = bytes_per_s(link.rate_kbps)
         self.free_at = 0  # when all packets in the queue will have been sent
         self.peak_queue = 0  # packets at once, the one being sent included
-        # Of each packet: when it is due, how long sending it takes, what happens on arrival.
+        # Packets in the delay: when each is due, how long sending it takes, what happens when it
+        # arrives. Packets in the queue: when each is due, and what happens.
         self.travelling: deque[tuple[int, int, Sequence[Happening]]] = deque()
         self.leaving: deque[tuple[int, Sequence[Happening]]] = deque()
         self.reaches_at = self.leaves_at = -1  # what the timers are set to
 
     def send(self, now: int, frame_bytes: int, *happen: Happening) -> None:
         """Send a frame. happen: what happens when it has arrived."""
-        takes = int(frame_bytes * 1e9 / self.bytes_per_s)
-        self.travelling.append((now + self.delay_ns, takes, happen))
+        takes_ns = int(frame_bytes * 1e9 / self.bytes_per_s)
+        self.travelling.append((now + self.delay_ns, takes_ns, happen))
         self._set_timers(now)
 
-    def _look(self, now: int) -> None:
+    def _handle_timer(self, now: int) -> None:
         """Handle either timer: packets enter the queue before due ones leave (netem_dequeue).
 
-        A packet that comes in the last nanosecond does not find packets in the queue that were
-        due before it: guests showed that with queues that were just long enough.
+        Packets that were due before the last nanosecond leave before one that comes within it:
+        guests showed that with queues that were just long enough.
         """
         travelling, leaving = self.travelling, self.leaving
         for due in (now - 2 * LATE_NS, now):
             if travelling and travelling[0][0] <= due:
-                self._let_in(now, due)
+                self._enter_queue(now, due)
             while leaving and leaving[0][0] <= due:
                 for happening in leaving.popleft()[1]:
                     happening(now)
         self._set_timers(now)
 
-    def _let_in(self, now: int, due: int) -> None:
+    def _enter_queue(self, now: int, due: int) -> None:
+        """Put the packets into the queue that have been delayed until `due`."""
         while self.travelling and self.travelling[0][0] <= due:
-            _, takes, happen = self.travelling.popleft()
-            if not takes:  # no rate limit, so no queue
+            _, takes_ns, happen = self.travelling.popleft()
+            if not takes_ns:  # no rate limit, so no queue
                 self._arrive(now, happen)
                 continue
-            self.free_at = max(now, self.free_at) + takes
+
+            self.free_at = max(now, self.free_at) + takes_ns
             self.leaving.append((self.free_at, happen))
             self.peak_queue = max(self.peak_queue, len(self.leaving))
 
     def _set_timers(self, now: int) -> None:
         if self.travelling and self.reaches_at != self.travelling[0][0]:
             self.reaches_at = self.travelling[0][0]
-            self.events.set_timer(now, self.reaches_at, self._look)
+            self.events.set_timer(now, self.reaches_at, self._handle_timer)
         if self.leaving and self.leaves_at != self.leaving[0][0]:
             self.leaves_at = self.leaving[0][0]
-            self.events.set_timer(now, self.leaves_at, self._look)
+            self.events.set_timer(now, self.leaves_at, self._handle_timer)
 
     def _arrive(self, now: int, happen: Sequence[Happening]) -> None:
         for happening in happen:

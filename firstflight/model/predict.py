@@ -19,7 +19,7 @@ the hosts. Timers count milliseconds of the kernel's clock; `clock_phase_ns` giv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from firstflight.model.simulate import Simulation
@@ -29,38 +29,28 @@ from firstflight.model.upload import Upload
 
 @dataclass(frozen=True)
 class Prediction:
-    """The times of a lossless fetch, in ms from its start, and how it went.
-
-    started_ms: start of this fetch, from the first SYN; 0 on a connection of its own.
-    connect_ms, first_byte_ms, total_ms: at the client; connect_ms is 0 on an existing
-        connection. latency_ms: the paper's metric at the server, from the first segment sent to
-        the last one acknowledged.
-    first_flight: segments sent before the connection's first acknowledgement of data.
-    peak_queue: most packets in either bottleneck's queue, including the one being sent: a queue
-        of this length loses nothing, a shorter one does.
-    slow_start_end: the window at which HyStart ended slow start, 0 if it did not.
-    retransmissions: segments that the server's timers retransmit, all without need.
-    appconnect_ms: at the client, the end of TLS's handshake; 0 without TLS.
-    window_after_handshake: the server's window when it has the client's Finished, segments.
-    handshake_round_trips: flights of the server's messages up to its Finished.
-    response_round_trips: flights of the response.
-    upload_flight: segments of a request with a body before the first acknowledgement of its data.
-    client_retransmissions: segments that the client's timers retransmit, of such requests.
+    """The times of a lossless fetch, in ms, and how it went. Windows and flights are in segments.
     """
 
-    started_ms: float
-    connect_ms: float
+    started_ms: float  # from the first SYN to this fetch; 0 on a connection of its own
+    # At the client, from the fetch's start.
+    connect_ms: float  # 0 on an existing connection
     first_byte_ms: float
     total_ms: float
+    # The paper's metric, at the server: from the first segment sent to the last one acknowledged.
     latency_ms: float
-    first_flight: int
+    first_flight: int  # sent before the connection's first acknowledgement of data
+    # Most packets in either bottleneck's queue, the one being sent included. A queue of this length
+    # loses nothing, a shorter one does.
     peak_queue: int
-    slow_start_end: int
-    retransmissions: int = 0
-    appconnect_ms: float = 0.0
-    window_after_handshake: int = 0
-    handshake_round_trips: int = 0
-    response_round_trips: int = 0
+    slow_start_end: int  # the window at which HyStart ended slow start; 0 if it did not
+    retransmissions: int = 0  # segments that the server's timers retransmit, all without need
+    appconnect_ms: float = 0.0  # at the client, the end of TLS's handshake; 0 without TLS
+    window_after_handshake: int = 0  # the server's, when it has the client's Finished
+    handshake_round_trips: int = 0  # flights of the server's messages up to its Finished
+    response_round_trips: int = 0  # flights of the response
+    # Of a request with a body: what left before the first acknowledgement of its data, and what the
+    # client's timers retransmit.
     upload_flight: int = 0
     client_retransmissions: int = 0
 
@@ -68,29 +58,38 @@ class Prediction:
 @lru_cache(maxsize=4096)
 def predict(transfer: Transfer) -> Prediction:
     """Follow one lossless fetch segment by segment; see the module's docstring."""
-    simulation: Simulation | Upload = (Upload(transfer) if transfer.request_writes
-                                       else Simulation(transfer))
-    simulation.run()
+    if not transfer.request_writes:
+        simulation = Simulation(transfer)
+        simulation.run()
+        return _prediction_of(simulation)
+
+    upload = Upload(transfer)
+    upload.run()
+    return replace(_prediction_of(upload), upload_flight=upload.upload_flight,
+                   client_retransmissions=upload.client.sender.retransmitted)
+
+
+def _prediction_of(simulation: Simulation | Upload) -> Prediction:
+    """What a simulation has shown of the response. Times are counted from the fetch's start."""
     started = simulation.started
     return Prediction(
-        started_ms=started / 1e6, connect_ms=0.0 if started else simulation.connected / 1e6,
+        started_ms=started / 1e6,
+        connect_ms=0.0 if started else simulation.connected / 1e6,
         first_byte_ms=(simulation.first_arrival - started) / 1e6,
         total_ms=(simulation.last_arrival - started) / 1e6,
         latency_ms=(simulation.last_acknowledged - simulation.first_sent) / 1e6,
         first_flight=simulation.first_flight,
         peak_queue=max(simulation.down.peak_queue, simulation.up.peak_queue),
         slow_start_end=simulation.sender.cubic.ended_at,
-        retransmissions=simulation.sender.retransmitted, appconnect_ms=simulation.shaken / 1e6,
-        window_after_handshake=simulation.window_shaken,
+        retransmissions=simulation.sender.retransmitted,
+        appconnect_ms=simulation.handshake_end / 1e6,
+        window_after_handshake=simulation.window_after_handshake,
         handshake_round_trips=simulation.flights.of_handshake.count,
-        response_round_trips=simulation.flights.of_response.count,
-        upload_flight=simulation.upload_flight if isinstance(simulation, Upload) else 0,
-        client_retransmissions=(simulation.client.sender.retransmitted
-                                if isinstance(simulation, Upload) else 0))
+        response_round_trips=simulation.flights.of_response.count)
 
 
 def first_flight(transfer: Transfer) -> int:
-    """Segments sent before the connection's first acknowledgement of data: quicker than predict."""
+    """Segments sent before the connection's first acknowledgement of data, quicker than predict."""
     simulation = _FirstFlight(transfer)
     simulation.run()
     return simulation.first_flight
@@ -99,9 +98,10 @@ def first_flight(transfer: Transfer) -> int:
 class _FirstFlight(Simulation):
     """A simulation that ends when the server has the first acknowledgement of data."""
 
-    def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
-                      duplicate: bool = False, releases: bool = True) -> None:
-        super()._acknowledged(upto, window_end, sent_at, stamp, now, duplicate, releases)
+    def _take_acknowledgement(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
+                              duplicate: bool = False, releases: bool = True) -> None:
+        super()._take_acknowledgement(upto, window_end, sent_at, stamp=stamp, now=now,
+                                      duplicate=duplicate, releases=releases)
         if self.first_flight:
             self.is_over = True
 
@@ -109,7 +109,7 @@ class _FirstFlight(Simulation):
 def unacknowledged(transfer: Transfer) -> tuple[int, int]:
     """Segments of a response in two writes that leave if none of them is acknowledged.
 
-    Those of the first write, and those of both.
+    Returns those of the first write, and those of both.
     """
     simulation = _Unacknowledged(transfer)
     simulation.run()
@@ -121,8 +121,8 @@ class _Unacknowledged(Simulation):
 
     first_write = 0
 
-    def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
-                      duplicate: bool = False, releases: bool = True) -> None:
+    def _take_acknowledgement(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
+                              duplicate: bool = False, releases: bool = True) -> None:
         pass
 
     def _answer_rest(self, now: int) -> None:

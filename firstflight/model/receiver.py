@@ -1,8 +1,8 @@
 """Linux TCP's receiver on a path that loses nothing: its acknowledgements and its window.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins;
-the kernel's functions are named where they are followed. Times are integer
-nanoseconds since the first SYN left.
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins; the
+kernel's functions are named where they are followed. Times are integer nanoseconds since the first
+SYN left. Windows and buffers are bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 befo
 
 
 class Receiver:
-    """A receiver that reads at once: when it acknowledges, and the window that it offers.
+    """A receiver whose program reads at once: when it acknowledges, and the window that it offers.
 
     (tcp_data_queue)
     """
@@ -32,24 +32,29 @@ class Receiver:
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int], unit: int, probes: bool = True,
                  most_window: int = 0, window_mss: int = 0) -> None:
-        """connected: when it received the SYN-ACK; handshake_us: the RTT that it measured then.
+        """connected: when this side was connected. handshake_us: the RTT that it measured then.
 
-        buffers: bytes, at first and at most (tcp_rmem); unit: bytes in a unit of the header's
-        window; probes: as in LossTimer. most_window: bytes, as most_window_bytes of Transfer.
-        window_mss: of whose multiples the first window is one, bytes; 0 for a client's, whose SYN
-        does not know of time stamps yet (tcp_openreq_init_rwin).
+        buffers: its receive buffer, bytes at first and at most (tcp_rmem). unit: bytes in a unit of
+        the header's window. probes: as in LossTimer. most_window: as most_window_bytes of Transfer.
+        window_mss: the first window is a multiple of so many bytes; 0 for a client, whose SYN
+        leaves before time stamps are agreed on (tcp_openreq_init_rwin).
         """
         self.mss = mss
         self.clock = clock
-        self.sent_round_trip = RoundTrip()  # RTT of packets that it sends: the SYN, a request
+        # Of what this side sends: the RTT of its packets, as the SYN or a request, and the timer.
+        self.sent_round_trip = RoundTrip()
         self.timer = LossTimer(clock, self.sent_round_trip, probes)
-        self.hear(handshake_us)
-        self.received = self.acknowledged = 0
+        self.sample_round_trip(handshake_us)
+
+        self.received = self.acknowledged = 0  # bytes
         self.stamp = 0  # the time stamp that it echoes (ts_recent)
-        self.scheduled = False  # whether an acknowledgement of repeated data is due
+        self.has_ended = False  # whether a FIN came
+
+        # The window.
         self.unit = unit
         first = first_window(initrwnd, buffers, window_mss or mss + TIMESTAMP_BYTES)
         self.window = first if window_mss else scaled(first, unit)  # a SYN-ACK's has no unit
+        self.offer: int | None = None  # the window to offer if it acknowledges before reading
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
         # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
@@ -58,18 +63,23 @@ class Receiver:
         if most_window:
             self.clamp = min(self.clamp, most_window)
         self.threshold = min(first, self.clamp)  # rcv_ssthresh
+
+        # The size of segments.
         # From so many bytes on a segment counts as full (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
-        self.offer: int | None = None  # the window to offer if it acknowledges before reading
-        self.quick: int | None = None  # quick acknowledgements left
-        self.ended = self.repeated = False
         self.last_size = 0  # bytes of the last segment if it was short (last_seg_size)
-        self.interactive = False  # pingpong mode: acknowledgements wait for a ride
+        self.repeated = False  # whether two short segments in a row had the same size
         self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
-        self.patience_ms = DELAYED_ACK_MS  # icsk_ack.ato
-        self.last_ms = 0
+
+        # Acknowledgements.
+        self.scheduled = False  # whether an acknowledgement of repeated data is due
+        self.quick: int | None = None  # quick acknowledgements left
+        self.interactive = False  # pingpong mode: acknowledgements wait for data to carry them
+        self.ack_timeout_ms = DELAYED_ACK_MS  # icsk_ack.ato
+        self.last_ms = 0  # when data came last, jiffies
         self.timer_due = 0  # jiffies
         self.timer_at: int | None = None
+
         # Bytes read in the last round trip, and since when that is measured (tcp_rcv_space_adjust).
         self.space = min(self.threshold, self.window, 10 * mss)
         self.measured_at, self.measured_from = connected, 0
@@ -78,16 +88,16 @@ class Receiver:
         # The server's acknowledgement of the request was the first to echo this time.
         self.last_echo_ms = self.clock.jiffies(connected)
 
-    def hear(self, us: int) -> None:
-        """Note an RTT, from a packet that it sent and that was acknowledged (tcp_ack)."""
+    def sample_round_trip(self, us: int) -> None:
+        """Take the RTT of a packet that this side sent and that was acknowledged (tcp_ack)."""
         self.sent_round_trip.sample(us, new_round=bool(self.sent_round_trip.smoothed_8))
-        self.timer.sampled()
+        self.timer.update_timeout()
 
     def take(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
         """Take a segment (tcp_event_data_recv).
 
-        echo: when the client sent what the segment's time stamp echoes; sent_at:
-        its own time stamp.
+        echo: when this side sent what the segment's time stamp echoes. sent_at: the segment's own
+        time stamp.
         """
         payload = segment.payload
         self.note_stamp(self.received, sent_at)
@@ -104,15 +114,16 @@ class Receiver:
 
         Reading acknowledges a short segment, one with PSH, and one after which less than half of
         the possible window is left (tcp_measure_rcv_mss, tcp_cleanup_rbuf). upto: how far the
-        first of several calls reads, 0 for one call.
+        first of several calls reads; 0 for one call.
         """
         # A segment that is acknowledged before it is read takes memory (__tcp_select_window).
         memory = segment.payload + SEGMENT_OVERHEAD
         self.offer = self._offer(memory)
-        beyond = self.received + self.ended - self.acknowledged > self.full
+        beyond = self.received + self.has_ended - self.acknowledged > self.full
         at_once = ((bool(self.quick) and not self.interactive)
                    or (beyond and self.offer >= self.window) or not self._delay(now))
-        self._read(now, upto or self.received)
+
+        self._adjust_space(now, upto or self.received)
         self._note_short(segment)
         due = at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
         if self.most_window:  # the program sets it again once it has read (tcp_set_window_clamp)
@@ -121,9 +132,10 @@ class Receiver:
         return due
 
     def _is_due(self, beyond: bool, unread: int) -> bool:
-        """Whether a reading call acknowledges (tcp_cleanup_rbuf); sets the window to offer.
+        """Set the window to offer; return whether a read call acknowledges (tcp_cleanup_rbuf).
 
-        unread: memory of a segment of which the call read only a part.
+        beyond: whether more than a full segment is not acknowledged. unread: memory of a segment of
+        which the call read only a part.
         """
         self.offer = self._offer(unread)
         left = self.window - (self.received - self.acknowledged)
@@ -134,6 +146,7 @@ class Receiver:
         return due
 
     def _note_short(self, segment: Sent) -> None:
+        """Note a segment that is short or has PSH (tcp_measure_rcv_mss)."""
         if segment.payload < self.full:
             self.short_or_pushed += 1
         elif segment.pushed and not self.repeated:
@@ -147,6 +160,7 @@ class Receiver:
         free = min(self.threshold, (self.buffer - unread) * self.payload_share >> 8)
         if self.unit > 1:
             return scaled(free, self.unit)
+
         most = min(self.buffer * self.payload_share >> 8, self.clamp)
         segment = min(self.full, most)
         if self.window <= free - segment or self.window > free:
@@ -154,7 +168,7 @@ class Receiver:
         return free if segment == most and free > self.window + most // 2 else self.window
 
     def note_stamp(self, begin: int, sent_at: int) -> None:
-        """Echo the time stamp of a segment that begins there, unless an earlier one is waiting.
+        """Echo the time stamp of a segment that begins there, unless an earlier segment waits.
 
         A copy of the first segment that is not acknowledged replaces its stamp
         (tcp_replace_ts_recent; RFC 7323, 4.3).
@@ -168,24 +182,24 @@ class Receiver:
         If it was acknowledged already, nothing else happens (tcp_validate_incoming). If not, its
         time stamp is measured, and its acknowledgement counts as one of data.
         """
-        self.hurry()
+        self.enter_quick_mode()
         if segment.retransmitted >= self.acknowledged:
             self.note_stamp(segment.retransmitted - segment.payload, sent_at)
             self._measure_echo(now, segment.payload, echo)
             self.scheduled = True
 
-    def end(self) -> None:
+    def take_fin(self) -> None:
         """Take a FIN (tcp_fin), which counts as a byte."""
-        self.interactive = self.ended = True
+        self.interactive = self.has_ended = True
 
-    def hurry(self) -> None:
+    def enter_quick_mode(self) -> None:
         """Acknowledge quickly, since data has come twice (tcp_enter_quickack_mode)."""
         self.quick = max(self.quick or 0, self._quick_acks())
-        self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+        self.interactive, self.ack_timeout_ms = False, DELAYED_ACK_MS
 
-    def ask(self, now: int) -> tuple[int, int]:
-        """Send a request, which acknowledges as well (tcp_event_data_sent)."""
-        if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.patience_ms:
+    def acknowledge_with_data(self, now: int) -> tuple[int, int]:
+        """Send data that acknowledges as well (tcp_event_data_sent); return as acknowledge."""
+        if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.ack_timeout_ms:
             self.interactive = True
         return self.acknowledge()
 
@@ -195,10 +209,13 @@ class Receiver:
         if self.quick and self.scheduled:  # tcp_dec_quickack_mode
             self.quick -= 1
             if not self.quick:
-                self.patience_ms = DELAYED_ACK_MS
+                self.ack_timeout_ms = DELAYED_ACK_MS
+
+        # The end of the window never moves back.
         offer, self.offer = self.offer, None
         self.window = max(scaled(self.window - (self.received - self.acknowledged), self.unit),
                           self._offer(0) if offer is None else offer)
+
         self.acknowledged, self.scheduled = self.received, False
         self.short_or_pushed = 0
         self.timer_at = None
@@ -206,27 +223,29 @@ class Receiver:
 
     def _delay(self, now: int) -> bool:
         """Delay the acknowledgement; False if it would be due too soon (tcp_send_delayed_ack)."""
-        patience_ms = min(self.patience_ms, max(self._smoothed_ms, DELAYED_ACK_MS),
-                          MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
-        due = self.clock.jiffies(now) + patience_ms
+        delay_ms = min(self.ack_timeout_ms, max(self._smoothed_ms, DELAYED_ACK_MS),
+                       MAX_DELAYED_ACK_MS - 1)  # tcp_delack_max
+        due = self.clock.jiffies(now) + delay_ms
         if self.timer_at is not None:
-            if self.timer_due <= self.clock.jiffies(now) + patience_ms // 4:
+            if self.timer_due <= self.clock.jiffies(now) + delay_ms // 4:
                 return False
             if self.timer_due <= due:
                 return True
+
         self.timer_due = due
         self.timer_at = self.clock.expiry(now, due)
         return True
 
-    def lose_patience(self) -> None:
+    def lengthen_delay(self) -> None:
         """Adapt the delay: a delayed acknowledgement is due (tcp_delack_timer_handler)."""
         if self.interactive:
-            self.interactive, self.patience_ms = False, DELAYED_ACK_MS
+            self.interactive, self.ack_timeout_ms = False, DELAYED_ACK_MS
         else:
-            self.patience_ms = min(2 * self.patience_ms, self.timer.timeout, MAX_DELAYED_ACK_MS)
+            self.ack_timeout_ms = min(2 * self.ack_timeout_ms, self.timer.timeout,
+                                      MAX_DELAYED_ACK_MS)
 
     def _adapt(self, now: int, payload: int) -> None:
-        """Adapt how many acknowledgements are quick, and how late others may be, to the gap.
+        """Adapt to the gap since the last data: quick acknowledgements, and the delay of others.
 
         (tcp_event_data_recv)
         """
@@ -235,14 +254,15 @@ class Receiver:
         if self.quick is None:
             self.quick = self._quick_acks()
         elif gap_ms <= DELAYED_ACK_MS // 2:
-            self.patience_ms = self.patience_ms // 2 + DELAYED_ACK_MS // 2
-        elif gap_ms < self.patience_ms:
-            self.patience_ms = min(self.patience_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
+            self.ack_timeout_ms = self.ack_timeout_ms // 2 + DELAYED_ACK_MS // 2
+        elif gap_ms < self.ack_timeout_ms:
+            self.ack_timeout_ms = min(self.ack_timeout_ms // 2 + gap_ms, MAX_DELAYED_ACK_MS)
         elif gap_ms > self.timer.timeout:
             self.quick = max(self.quick, self._quick_acks())
 
     @property
     def _smoothed_ms(self) -> int:
+        """The smoothed RTT, rounded up."""
         return -(-(self.sent_round_trip.smoothed_8 >> 3) // 1000)
 
     def _quick_acks(self) -> int:
@@ -286,30 +306,34 @@ class Receiver:
         """Measure the RTT by time stamps, in whole milliseconds (tcp_rcv_rtt_measure_ts)."""
         if not self.note_echo(echo):
             return
+
         sample_us = (self.clock.jiffies(now) - self.last_echo_ms) * 1000
         if payload < self.full or sample_us <= 0:
             return
+
         if not self.round_trip_8 or sample_us * 8 < self.round_trip_8:
             self.round_trip_8 = sample_us * 8
         else:
             self.round_trip_8 += sample_us - (self.round_trip_8 >> 3)
 
     def _measure_window(self, now: int) -> None:
-        """Measure the RTT as the time of a whole window, if less (tcp_rcv_rtt_measure)."""
+        """Measure the RTT as the time of a whole window, if that is less (tcp_rcv_rtt_measure)."""
         if self.window_round is not None:
             end, since = self.window_round
             if self.received < end:
                 return
+
             sample_8 = max(self.clock.us(now) - self.clock.us(since), 1) * 8
             if not self.round_trip_8 or sample_8 < self.round_trip_8:
                 self.round_trip_8 = sample_8
         self.window_round = (self.received + self.window, now)
 
-    def _read(self, now: int, upto: int) -> None:
+    def _adjust_space(self, now: int, upto: int) -> None:
         """Once a round trip, adapt the buffer to the bytes read (tcp_rcv_space_adjust)."""
         elapsed_us = self.clock.us(now) - self.clock.us(self.measured_at)
         if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
             return
+
         copied = upto - self.measured_from - (self.received - upto)  # less what still waits
         if copied > self.space:
             self._enlarge(copied)
@@ -318,12 +342,14 @@ class Receiver:
     def _enlarge(self, copied: int) -> None:
         """Make room for twice a round trip's bytes and their growth (tcp_rcvbuf_grow)."""
         before, self.space = self.space, copied
+
         window = 2 * copied
         us = self.round_trip_8 >> 3
         if us < 1000:  # tcp_rcvbuf_low_rtt
             window += window * us // 1000
         else:
             window += 2 * window * (copied - before) // before
+
         buffer = min((window << 8) // self.payload_share, self.most_buffer)
         if buffer > self.buffer:
             self.buffer, self.clamp = buffer, buffer * self.payload_share >> 8
@@ -332,10 +358,10 @@ class Receiver:
 # The window -----------------------------------------------------------------------------
 
 def window_unit(buffers: tuple[int, int], most_window: int = 0) -> int:
-    """Bytes that a client's packets count the window in (tcp_select_initial_window).
+    """Bytes in a unit of the header's window (tcp_select_initial_window).
 
-    most_window: bytes, to which the program has limited it; 0 for no limit. An older kernel's
-    may be less, by net.core.rmem_max; its SYN shows it.
+    most_window: bytes to which the program has limited the window; 0 for no limit. On an older
+    kernel a unit may have fewer bytes, by net.core.rmem_max; its SYN shows them.
     """
     space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
     space = min(space, most_window or space)
@@ -346,13 +372,13 @@ def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
                    syn_mss: int = SYN_MSS, unit: int = 0) -> int:
     """Bytes that the client's first acknowledgement offers, for a route's initrwnd.
 
-    unit: bytes in a unit of the header's window; 0 for window_unit's.
+    unit: bytes in a unit of the header's window; 0 to compute them (window_unit).
     """
     return scaled(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
 
 
 def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
-    """The first window, bytes: half of the buffer in whole segments, or the route's if smaller."""
+    """The first window: half of the buffer in whole segments, or the route's if that is smaller."""
     return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
 
 

@@ -1,9 +1,8 @@
 """Linux TCP's sender on a path that loses nothing, segment by segment.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins;
-the kernel's functions are named where they are followed. Times are integer
-nanoseconds since the first SYN left, sequence numbers are bytes of the
-response from 0.
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins; the
+kernel's functions are named where they are followed. Times are integer nanoseconds since the first
+SYN left. Sequence numbers are bytes of what this side sends, from 0.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from firstflight.net.segments import MS
 
 @dataclass(kw_only=True)
 class Sender(Windowed):
-    """The server: which segments leave when (tcp_write_xmit)."""
+    """One side of a connection: which segments leave when (tcp_write_xmit)."""
 
     beyond: int = 0  # segments of new data that probes sent; in the packets they are alone
-    # Bytes of memory in the host's own queue (sk_wmem_alloc). None while the server writes: the
+    # Bytes of memory in the host's own queue (sk_wmem_alloc). None while the program writes: the
     # queue is then emptied at once.
     queued: int | None = None
-    throttled: bool = False
+    throttled: bool = False  # whether that queue holds so much that data waits
     retransmitted: int = 0  # segments
-    # Bytes of options: for which segments leave room, and which the next skb carries.
+    # Bytes of options: those for which segments leave room, and those that the next skb carries.
     reserved: int = 0
     riding: int = 0
 
     def write(self, now: int, *sizes: int, last: bool) -> list[Sent]:
         """Write so many bytes with each call; return the segments that leave meanwhile.
 
-        last: whether the server shuts the connection down after them.
+        last: whether the program shuts the connection down after them.
         """
         self.restart_idle(now)
         self.calls.extend(sizes)
@@ -42,7 +41,7 @@ class Sender(Windowed):
         return self.copy(now)
 
     def join_waiting_write(self, size: int) -> bool:
-        """Add bytes to a write that waits for room in the buffer; whether there was one."""
+        """Add bytes to a write that waits for room in the buffer; return whether there was one."""
         if self.calls:
             self.calls[-1] += size
         return bool(self.calls)
@@ -50,7 +49,7 @@ class Sender(Windowed):
     def write_fin(self, now: int) -> list[Sent]:
         """Shut down; return the FIN if it leaves now and alone (tcp_send_fin).
 
-        Nothing is sent while the buffer has no room for all writes: they come first.
+        While the buffer has no room for all writes, no FIN is sent: the writes come first.
         """
         if self.calls:
             return []
@@ -70,12 +69,12 @@ class Sender(Windowed):
         return out
 
     def release_written(self, now: int) -> list[Sent]:
-        """Send what a woken server writes, then what the host's own queue has delayed."""
-        held, writes = self.throttled, bool(self.calls)
+        """Send what a woken program writes, then what the host's own queue has delayed."""
+        was_throttled, had_calls = self.throttled, bool(self.calls)
         out = self.copy(now)
-        if writes and self.last_write:
+        if had_calls and self.last_write:
             out += self.write_fin(now)
-        self.throttled = held
+        self.throttled = was_throttled
         return out + self.release_held(now)
 
     def release_held(self, now: int) -> list[Sent]:
@@ -99,6 +98,7 @@ class Sender(Windowed):
         self.throttled = False
         if not self.waiting and not self.fin_waiting:
             return out
+
         was_idle = not self.batches
         limited, most = False, self.batch_segments()
         while self.waiting and not self.before_timeout and (self.in_flight < self.window or probe):
@@ -109,20 +109,25 @@ class Sender(Windowed):
             room = self.window_end - self.sent
             if room < min(size, self.mss_now):
                 break
+
             if (size > self.mss_now and not (only_one or probe)
                     and self._should_wait(now, room, most)):
                 limited = self._congestion_room() < min(room, size + 1)
                 break
+
             self.split(min(size, room, quota))
             if self._is_throttled():
                 self.throttled = True
                 break
+
             out += self._take(now)
             if only_one or probe:
                 break
+
         if self.fin_waiting and (self.in_flight < self.window or probe) and (
                 not self.before_timeout and self.sent < self.window_end):
             out += self._take_fin(now)
+
         limited |= self.in_flight >= self.window or self.before_timeout is not None
         if out or limited:
             self.note_use(now, limited)
@@ -139,39 +144,46 @@ class Sender(Windowed):
     def _start_timer(self, now: int, was_idle: bool) -> None:
         """Start or adapt the timer after new data was sent."""
         oldest = self.batches[0].sent_at if self.batches else now
-        self.timer.sent(now, was_idle, self.in_flight, oldest)
+        self.timer.note_sent(now, was_idle, self.in_flight, oldest)
 
     def expire(self, now: int) -> list[Sent]:
         """Handle the timer that has fired; return what it sends."""
         if not self.timer.probe:
             return self._time_out(now)
+
         self.timer.at = None
-        out: list[Sent] = []
-        if not self.timer.probed_upto:  # tcp_send_loss_probe
-            room = self.window_end - self.sent
-            if (min(self.waiting[0].size, self.mss) <= room if self.waiting
-                    else self.fin_waiting and room > 0):
-                out = self.transmit(now, probe=True)
-                self.beyond += len(out) == 1 and out[0].payload > 0
-            else:
-                out = self._repeat_last(now)
-            if out:
-                self.timer.probed_upto = self.sent
-                self.timer.repeated = out[0].retransmitted > 0
+        out = [] if self.timer.probed_upto else self._probe(now)
         if out:
+            self.timer.probed_upto = self.sent
+            self.timer.repeated = out[0].retransmitted > 0
             self.timer.restart(now)
         else:
             self.timer.resume(now, self.batches[0].sent_at if self.batches else now)
         return out
 
+    def _probe(self, now: int) -> list[Sent]:
+        """Send new data if the receiver's window lets it, else repeat (tcp_send_loss_probe)."""
+        room = self.window_end - self.sent
+        if self.waiting:
+            has_room = min(self.waiting[0].size, self.mss) <= room
+        else:
+            has_room = self.fin_waiting and room > 0
+        if not has_room:
+            return self._repeat_last(now)
+
+        out = self.transmit(now, probe=True)
+        self.beyond += len(out) == 1 and out[0].payload > 0
+        return out
+
     def _repeat_last(self, now: int) -> list[Sent]:
-        """Retransmit the last segment as a probe."""
+        """Retransmit the last segment as a probe, cut from its skb."""
         batch = self.batches[-1]
         if len(batch.ends) > 1:
             end, call_end = batch.ends.pop(), 0
             if batch.call_end > batch.ends[-1]:
                 batch.call_end, call_end = 0, batch.call_end
             self.batches.append(Batch(deque([end]), now, call_end=call_end))
+
         return self._retransmit(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
@@ -182,7 +194,8 @@ class Sender(Windowed):
         self.timer.at = None
         if not self.batches or self.timer.gives_up(now):
             return []
-        self.time_out(now)
+
+        self.enter_loss(now)
         self.timer.probed_upto, self.timer.open = 0, False
         batch = self.batches[0]
         if len(batch.ends) > 1:
@@ -190,15 +203,18 @@ class Sender(Windowed):
             if 0 < batch.call_end <= end:
                 batch.call_end, call_end = 0, batch.call_end
             self.batches.appendleft(Batch(deque([end]), now, batch.retransmitted, call_end))
+
         out = self._retransmit(now, self.batches[0])
         self.timer.back_off(now)
         return out
 
     def _retransmit(self, now: int, batch: Batch) -> list[Sent]:
+        """Retransmit a segment that is an skb of its own."""
         batch.sent_at, batch.retransmitted = now, True
         self.last_sent_at = now
         if self.fin_sent and batch is self.batches[-1]:
             return [Sent(0, False, retransmitted=self.sent)]
+
         self.retransmitted += 1
         begin = self.acknowledged if batch is self.batches[0] else self.batches[-2].ends[-1]
         return [Sent(batch.ends[-1] - begin, False, retransmitted=batch.ends[-1])]
@@ -221,30 +237,35 @@ class Sender(Windowed):
                 count += 1
             if not batch.ends:
                 self.batches.popleft()
-                self._note_acknowledged(batch, upto)
+                self._note_call_acknowledged(batch, upto)
         if self.batches:
-            self._note_acknowledged(self.batches[0], upto)
+            self._note_call_acknowledged(self.batches[0], upto)
+
         self.note_offer(window_end - upto)
         self.window_end = max(self.window_end, window_end)
+
         if self.timer.probed_upto and upto >= self.timer.probed_upto and (
                 duplicate or not self.timer.repeated):
             self.timer.probed_upto = 0
         if duplicate or not self.timer.open:  # tcp_try_keep_open
             self.timer.open = not (self.batches and self.batches[0].retransmitted)
-        if count:
-            self.acknowledged = upto
-            self.in_flight -= count
-            if retransmitted:  # then only time stamps show the RTT, in ms (tcp_rtt_tsopt_us)
-                first_sent = last_sent = now - MS * max(
-                    self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
-            # A segment that came twice counts as two (tcp_dsack_seen).
-            self.grow(now, count + duplicate, first_sent, last_sent)
+        if not count:
+            return
 
-    def _note_acknowledged(self, batch: Batch, upto: int) -> None:
-        """Note that the end of one of the server's calls was acknowledged (tcp_ack_tstamp)."""
+        self.acknowledged = upto
+        self.in_flight -= count
+        if retransmitted:  # then only time stamps show the RTT, in ms (tcp_rtt_tsopt_us)
+            elapsed_ms = max(self.clock.jiffies(now) - self.clock.jiffies(stamp), 1)
+            first_sent = last_sent = now - elapsed_ms * MS
+        # A segment that came twice counts as two (tcp_dsack_seen).
+        self.grow(now, count + duplicate, first_sent, last_sent)
+
+    def _note_call_acknowledged(self, batch: Batch, upto: int) -> None:
+        """Note whether the end of one of the program's writes was acknowledged (tcp_ack_tstamp)."""
         self.call_acknowledged |= self.acknowledged < batch.call_end <= upto
 
     def _take_fin(self, now: int) -> list[Sent]:
+        """Send the FIN alone."""
         self.fin_waiting, self.fin_sent = False, True
         self.sent += 1
         self.in_flight += 1
@@ -252,10 +273,12 @@ class Sender(Windowed):
         return [Sent(0, False)]
 
     def _take(self, now: int) -> list[Sent]:
+        """Send the first skb that waits; return its segments."""
         skb = self.waiting.popleft()
         payloads = [self.mss_now] * (skb.size // self.mss_now)
         if skb.size % self.mss_now:
             payloads.append(skb.size % self.mss_now)
+
         batch = Batch(deque(), now, call_end=skb.call_end)
         for payload in payloads:
             self.sent += payload
@@ -266,6 +289,7 @@ class Sender(Windowed):
             self.queued += skb.size + len(payloads) * SENDING_OVERHEAD
         self.make_room(now)
         self.last_sent_at = now
+
         # Every skb of several segments ends with PSH (__tcp_transmit_skb).
         pushed = len(payloads) > 1 or skb.pushed
         options, self.riding = self.riding, 0
@@ -273,6 +297,7 @@ class Sender(Windowed):
                 Sent(payloads[-1], pushed, option_bytes=options)]
 
     def _congestion_room(self) -> int:
+        """How many bytes the congestion window still lets leave."""
         return (self.window - self.in_flight) * self.mss
 
     def _should_wait(self, now: int, room: int, most: int) -> bool:
@@ -282,13 +307,16 @@ class Sender(Windowed):
         """
         if now - self.last_sent_at > MS or not self.batches:
             return False
+
         size, limit = self.waiting[0].size, min(room, self._congestion_room())
         is_last = len(self.waiting) == 1
         if limit >= most * self.mss or (not is_last and limit >= size):
             return False
+
         offered = self.window_end - self.acknowledged
         if limit >= min(offered, self.window * self.mss) // 3:  # tcp_tso_win_divisor
             return False
+
         smoothed_ns = self.round_trip.smoothed_8 * 125
         if self.batches[0].sent_at + smoothed_ns - now > min(smoothed_ns // 2, MS):
             return False

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from functools import partial
 from itertools import accumulate
 
-from firstflight.model.endpoints import Ends
+from firstflight.model.endpoints import Endpoints
 from firstflight.model.network import Events, Happening
 from firstflight.model.transfer import Secure, Transfer
 from firstflight.net.headers import HEADER_BYTES
@@ -29,10 +29,14 @@ class ReadCalls:
     """
 
     def __init__(self, transfer: Transfer) -> None:
+        self.ends: list[int] = []
         secure = transfer.secure
-        records = () if secure is None else (sum(secure.flight), *secure.tickets, *transfer.writes)
-        self.ends = [place for end, size in zip(accumulate(records), records)
-                     for place in (end - size + RECORD_HEADER_BYTES, end)]
+        if secure is None:
+            return
+
+        records = (sum(secure.flight), *secure.tickets, *transfer.writes)
+        for end, size in zip(accumulate(records), records):
+            self.ends += [end - size + RECORD_HEADER_BYTES, end]
 
     def first(self, begin: int, end: int) -> int:
         """How far the first call reads in bytes that arrived together; 0 if it reads all."""
@@ -41,21 +45,21 @@ class ReadCalls:
 
 
 DSACK_BYTES = 12  # one block, with padding (RFC 2018)
-# How long a failing system call takes in virtual time (um_udelay in UML's handle_syscall). The
-# server tries to read time stamps, without success, before it answers.
+# How long a failing system call takes in virtual time (um_udelay in UML's handle_syscall). Before
+# the server answers, it tries to read time stamps, and fails.
 FAILED_CALL_NS = 1000
-HEARD_NS = 2 * FAILED_CALL_NS  # from an acknowledgement until the server waits again
+# From an acknowledgement until the server has read its time stamp and waits again.
+STAMP_READ_NS = 2 * FAILED_CALL_NS
 
 
 class LateRest:
-    """The rest of a response, which the server's back-end has ready later.
-
-    The server waits for it. answer: what happens when that is over.
-    """
+    """The rest of a response, for which the server waits because its back-end has it later."""
 
     def __init__(self, events: Events, answer: Happening) -> None:
+        """answer: what happens when the server stops waiting."""
         self.events, self.answer = events, answer
-        self.due = self.woken = 0  # when it is ready, and when the server sees that; 0 for nothing
+        self.due = 0  # when the rest is ready; 0 where there is none
+        self.woken = 0  # when the server wakes for it
 
     def wait_until(self, due: int, now: int) -> None:
         """Wait until the rest is ready."""
@@ -63,8 +67,7 @@ class LateRest:
         self.wait_again(now)
 
     def wait_again(self, now: int) -> None:
-        """Wait from now on, as after every acknowledgement, where there is something to wait for.
-        """
+        """Begin to wait again, as after every acknowledgement, if there is a rest to wait for."""
         if self.due:
             self.woken = now + waited_ns(self.due - now) + FAILED_CALL_NS
             self.events.at(self.woken, self._end)
@@ -75,48 +78,55 @@ class LateRest:
             self.answer(now)
 
 
-class Simulation(Ends):
+class Simulation(Endpoints):
     """A connection from its first request on: events in order of time, until all is acknowledged.
 
-    started: when the client began the fetch, 0 for the first one. first_sent: when the fetch's
-    first segment left the server. A later fetch on the connection overwrites both, and the
-    arrivals.
+    Its results are those of the last fetch on the connection, which overwrites earlier ones.
     """
 
     def __init__(self, transfer: Transfer) -> None:
         super().__init__(transfer)
-        # Bytes that have arrived when the client's current wait is over, and when all is there.
+        secure = transfer.secure
+        handshake_bytes = sum(secure.flight) if secure is not None else 0
+        tickets_bytes = sum(secure.tickets) if secure is not None else 0
+
+        # Bytes that have arrived when the client's current wait is over; when it can read the
+        # response; and when all is there.
         self.expected = transfer.first_bytes
-        self.readable = self.end = (transfer.response_bytes
-                                    + transfer.earlier_count * transfer.earlier_bytes)
+        self.end = (handshake_bytes + tickets_bytes
+                    + transfer.earlier_count * transfer.earlier_bytes + transfer.response_bytes)
+        self.readable = self.end
+        if secure is not None:
+            self.readable = handshake_bytes + tickets_bytes + secure.first_bytes
+        self.read_calls = ReadCalls(transfer)
+
         # Earlier responses that the client has still to request, and the server to write.
         self.to_request = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
-        if transfer.secure is not None:
-            before = sum(transfer.secure.flight) + sum(transfer.secure.tickets)
-            self.readable = before + transfer.secure.first_bytes
-            self.end += before
-        self.read_calls = ReadCalls(transfer)
-        self.started = self.first_arrival = self.last_arrival = self.shaken = 0
-        self.first_sent = self.last_acknowledged = 0
-        self.first_flight = self.window_shaken = 0
         self.is_answered = True  # whether the client's last request was acknowledged
         self.requested_bytes = transfer.first_request_bytes  # of all requests so far
-        self.flights = FlightCounts(sum(transfer.secure.flight) if transfer.secure else 0,
-                                    self.end - transfer.response_bytes)
-        # Of a response in two writes: when the second one is due, and when the server wakes for it.
-        self.rest = LateRest(self, self._answer_rest)
-        self.heard_at = 0  # when the server last read an acknowledgement's time stamp
-        self.writes_at = 0  # when the woken server writes on
-        self.at(self.shaken_hands.requested, self._first_request)
-        for left, arrived in self.shaken_hands.challenges:
-            self.at(arrived, partial(self._hear, left))
+        self.rest = LateRest(self, self._answer_rest)  # of a response in two writes
+        self.stamp_read_at = 0  # when the server last read an acknowledgement's time stamp
+        self.writes_at = 0  # when the woken server continues to write
 
-    def _hear(self, left: int, now: int) -> None:
-        """Take a packet from the client that acknowledges nothing new."""
+        # Results.
+        self.started = 0  # when the client began the fetch; 0 for the first one
+        self.first_arrival = self.last_arrival = 0  # of the response's data
+        self.handshake_end = 0  # of TLS, at the client
+        self.first_sent = 0  # when the response's first segment left the server
+        self.last_acknowledged = 0
+        self.first_flight = self.window_after_handshake = 0  # segments
+        self.flights = FlightCounts(handshake_bytes, self.end - transfer.response_bytes)
+
+        self.at(self.handshake.requested, self._take_first_request)
+        for left, arrived in self.handshake.challenges:
+            self.at(arrived, partial(self._take_challenge, left))
+
+    def _take_challenge(self, left: int, now: int) -> None:
+        """Take the client's answer to a repeated SYN-ACK, which acknowledges nothing new."""
         self.echo = left
         self._release(now)
 
-    def _first_request(self, now: int) -> None:
+    def _take_first_request(self, now: int) -> None:
         self._take_first_message(now)
         if self.transfer.secure is not None:
             self.at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
@@ -128,24 +138,33 @@ class Simulation(Ends):
         self._send(now, self.sender.write(now, *sizes, last=False))
 
     def _finish_handshake(self, secure: Secure, now: int) -> None:
-        """The client has the server's flight, and sends its Finished and its request."""
-        self.shaken = now
+        """Send the client's Finished and its request: the client has the server's flight."""
+        self.handshake_end = now
         self.expected = self.end
-        for number, size in enumerate((secure.finished_bytes, self.transfer.request_bytes)):
-            upto, window_end = self.receiver.ask(now)
-            self.up.send(now, HEADER_BYTES + size, partial(self._take_message, size, partial(
-                self._acknowledged, upto, window_end, now, self.receiver.stamp)), partial(
-                    self._fail_first, self._answer if number else self._take_finished))
-            self.receiver.timer.sent(now, number == 0, number + 1, now)
+        self._send_message(secure.finished_bytes, partial(self._delay_by_call, self._take_finished),
+                           now)
+        self.receiver.timer.note_sent(now, was_idle=True, packets=1, oldest_sent_at=now)
+        self._send_message(self.transfer.request_bytes, partial(self._delay_by_call, self._answer),
+                           now)
+        self.receiver.timer.note_sent(now, was_idle=False, packets=2, oldest_sent_at=now)
         self.messages_sent_at = now
         self.at(self.receiver.timer.at or now, self._expire_client)
 
-    def _fail_first(self, happen: Happening, now: int) -> None:
+    def _send_message(self, size: int, take: Happening, now: int) -> None:
+        """Send a message of the client, which also acknowledges. take: what its server does."""
+        upto, window_end = self.receiver.acknowledge_with_data(now)
+        take_acknowledgement = partial(self._take_acknowledgement, upto, window_end, now,
+                                       self.receiver.stamp)
+        self.up.send(now, HEADER_BYTES + size,
+                     partial(self._take_message, size, take_acknowledgement), take)
+
+    def _delay_by_call(self, happen: Happening, now: int) -> None:
+        """Let this happen after a system call of the server that fails."""
         self.at(now + FAILED_CALL_NS, happen)
 
     def _take_finished(self, now: int) -> None:
-        """The server has the client's Finished, and sends its tickets."""
-        self.window_shaken = self.sender.window
+        """Send the server's tickets: it has the client's Finished."""
+        self.window_after_handshake = self.sender.window
         if self.transfer.secure is not None and self.transfer.secure.tickets:
             self._write(self.transfer.secure.tickets, now)
 
@@ -154,41 +173,40 @@ class Simulation(Ends):
 
         A server that got the last request twice acknowledges at once (tcp_send_dupack).
         """
-        upto, window_end = self.receiver.ask(now)
         self.started, self.first_arrival = now, 0
         self.to_request -= 1
         self.expected += (self.transfer.earlier_bytes if self.to_request
                           else self.transfer.response_bytes)
         self.is_answered = self.receiver.timer.repeated = False
-        size = self._request_bytes
-        self.requested_bytes += size
-        self.up.send(now, HEADER_BYTES + size, partial(self._take_message, size, partial(
-            self._acknowledged, upto, window_end, now, self.receiver.stamp)), self._take_request)
-        self.receiver.timer.sent(now, was_idle=True, packets=1, oldest_sent_at=now)
+        self.requested_bytes += self._request_bytes
+        self._send_message(self._request_bytes, self._take_request, now)
+        self.receiver.timer.note_sent(now, was_idle=True, packets=1, oldest_sent_at=now)
         self.at(self.receiver.timer.at or now, self._expire_client)
 
     @property
     def _request_bytes(self) -> int:
-        """The bytes of the last request."""
-        return (self.transfer.earlier_request_bytes if self.to_request
-                else self.transfer.request_bytes)
+        """Bytes of the client's last request."""
+        if self.to_request:
+            return self.transfer.earlier_request_bytes
+        return self.transfer.request_bytes
 
     def _take_request(self, now: int) -> None:
         """Answer a request, after the server has handled an acknowledgement that came just before.
 
-        For that it reads a time stamp, then fails to read another one and fails to read a
+        For that the server reads a time stamp, then fails to read another one and fails to read a
         request. It answers a request that has come by then.
         """
-        since = now - self.heard_at
-        at = self.heard_at + FAILED_CALL_NS if since <= FAILED_CALL_NS else max(
-            now, self.heard_at + HEARD_NS) + FAILED_CALL_NS
-        self.at(at, self._answer)
+        answers_at = self.stamp_read_at + FAILED_CALL_NS
+        if now > answers_at:
+            answers_at = max(now, self.stamp_read_at + STAMP_READ_NS) + FAILED_CALL_NS
+        self.at(answers_at, self._answer)
 
     def _expire_client(self, now: int) -> None:
         """Handle the client's timer: no answer has come."""
         timer = self.receiver.timer
         if timer.at != now or timer.gives_up(now):
             return
+
         if timer.probe and timer.probed_upto:
             timer.resume(now, self.messages_sent_at)
         else:
@@ -197,59 +215,70 @@ class Simulation(Ends):
 
     def _retransmit_message(self, now: int, probe: bool) -> None:
         """Send the last message again as a probe; at a timeout, the first unacknowledged one."""
-        timer, secure, size = self.receiver.timer, self.transfer.secure, self._request_bytes
-        end = self.message_bytes
-        finished = secure.hello_bytes + secure.finished_bytes if secure else 0
-        if secure and not probe and self.acknowledged_bytes < finished:
-            size, end = secure.finished_bytes, finished
+        secure, size, end = self.transfer.secure, self._request_bytes, self.message_bytes
+        if secure is not None and not probe:
+            finished_end = secure.hello_bytes + secure.finished_bytes
+            if self.acknowledged_bytes < finished_end:
+                size, end = secure.finished_bytes, finished_end
         self.retransmitted_ends.add(end)
-        upto, window_end = self.receiver.ask(now)
-        heard = (partial(self._acknowledged, upto, window_end, now, self.receiver.stamp,
-                         releases=False),)
-        self.up.send(now, HEADER_BYTES + size, *heard * bool(secure), partial(self._refuse, now))
-        timer.at, timer.repeated, timer.probed_upto = None, True, int(bool(secure) and probe)
+
+        upto, window_end = self.receiver.acknowledge_with_data(now)
+        report = partial(self._report_duplicate, now)
+        if secure is None:
+            self.up.send(now, HEADER_BYTES + size, report)
+        else:
+            take_acknowledgement = partial(self._take_acknowledgement, upto, window_end, now,
+                                           self.receiver.stamp, releases=False)
+            self.up.send(now, HEADER_BYTES + size, take_acknowledgement, report)
+
+        timer = self.receiver.timer
+        timer.at, timer.repeated = None, True
+        timer.probed_upto = int(secure is not None and probe)
         if probe:
             timer.restart(now)
         else:
             timer.back_off(now)
 
-    def _refuse(self, sent_at: int, now: int) -> None:
+    def _report_duplicate(self, sent_at: int, now: int) -> None:
         """Report to the client that its request came twice (DSACK, tcp_ack_snd_check).
 
         Waiting data that may leave now carries the report (tcp_data_snd_check); else the report
         leaves alone, before data that is written then.
         """
         self.echo = sent_at
-        self.server.hurry()
+        self.server.enter_quick_mode()
         waiting = self.sender.release_waiting(now, DSACK_BYTES)
         self._send(now, waiting)
         if not waiting:
             self._acknowledge_message(now, DSACK_BYTES)
         self._wake(now)
 
-    def _hear_of_request(self, upto: int, now: int) -> None:
-        """Take an acknowledgement of the last request, if it is one.
+    def _take_request_acknowledgement(self, upto: int, now: int) -> None:
+        """Take a packet of the server as an acknowledgement of the last request, if it is one.
 
-        A packet that the server sent before is none, nor is a report (DSACK) of the request
+        A packet that left before the request came is none, nor is a report (DSACK) of the request
         before. Only time stamps show the RTT of a repeated request.
         """
         if self.is_answered or upto < self.requested_bytes:
             return
+
         self.is_answered = True
         us = self.clock.us(now) - self.clock.us(self.started)
         if self.receiver.timer.repeated:
             us = 1000 * (self.clock.jiffies(now) - self.clock.jiffies(self.started))
-        self.receiver.hear(us)
+        self.receiver.sample_round_trip(us)
         self.receiver.timer.at = None
 
-    def _see(self, upto: int, echo: int, now: int) -> None:
-        super()._see(upto, echo, now)
-        self._hear_of_request(upto, now)
+    def _take_pure_acknowledgement(self, upto: int, echo: int, now: int) -> None:
+        super()._take_pure_acknowledgement(upto, echo, now)
+        self._take_request_acknowledgement(upto, now)
 
     def _answer(self, now: int) -> None:
+        """Write the next response, or the first part of the last one."""
         if self.to_answer:
             self.to_answer -= 1
             return self._write((self.transfer.earlier_bytes,), now)
+
         size, gap_ns = self.transfer.response_bytes, round(self.transfer.gap_ms * 1e6)
         if gap_ns and self.transfer.burst_bytes < size:
             self._write((self.transfer.burst_bytes,), now)
@@ -258,26 +287,33 @@ class Simulation(Ends):
             self._write_last(now, *(self.transfer.writes or (size,)))
 
     def _answer_rest(self, now: int) -> None:
+        """Write the second part of the response."""
         rest_bytes = self.transfer.response_bytes - self.transfer.burst_bytes
         has_joined = self.sender.join_waiting_write(rest_bytes)
         self._write_last(now, *(() if has_joined else (rest_bytes,)))
 
     def _write_last(self, now: int, *sizes: int) -> None:
+        """Write the last response, after which a server of one response shuts down."""
         closes = not self.transfer.earlier_bytes
         self._send(now, self.sender.write(now, *sizes, last=closes))
         if closes:
             self._send(now, self.sender.write_fin(now))
 
     def _send(self, now: int, segments: list[Sent]) -> None:
+        """Send segments of the server, and set the sender's timer."""
         for segment in segments:
-            self._ride(now, segment)
+            self._acknowledge_with(segment, now)
             if self.flights.note(segment, self.sender.acknowledged):
                 self.first_sent = now
-            receive = partial(self._receive_fin, now) if not segment.payload else partial(
-                self._receive_duplicate if segment.retransmitted else self._receive,
-                segment, self.echo, self.server.received, now)
+
+            if not segment.payload:
+                receive = partial(self._receive_fin, now)
+            else:
+                take = self._receive_duplicate if segment.retransmitted else self._receive
+                receive = partial(take, segment, self.echo, self.server.received, now)
             self.down.send(now, HEADER_BYTES + segment.option_bytes + segment.payload,
-                           *self._acknowledging(), receive)
+                           *self._acknowledgement_handlers(), receive)
+
         due = self.sender.timer.at
         if due is not None and due != self.timer_set:
             self.timer_set = due
@@ -288,10 +324,13 @@ class Simulation(Ends):
         if self.sender.timer.at == now:
             self._send(now, self.sender.expire(now))
 
-    def _receive_duplicate(self, segment: Sent, echo: int, has_of_client: int, sent_at: int,
+    def _receive_duplicate(self, segment: Sent, echo: int, upto: int, sent_at: int,
                            now: int) -> None:
-        """Take a segment that came before, and report it at once (DSACK, RFC 2883)."""
-        self._hear_of_request(has_of_client, now)
+        """Take a segment that came before, and report it at once (DSACK, RFC 2883).
+
+        upto: as of _receive.
+        """
+        self._take_request_acknowledgement(upto, now)
         self.receiver.receive_duplicate(now, segment, echo, sent_at)
         self._acknowledge(now, DSACK_BYTES)
 
@@ -300,71 +339,78 @@ class Simulation(Ends):
         self.receiver.note_stamp(self.receiver.received, sent_at)
         upto = self.receiver.acknowledged + 1
         self.up.send(now, HEADER_BYTES, partial(
-            self._acknowledged, upto, upto + self.receiver.window, now, self.receiver.stamp))
+            self._take_acknowledgement, upto, upto + self.receiver.window, now,
+            self.receiver.stamp))
 
-    def _receive(self, segment: Sent, echo: int, has_of_client: int, sent_at: int,
-                 now: int) -> None:
+    def _receive(self, segment: Sent, echo: int, upto: int, sent_at: int, now: int) -> None:
         """Take a segment of new data.
 
-        has_of_client: how many bytes of the client the server had when the segment left.
+        upto: how many of the client's bytes the server had when the segment left.
         """
+        secure = self.transfer.secure
         self.receiver.take(now, segment, echo, sent_at)
-        self._hear_of_request(has_of_client, now)
-        if not self.first_arrival and (self.transfer.secure is None
+        self._take_request_acknowledgement(upto, now)
+        if not self.first_arrival and (secure is None
                                        or self.receiver.received >= self.readable):
             self.first_arrival = now
         self.last_arrival = now
-        complete = self.receiver.received == self.expected
-        is_last = complete and self.expected == self.end
-        if is_last and self.transfer.secure and not (self.sender.fin_waiting
-                                                     or self.sender.fin_sent):
-            self.receiver.end()
-        at_once = self.receiver.read(now, segment, self.read_calls.first(
-            self.receiver.received - segment.payload, self.receiver.received))
-        # The client closes after the last byte: its FIN acknowledges it, if nothing has before.
-        closing = self.transfer.secure.close_bytes if self.transfer.secure is not None else 0
+
+        is_complete = self.receiver.received == self.expected
+        is_last = is_complete and self.expected == self.end
+        if is_last and secure and not (self.sender.fin_waiting or self.sender.fin_sent):
+            self.receiver.take_fin()
+        first_call_end = self.read_calls.first(self.receiver.received - segment.payload,
+                                               self.receiver.received)
+        at_once = self.receiver.read(now, segment, first_call_end)
+
+        # The client closes after the last byte. If nothing has acknowledged it, the FIN does.
+        close_bytes = secure.close_bytes if secure is not None else 0
         if at_once:
             self._acknowledge(now)
             if is_last:
-                self.up.send(now, HEADER_BYTES + closing)
+                self.up.send(now, HEADER_BYTES + close_bytes)
         elif is_last:
-            self._acknowledge(now, payload_bytes=closing)
+            self._acknowledge(now, payload_bytes=close_bytes)
         elif self.receiver.timer_at is not None:
             self.at(self.receiver.timer_at, self._acknowledge_late)
-        if complete and not is_last:
-            if self.transfer.secure is not None:
-                self._finish_handshake(self.transfer.secure, now)
+
+        if is_complete and not is_last:
+            if secure is not None:
+                self._finish_handshake(secure, now)
             elif self.to_request == 1 and self.transfer.idle_ms:
                 self.at(now + round(self.transfer.idle_ms * 1e6), self._next_request)
             else:
                 self._next_request(now)
 
     def _acknowledge_late(self, now: int) -> None:
+        """Acknowledge because the delay is over (tcp_delack_timer_handler)."""
         if self.receiver.timer_at == now:
-            self.receiver.lose_patience()
+            self.receiver.lengthen_delay()
             self._acknowledge(now)
 
     def _acknowledge(self, now: int, option_bytes: int = 0, payload_bytes: int = 0) -> None:
         upto, window_end = self.receiver.acknowledge()
         self.up.send(now, HEADER_BYTES + option_bytes + payload_bytes,
-                     partial(self._acknowledged, upto, window_end, now, self.receiver.stamp,
-                             duplicate=bool(option_bytes)))
+                     partial(self._take_acknowledgement, upto, window_end, now,
+                             self.receiver.stamp, duplicate=bool(option_bytes)))
 
-    def _acknowledged(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
-                      duplicate: bool = False, releases: bool = True) -> None:
+    def _take_acknowledgement(self, upto: int, window_end: int, sent_at: int, stamp: int, now: int,
+                              duplicate: bool = False, releases: bool = True) -> None:
         """Take an acknowledgement at the server.
 
-        releases: whether it lets data leave now; with a repeated request `_refuse` does so.
+        stamp, duplicate: as of Sender.acknowledge. releases: whether it lets data leave now; with
+        a repeated request _report_duplicate does so.
         """
         self.first_flight = self.first_flight or (
             self.sender.in_flight - self.sender.beyond - self.sender.fin_sent)
         self.echo = sent_at
         if self.sender.acknowledged < min(upto, self.sender.written):
             self.last_acknowledged = now
+
         self.sender.acknowledge(now, upto, window_end, stamp, duplicate)
         if self.sender.call_acknowledged:
-            self.heard_at = now
-            self.rest.wait_again(now + HEARD_NS)
+            self.stamp_read_at = now
+            self.rest.wait_again(now + STAMP_READ_NS)
         if releases:
             self._release(now)
 
@@ -374,12 +420,12 @@ class Simulation(Ends):
         self._wake(now)
 
     def _wake(self, now: int) -> None:
-        """Wake the server if there is room: it fails to read time stamps, then writes."""
+        """Wake the server if there is room: it tries to read time stamps, fails, and writes."""
         if not self.sender.wakes(now):
             self._send(now, self.sender.release_held(now))
         elif self.writes_at <= now:
             self.writes_at = now + FAILED_CALL_NS
-            self.at(self.writes_at, self._write_on)
+            self.at(self.writes_at, self._continue_writing)
 
-    def _write_on(self, now: int) -> None:
+    def _continue_writing(self, now: int) -> None:
         self._send(now, self.sender.release_written(now))

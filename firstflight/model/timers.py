@@ -18,30 +18,23 @@ GIVEN_UP_MS = 924_600
 
 @dataclass
 class LossTimer:
-    """When a sender without acknowledgements retransmits or sends a probe.
-
-    probes: whether it sends probes at all (tcp_early_retrans). timeout: jiffies (icsk_rto). at:
-    when the timer fires, None while it does not run. probe: whether it fires for a probe
-    (ICSK_TIME_LOSS_PROBE). due: in jiffies, before the timer wheel rounds it up. probed_upto: how
-    much was sent when the last probe left, 0 once that is acknowledged (tlp_high_seq). repeated:
-    whether that probe repeated data. open: whether nothing counts as lost or retransmitted
-    (TCP_CA_Open). backed_off_at: when the first of successive timeouts retransmitted, jiffies
-    (retrans_stamp).
-    """
+    """When a sender without acknowledgements retransmits or sends a probe."""
 
     clock: Clock
     round_trip: RoundTrip
-    probes: bool
-    timeout: int = 0
-    at: int | None = None
-    probe: bool = False
-    due: int = 0
+    probes: bool  # whether the sender sends probes at all (tcp_early_retrans)
+    timeout: int = 0  # jiffies (icsk_rto)
+    at: int | None = None  # when the timer fires; None while it does not run
+    probe: bool = False  # whether it fires for a probe (ICSK_TIME_LOSS_PROBE)
+    due: int = 0  # jiffies, before the timer wheel rounds them up
+    # How much was sent when the last probe left; 0 once that is acknowledged (tlp_high_seq).
     probed_upto: int = 0
-    repeated: bool = False
-    open: bool = True
+    repeated: bool = False  # whether the last probe repeated data
+    open: bool = True  # whether nothing counts as lost or retransmitted (TCP_CA_Open)
+    # When the first of successive timeouts retransmitted, jiffies (retrans_stamp).
     backed_off_at: int | None = None
 
-    def sampled(self) -> None:
+    def update_timeout(self) -> None:
         """Follow a new estimate of the RTT (tcp_set_rto)."""
         self.timeout = min(-(-self.round_trip.timeout_us // 1000), LONGEST_TIMEOUT)
 
@@ -53,10 +46,11 @@ class LossTimer:
         """Start the rest of the timeout, after a probe that was not sent (tcp_rearm_rto)."""
         self._start(now, -(-max(self._left_us(now, oldest_sent_at), 1) // 1000), probe=False)
 
-    def sent(self, now: int, was_idle: bool, packets: int, oldest_sent_at: int) -> None:
+    def note_sent(self, now: int, was_idle: bool, packets: int, oldest_sent_at: int) -> None:
         """Note that new data left (tcp_event_new_data_sent, tcp_write_xmit).
 
-        packets: in flight now.
+        was_idle: whether nothing was in flight before. packets: how many are in flight now.
+        oldest_sent_at: when the oldest of them left.
         """
         if was_idle:
             self.restart(now)
@@ -65,8 +59,8 @@ class LossTimer:
         if self.probes and self.open:
             self._start_probe(now, packets, self._left_us(now, oldest_sent_at))
 
-    def acknowledged(self, now: int, packets: int) -> None:
-        """Note that new data was acknowledged. packets: still in flight (tcp_set_xmit_timer)."""
+    def note_acknowledged(self, now: int, packets: int) -> None:
+        """Note that new data was acknowledged (tcp_set_xmit_timer). packets: still in flight."""
         self.backed_off_at = None
         if not packets:
             self.at = None
@@ -84,7 +78,8 @@ class LossTimer:
         self.restart(now)
 
     def gives_up(self, now: int) -> bool:
-        """Whether it fires for the last time, which ends the connection (tcp_write_timeout)."""
+        """Whether the timer fires for the last time, which ends the connection (tcp_write_timeout).
+        """
         return (self.backed_off_at is not None
                 and self.clock.jiffies(now) - self.backed_off_at >= GIVEN_UP_MS)
 
@@ -95,16 +90,18 @@ class LossTimer:
             # The acknowledgement of a single segment may be delayed.
             spare_us = LEAST_TIMEOUT_US if packets == 1 else 2000
             wait = -(-((self.round_trip.smoothed_8 >> 2) + spare_us) // 1000)
+
         if until_timeout_us > 0:
             wait = min(wait, -(-until_timeout_us // 1000))
         self._start(now, wait, probe=True)
 
     def _start(self, now: int, wait: int, probe: bool) -> None:
+        """Start the timer. wait: jiffies from now."""
         due = self.clock.jiffies(now) + wait
         self.probe = probe
-        if self.at is None or due != self.due:  # else it stays in its slot (__mod_timer)
+        if self.at is None or due != self.due:  # else the timer stays in its slot (__mod_timer)
             self.due, self.at = due, self.clock.expiry(now, due)
 
     def _left_us(self, now: int, oldest_sent_at: int) -> int:
-        """The time left until the timeout (tcp_rto_delta_us)."""
+        """The time left until the timeout of the oldest packet in flight (tcp_rto_delta_us)."""
         return self.clock.us(oldest_sent_at) + self.timeout * 1000 - self.clock.us(now)

@@ -15,86 +15,71 @@ CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
 
 @dataclass(frozen=True)
 class Secure:
-    """The messages of TLS 1.3 before a request, in bytes on the wire.
+    """The messages of TLS 1.3 before a request. Sizes are bytes on the wire."""
 
-    hello_bytes, finished_bytes: the client's two messages. flight, tickets: the server's writes.
-    first_bytes: the response's first record, which has to be complete before any of it can be
-    read. close_bytes: what the client sends when it closes.
-    """
-
-    hello_bytes: int
-    flight: tuple[int, ...]
-    finished_bytes: int
-    tickets: tuple[int, ...]
+    hello_bytes: int  # the client's first message
+    flight: tuple[int, ...]  # each of the server's writes up to its Finished
+    finished_bytes: int  # the client's second message
+    tickets: tuple[int, ...]  # each of the server's writes after that
+    # The response's first record: the client can read nothing until it is complete.
     first_bytes: int
-    close_bytes: int = 24
+    close_bytes: int = 24  # what the client sends when it closes
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A lossless fetch.
+    """A lossless fetch. Sizes of requests and responses include the HTTP headers.
 
-    path: its delays and rates are used; its queues count as long enough, its losses as 0.
-    initcwnd, initrwnd: segments.
-    response_bytes, request_bytes: payload, HTTP headers included.
-    burst_bytes, gap_ms: a response in two writes: this much at once, the rest after
-        that time; gap_ms is 0 for one write.
-    restart_after_idle: tcp_slow_start_after_idle. loss_probes: whether
-        tcp_early_retrans allows them.
-    earlier_bytes, earlier_request_bytes: sizes of each earlier response on the
-        connection and of its request; 0 for none. earlier_count: how many. idle_ms: the
-        client's pause after them.
-    writes: sizes of the response's writes in bytes, () for one write. secure: the handshake
-        of TLS, None for plain HTTP.
-    request_writes, earlier_writes: sizes of the writes of a request that has a body, HTTP
-        headers included; () for a request of one segment. client_initcwnd: of the client that
-        uploads. server_receive_buffers, client_send_buffers: bytes, at first and at most.
-    clock_phase_ns: time from the beginning of a millisecond of the kernel's clock to the first
-        SYN (exchange.clock_phase_ns).
-    receive_buffers, send_buffers: bytes, at first and at most (tcp_rmem, tcp_wmem).
-    window_scale: bits, from the client's SYN; None to follow from its buffers
-        (window_unit).
-    most_window_bytes: the largest window that the client offers, which it sets on its socket
-        before it connects and whenever it has read data; 0 for what its buffers allow.
-    handshake_us: the RTT that the server measures in the handshake if the path is not idle;
-        None for an idle path.
+    A pair of buffers is the size at first and the size at most, in bytes.
     """
 
+    # Of the path, delays and rates are used. Its queues count as long enough, its losses as 0.
     path: Path
-    initcwnd: int
-    initrwnd: int
+    initcwnd: int  # segments
+    initrwnd: int  # segments
     response_bytes: int
     request_bytes: int
+    # A response in two writes: so many bytes at once, the rest after the gap. 0 ms: one write.
     burst_bytes: int = 0
     gap_ms: float = 0.0
-    restart_after_idle: bool = True
-    loss_probes: bool = True
+    restart_after_idle: bool = True  # tcp_slow_start_after_idle
+    loss_probes: bool = True  # whether tcp_early_retrans allows them
+    # Earlier responses on the connection: the size of each (0: there are none), that of its
+    # request, how many they are, and how long the client pauses after the last one.
     earlier_bytes: int = 0
     earlier_request_bytes: int = 0
     earlier_count: int = 1
     idle_ms: float = 0.0
-    writes: tuple[int, ...] = ()
-    secure: Secure | None = None
+    writes: tuple[int, ...] = ()  # bytes of each write of the response; () for one write
+    secure: Secure | None = None  # None for plain HTTP
+    # Bytes of each write of a request that has a body, and of each earlier request; () for
+    # requests of one segment.
     request_writes: tuple[int, ...] = ()
     earlier_writes: tuple[int, ...] = ()
-    client_initcwnd: int = OWN_WINDOW
+    client_initcwnd: int = OWN_WINDOW  # segments, of a client that uploads
     server_receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
     client_send_buffers: tuple[int, int] = SEND_BUFFERS
     mss: int = MSS
     congestion_control: str = "cubic"
+    # From the beginning of a millisecond of the kernel's clock to the first SYN
+    # (exchange.clock_phase_ns).
     clock_phase_ns: int = 2_002
-    receive_buffers: tuple[int, int] = RECEIVE_BUFFERS
-    send_buffers: tuple[int, int] = SEND_BUFFERS
+    receive_buffers: tuple[int, int] = RECEIVE_BUFFERS  # the client's (tcp_rmem)
+    send_buffers: tuple[int, int] = SEND_BUFFERS  # the server's (tcp_wmem)
+    # Bits, from the client's SYN; None where the scale follows from its buffers (window_unit).
     window_scale: int | None = None
+    # The largest window that the client offers. The client sets it on its socket before it
+    # connects and whenever it has read data. 0: its buffers alone limit the window.
     most_window_bytes: int = 0
+    # The RTT that the server measures in the handshake if the path is not idle; None if it is.
     handshake_us: int | None = None
 
     @property
     def window_unit(self) -> int:
         """Bytes in a unit of the client's window."""
-        return (window_unit(self.receive_buffers, self.most_window_bytes)
-                if self.window_scale is None
-                else 1 << self.window_scale)
+        if self.window_scale is None:
+            return window_unit(self.receive_buffers, self.most_window_bytes)
+        return 1 << self.window_scale
 
     @property
     def first_request_bytes(self) -> int:

@@ -1,6 +1,6 @@
 """The simulation of a connection whose client uploads: requests with bodies, then responses.
 
-Either end has a sender and a receiver, which share a socket: a segment of one carries the
+Either host has a sender and a receiver, which share a socket: a segment of one carries the
 acknowledgement of the other. Nothing is lost. Times are integer nanoseconds since the first SYN
 left; model/simulate.py has requests of one segment, and TLS.
 """
@@ -18,60 +18,56 @@ from firstflight.model.network import Events, Happening, SimulatedLink
 from firstflight.model.receiver import (MOST_IN_A_HEADER, Receiver, first_window, receive_window,
                                         window_unit)
 from firstflight.model.sender import Sender
-from firstflight.model.simulate import DSACK_BYTES, FAILED_CALL_NS, HEARD_NS, LateRest
+from firstflight.model.simulate import DSACK_BYTES, FAILED_CALL_NS, STAMP_READ_NS, LateRest
 from firstflight.model.transfer import Transfer
 from firstflight.net.headers import HEADER_BYTES, MSS, TIMESTAMP_BYTES
 from firstflight.net.path import Clock, Sent
 from firstflight.wire.flights import FlightCounts
-
 
 NO_ROUTE = 1 << 30  # segments: no route limits the window that the server offers
 
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet on its way. segment: its data, None for an acknowledgement alone.
+    """A packet on its way."""
 
-    acknowledged, window_end: sequence numbers. sent_at, echo: its time stamp, and what it echoes.
-    is_report: whether it reports data that came twice (DSACK).
-    """
-
-    segment: Sent | None
-    acknowledged: int
-    window_end: int
-    sent_at: int
-    echo: int
-    is_report: bool = False
+    segment: Sent | None  # its data; None for an acknowledgement alone
+    acknowledged: int  # sequence number
+    window_end: int  # sequence number
+    sent_at: int  # its time stamp
+    echo: int  # the time stamp that it echoes
+    is_report: bool = False  # whether it reports data that came twice (DSACK)
 
 
 class Host:
-    """One end of the connection. out: its link to the other end.
-
-    take: what its program does with new data, given when it comes. is_server: server.py alone asks
-    when its writes were acknowledged.
-    """
+    """One end of the connection."""
 
     def __init__(self, sender: Sender, receiver: Receiver, out: SimulatedLink, take: Happening,
                  is_server: bool) -> None:
+        """out: the link to the other end. take: what the program does when new data comes.
+
+        is_server: server.py alone asks when its writes were acknowledged.
+        """
         self.sender, self.receiver, self.out = sender, receiver, out
         self.take, self.is_server = take, is_server
         # One socket sends and receives.
         receiver.sent_round_trip, receiver.timer = sender.round_trip, sender.timer
-        self.timer_set: int | None = None
-        self.writes_at = 0  # when its woken program writes on
+        self.timer_set: int | None = None  # for when the sender's timer is an event
+        self.writes_at = 0  # when its woken program continues to write
 
 
 class Opening(Handshake):
-    """A handshake after which the client sends more than one segment.
-
-    connect, accept: what happens when either end is connected. hear: when the server receives an
-    answer to a repeated SYN-ACK.
-    """
+    """A handshake after which the client sends more than one segment."""
 
     def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
-                 *, connect: Happening, accept: Happening, hear: Callable[[int, int], None]
+                 *, connect: Happening, accept: Happening, challenge: Callable[[int, int], None]
                  ) -> None:
-        self.connect, self.accept, self.hear = connect, accept, hear
+        """connect, accept: what happens when the client and the server are connected.
+
+        challenge: what happens when the server receives an answer to a repeated SYN-ACK; called
+        with the times at which it left and arrived.
+        """
+        self.connect, self.accept, self.challenge = connect, accept, challenge
         super().__init__(events, clock, up, down, request_bytes=0)
 
     def _begin(self, now: int) -> None:
@@ -81,16 +77,12 @@ class Opening(Handshake):
         super()._accept(now)
         self.accept(now)
 
-    def _hear_challenge(self, left: int, now: int) -> None:
-        self.hear(left, now)
+    def _take_challenge(self, left: int, now: int) -> None:
+        self.challenge(left, now)
 
 
 class Upload(Events):
-    """A connection from the first SYN until all is acknowledged.
-
-    Its results are named as those of simulate.Simulation. upload_flight: segments that the client
-    sent before the first acknowledgement of its data.
-    """
+    """A connection from the first SYN until all is acknowledged."""
 
     client: Host
     server: Host
@@ -101,59 +93,67 @@ class Upload(Events):
         self.clock = Clock(transfer.clock_phase_ns)
         self.down = SimulatedLink(self, transfer.path.down)
         self.up = SimulatedLink(self, transfer.path.up)
-        earlier = transfer.earlier_count if transfer.earlier_bytes else 0
-        self.requests = [*[transfer.earlier_writes] * earlier, transfer.request_writes]
+
+        earlier_count = transfer.earlier_count if transfer.earlier_bytes else 0
+        self.requests = [*[transfer.earlier_writes] * earlier_count, transfer.request_writes]
         self.request_ends = list(accumulate(sum(writes) for writes in self.requests))
-        self.responses = [*[transfer.earlier_bytes] * earlier, transfer.response_bytes]
+        self.responses = [*[transfer.earlier_bytes] * earlier_count, transfer.response_bytes]
         self.response_ends = list(accumulate(self.responses))
         self.requested = self.answered = 0  # how many requests were begun, and answered
-        self.started = self.connected = self.first_arrival = self.last_arrival = self.shaken = 0
-        self.first_sent = self.last_acknowledged = 0
-        self.first_flight = self.upload_flight = self.window_shaken = 0
+        self.rest = LateRest(self, self._answer_rest)  # as of simulate.Simulation
+
+        # Results, as of simulate.Simulation.
+        self.started = self.connected = self.first_arrival = self.last_arrival = 0
+        self.first_sent = self.last_acknowledged = self.first_flight = 0
+        self.handshake_end = self.window_after_handshake = 0  # without TLS
         self.flights = FlightCounts(0, self.response_ends[-1] - transfer.response_bytes)
-        # As of simulate.Simulation.
-        self.heard_at = 0
-        self.rest = LateRest(self, self._answer_rest)
-        self.shaken_hands = Opening(self, self.clock, self.up, self.down, connect=self._connect,
-                                    accept=self._accept, hear=self._hear)
+        # Segments that the client sends before the first acknowledgement of its data.
+        self.upload_flight = 0
+
+        self.handshake = Opening(self, self.clock, self.up, self.down, connect=self._connect,
+                                 accept=self._accept, challenge=self._take_challenge)
 
     @property
     def sender(self) -> Sender:
         """The server's sender."""
         return self.server.sender
 
-    # Both ends ---------------------------------------------------------------------------
+    # Both hosts --------------------------------------------------------------------------
 
     def _connect(self, now: int) -> None:
-        """The client is connected, and sends its first request."""
-        transfer, us = self.transfer, self.shaken_hands.client_us
+        """Make the client, which is connected, and send its first request."""
+        transfer, us = self.transfer, self.handshake.client_us
         self.connected = now
         offered = first_window(NO_ROUTE, transfer.server_receive_buffers, MSS)
-        self.client = Host(
-            self._sender(MSS, transfer.client_initcwnd, min(offered, MOST_IN_A_HEADER),
-                         transfer.client_send_buffers, us, polls=True),
-            Receiver(transfer.initrwnd, transfer.mss, now, us, self.clock,
-                     transfer.receive_buffers, transfer.window_unit, transfer.loss_probes,
-                     most_window=transfer.most_window_bytes),
-            self.up, self._take_response, is_server=False)
+        sender = self._make_sender(
+            MSS, transfer.client_initcwnd, min(offered, MOST_IN_A_HEADER),
+            buffers=transfer.client_send_buffers, handshake_us=us, polls=True)
+        receiver = Receiver(
+            transfer.initrwnd, transfer.mss, now, handshake_us=us, clock=self.clock,
+            buffers=transfer.receive_buffers, unit=transfer.window_unit,
+            probes=transfer.loss_probes, most_window=transfer.most_window_bytes)
+        self.client = Host(sender, receiver, self.up, take=self._take_response, is_server=False)
+
         # The SYN-ACK is acknowledged before the route's window is read (tcp_finish_connect).
         self.client.sender.pace(OWN_WINDOW)
         self._request(now)
 
     def _accept(self, now: int) -> None:
-        transfer, us = self.transfer, self.shaken_hands.server_us
+        """Make the server, which has accepted the connection."""
+        transfer, us = self.transfer, self.handshake.server_us
         window = receive_window(transfer.initrwnd, transfer.receive_buffers,
-                                transfer.mss + TIMESTAMP_BYTES, transfer.window_unit)
+                                syn_mss=transfer.mss + TIMESTAMP_BYTES, unit=transfer.window_unit)
+        sender = self._make_sender(transfer.mss, transfer.initcwnd, window,
+                                   buffers=transfer.send_buffers,
+                                   handshake_us=transfer.handshake_us or us)
         buffers = transfer.server_receive_buffers
-        self.server = Host(
-            self._sender(transfer.mss, transfer.initcwnd, window, transfer.send_buffers,
-                         transfer.handshake_us or us),
-            Receiver(NO_ROUTE, MSS, now, us, self.clock, buffers, window_unit(buffers),
-                     transfer.loss_probes, window_mss=MSS),
-            self.down, self._take_upload, is_server=True)
+        receiver = Receiver(
+            NO_ROUTE, MSS, now, handshake_us=us, clock=self.clock, buffers=buffers,
+            unit=window_unit(buffers), probes=transfer.loss_probes, window_mss=MSS)
+        self.server = Host(sender, receiver, self.down, take=self._take_upload, is_server=True)
 
-    def _sender(self, mss: int, window: int, window_end: int, buffers: tuple[int, int],
-                handshake_us: int, polls: bool = False) -> Sender:
+    def _make_sender(self, mss: int, window: int, window_end: int, buffers: tuple[int, int],
+                     handshake_us: int, polls: bool = False) -> Sender:
         transfer = self.transfer
         return Sender(mss=mss, window=window, window_end=window_end, buffers=buffers, polls=polls,
                       handshake_us=handshake_us, clock=self.clock,
@@ -161,17 +161,17 @@ class Upload(Events):
                       restart_after_idle=transfer.restart_after_idle,
                       probes=transfer.loss_probes)
 
-    def _other(self, host: Host) -> Host:
+    def _peer(self, host: Host) -> Host:
         return self.client if host.is_server else self.server
 
-    def _hear(self, left: int, now: int) -> None:
+    def _take_challenge(self, left: int, now: int) -> None:
         """Take an answer of the client to a repeated SYN-ACK, which left before any data."""
         self.server.receiver.note_stamp(self.server.receiver.received, left)
 
     # The programs --------------------------------------------------------------------------
 
     def _request(self, now: int) -> None:
-        """The client writes its next request."""
+        """Write the client's next request."""
         if self.requested:
             self.started = now
         self.first_arrival = 0
@@ -180,11 +180,12 @@ class Upload(Events):
         self._send(self.client, now, self.client.sender.write(now, *writes, last=False))
 
     def _take_upload(self, now: int) -> None:
-        """The server answers once it has a whole request."""
+        """Answer once the server has a whole request."""
         if self.server.receiver.received == self.request_ends[self.answered]:
             self.at(now + FAILED_CALL_NS, self._answer)
 
     def _answer(self, now: int) -> None:
+        """Write the next response, or the first part of the last one."""
         size, gap_ns = self.responses[self.answered], round(self.transfer.gap_ms * 1e6)
         self.answered += 1
         if self.answered < len(self.responses):
@@ -196,6 +197,7 @@ class Upload(Events):
             self._write_last(now, size)
 
     def _answer_rest(self, now: int) -> None:
+        """Write the second part of the response."""
         rest_bytes = self.transfer.response_bytes - self.transfer.burst_bytes
         has_joined = self.sender.join_waiting_write(rest_bytes)
         self._write_last(now, *(() if has_joined else (rest_bytes,)))
@@ -204,18 +206,20 @@ class Upload(Events):
         self._send(self.server, now, self.sender.write(now, *sizes, last=last))
 
     def _write_last(self, now: int, *sizes: int) -> None:
+        """Write the last response, after which a server of one response shuts down."""
         closes = len(self.responses) == 1
         self._write(now, *sizes, last=closes)
         if closes:
             self._send(self.server, now, self.sender.write_fin(now))
 
     def _take_response(self, now: int) -> None:
-        """The client reads; with a whole response it goes on, or closes."""
+        """Read at the client. With a whole response the client requests the next one, or closes."""
         received = self.client.receiver.received
         self.first_arrival = self.first_arrival or now
         self.last_arrival = now
         if received < self.response_ends[self.requested - 1]:
             return
+
         if self.requested == len(self.requests):
             if self.client.receiver.acknowledged < received:  # its FIN acknowledges
                 self._acknowledge(self.client, now)
@@ -231,21 +235,25 @@ class Upload(Events):
         for segment in segments:
             if host.is_server and self.flights.note(segment, host.sender.acknowledged):
                 self.first_sent = now
+
             if segment.payload:
-                acknowledged, window_end = host.receiver.ask(now)
+                acknowledged, window_end = host.receiver.acknowledge_with_data(now)
             else:
                 acknowledged, window_end = host.receiver.acknowledge()
             self._put(host, now, HEADER_BYTES + segment.option_bytes + segment.payload,
                       Packet(segment, acknowledged, window_end, now, host.receiver.stamp))
+
         due = host.sender.timer.at
         if due is not None and due != host.timer_set:
             host.timer_set = due
             self.at(due, partial(self._expire, host))
 
     def _put(self, host: Host, now: int, frame_bytes: int, packet: Packet) -> None:
-        host.out.send(now, frame_bytes, lambda at: self._arrive(self._other(host), packet, at))
+        """Put a packet of a host on its link."""
+        host.out.send(now, frame_bytes, lambda at: self._arrive(self._peer(host), packet, at))
 
     def _acknowledge(self, host: Host, now: int, option_bytes: int = 0) -> None:
+        """Send an acknowledgement alone. option_bytes: of a report of data that came twice."""
         acknowledged, window_end = host.receiver.acknowledge()
         self._put(host, now, HEADER_BYTES + option_bytes,
                   Packet(None, acknowledged, window_end, now, host.receiver.stamp,
@@ -267,7 +275,9 @@ class Upload(Events):
             receiver.take(now, segment, packet.echo, packet.sent_at)
         else:
             receiver.receive_duplicate(now, segment, packet.echo, packet.sent_at)
+
         self._take_acknowledgement(host, packet, now)
+
         if segment is not None and not segment.payload:
             self._take_fin(host, now)
         elif segment is not None and not is_new:
@@ -276,7 +286,7 @@ class Upload(Events):
             self._read(host, segment, now)
 
     def _read(self, host: Host, segment: Sent, now: int) -> None:
-        """The program reads; acknowledge at once, later, or with a segment that has left."""
+        """Let the program read; acknowledge now or later, if no segment that left has done so."""
         receiver = host.receiver
         if receiver.received > receiver.acknowledged:
             if receiver.read(now, segment):
@@ -292,11 +302,13 @@ class Upload(Events):
                                                   host.receiver.stamp))
 
     def _acknowledge_late(self, host: Host, now: int) -> None:
+        """Acknowledge because the delay is over (tcp_delack_timer_handler)."""
         if host.receiver.timer_at == now:
-            host.receiver.lose_patience()
+            host.receiver.lengthen_delay()
             self._acknowledge(host, now)
 
     def _take_acknowledgement(self, host: Host, packet: Packet, now: int) -> None:
+        """Take what a packet acknowledges, and send what that lets leave."""
         sender, upto = host.sender, packet.acknowledged
         is_news = upto > sender.acknowledged
         if is_news and host.is_server:
@@ -306,20 +318,23 @@ class Upload(Events):
                 self.last_acknowledged = now
         elif is_news:
             self.upload_flight = self.upload_flight or sender.in_flight - sender.beyond
+
         if not (is_news or packet.segment is None or packet.window_end > sender.window_end):
             return
-        sender.acknowledge(now, upto, packet.window_end, packet.echo, packet.is_report)
+
+        sender.acknowledge(now, upto, packet.window_end, stamp=packet.echo,
+                           duplicate=packet.is_report)
         if not host.is_server:
             sender.call_acknowledged = False
         elif sender.call_acknowledged:
-            self.heard_at = now
-            self.rest.wait_again(now + HEARD_NS)
+            self.rest.wait_again(now + STAMP_READ_NS)
+
         self._send(host, now, sender.release_waiting(now))
         if not sender.wakes(now):
             self._send(host, now, sender.release_held(now))
         elif host.writes_at <= now:
             host.writes_at = now + FAILED_CALL_NS
-            self.at(host.writes_at, partial(self._write_on, host))
+            self.at(host.writes_at, partial(self._continue_writing, host))
 
-    def _write_on(self, host: Host, now: int) -> None:
+    def _continue_writing(self, host: Host, now: int) -> None:
         self._send(host, now, host.sender.release_written(now))

@@ -23,57 +23,58 @@ HYSTART_SPACING_US = 2000  # hystart_ack_delta_us
 
 @dataclass
 class Cubic:
-    """The part of CUBIC that acts without losses: HyStart, and growth after it (tcp_cubic.c).
+    """The part of CUBIC that acts without losses: HyStart, and growth after it (tcp_cubic.c)."""
 
-    hystart: whether HyStart is used; without it slow start never ends, as Reno's. threshold:
-    ssthresh, segments. ended_at: the window at which HyStart ended slow start, 0 before.
-    has_ended: whether it has ended since the last timeout.
-    """
-
+    # Whether HyStart is used. Without it slow start never ends, as Reno's.
     hystart: bool = True
-    threshold: int = 1 << 30
-    ended_at: int = 0
-    has_ended: bool = False
-    least_us: int = 0
+    threshold: int = 1 << 30  # ssthresh, segments
+    ended_at: int = 0  # the window at which HyStart ended slow start; 0 before
+    has_ended: bool = False  # whether HyStart has ended slow start since the last timeout
+    least_us: int = 0  # the least RTT; 0 before the first sample (delay_min)
+    # HyStart's round trip: it ends when more bytes than round_end are acknowledged.
     round_end: int = 0
     round_start_us: int = 0
-    last_ack_us: int = 0
+    last_ack_us: int = 0  # the last of closely spaced acknowledgements
     samples: int = 0
-    round_least_us: int = NEVER
+    round_least_us: int = NEVER  # curr_rtt
+    # Growth after slow start: since when (epoch_start), and from which window (bic_origin_point).
     epoch_ms: int | None = None
     origin: int = 0
-    counted: int = 0
-    friendly: int = 0
+    counted: int = 0  # acknowledged segments by which Reno's window has not grown yet (ack_cnt)
+    friendly: int = 0  # the window that Reno would have (tcp_cwnd)
+    # The window and the time of the last computation (last_cwnd, last_time).
     updated_window: int = 0
     updated_ms: int = 0
-    per_segment: int = 0
-    credit: int = 0
+    per_segment: int = 0  # how many acknowledged segments grow the window by one (cnt)
+    credit: int = 0  # as in congestion.additive_increase
 
     def sample(self, now_us: int, us: int, window: int, acknowledged: int, sent: int,
                pacing: int) -> None:
         """Take the RTT of an acknowledgement (cubictcp_acked, hystart_update).
 
-        acknowledged, sent: bytes so far. pacing: bytes a second.
+        us: the RTT. acknowledged, sent: bytes so far. pacing: bytes a second.
         """
         if self.epoch_ms is not None and now_us // 1000 - self.epoch_ms < 1000:
             return
+
         us = max(us, 1)
         self.least_us = min(self.least_us, us) if self.least_us else us
         if window >= self.threshold or self.has_ended or not self.hystart:
             return
+
         if acknowledged > self.round_end:
             self.round_start_us = self.last_ack_us = now_us
             self.round_end, self.samples, self.round_least_us = sent, 0, NEVER
         if window >= HYSTART_WINDOW:
-            train, delay = self._is_train(now_us, pacing), self._is_delayed(us)
-            if train or delay:
+            is_train, is_delayed = self._is_train(now_us, pacing), self._is_delayed(us)
+            if is_train or is_delayed:
                 self.has_ended, self.threshold, self.ended_at = True, window, window
 
     def shift(self, now_ms: int, idle_ms: int) -> None:
         """Move the epoch by a pause when sending resumes (cubictcp_cwnd_event_tx_start).
 
-        It never moves beyond now: the pause counts from the last segment sent, and the epoch may
-        have begun after that.
+        The epoch never moves beyond now: the pause counts from the last segment sent, and the epoch
+        may have begun after that.
         """
         if self.epoch_ms is not None:
             self.epoch_ms = min(self.epoch_ms + idle_ms, now_ms)
@@ -120,15 +121,19 @@ class Cubic:
         self.counted += acknowledged
         if self.updated_window == window and now_ms - self.updated_ms <= 31:  # HZ / 32
             return
+
         if self.epoch_ms is None or now_ms != self.updated_ms:
             self.updated_window, self.updated_ms = window, now_ms
             if self.epoch_ms is None:
                 self.epoch_ms, self.counted = now_ms, acknowledged
                 self.friendly = self.origin = window
+
             elapsed = ((now_ms - self.epoch_ms - -self.least_us // 1000) << 10) // 1000
             target = self.origin + (410 * elapsed ** 3 >> 40)
             # Before the first loss the window grows by at least 5 % a round trip.
             self.per_segment = min(window // (target - window) if target > window else 20, 20)
+
+        # No slower than Reno.
         step = window * 15 >> 3  # beta_scale
         while self.counted > step:
             self.counted -= step
@@ -140,25 +145,20 @@ class Cubic:
 
 @dataclass(kw_only=True)
 class Windowed(Writer):
-    """A writer with a congestion window.
-
-    handshake_us: RTT from the SYN-ACK to its acknowledgement. hystart: as in Cubic.
-    restart_after_idle: tcp_slow_start_after_idle. probes: as in LossTimer. use: how much of the
-    window is filled.
-    """
+    """A writer with a congestion window."""
 
     clock: Clock
-    handshake_us: int
-    hystart: bool
-    restart_after_idle: bool = True
-    probes: bool = True
+    handshake_us: int  # the RTT that this side measured in the handshake
+    hystart: bool  # as in Cubic
+    restart_after_idle: bool = True  # tcp_slow_start_after_idle
+    probes: bool = True  # as in LossTimer
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     cubic: Cubic = field(init=False)
     timer: LossTimer = field(init=False)
-    use: WindowUse = field(default_factory=WindowUse)
+    use: WindowUse = field(default_factory=WindowUse)  # whether the window is filled
     used: int = 0  # snd_cwnd_used, segments
     used_at: int = 0  # snd_cwnd_stamp, jiffies
-    round_end: int = 0
+    round_end: int = 0  # the sequence number whose acknowledgement ends this round trip
     pacing: int = 0  # bytes a second: nothing is paced, but the size of skbs follows it
     last_sent_at: int = -MS
     # The window and threshold before a timeout, until an acknowledgement undoes that.
@@ -170,24 +170,26 @@ class Windowed(Writer):
         self.cubic = Cubic(self.hystart)
         self.round_trip.sample(self.handshake_us, new_round=False)
         self.timer = LossTimer(self.clock, self.round_trip, self.probes)
-        self.timer.sampled()
+        self.timer.update_timeout()
         self._pace()
 
     def restart_idle(self, now: int) -> None:
         """Shrink the window after a pause, before new data is sent (tcp_cwnd_restart)."""
         if self.in_flight or not self.sent:
             return
+
         idle_ms = self.clock.jiffies(now) - self.clock.jiffies(self.last_sent_at)
         self.cubic.shift(self.clock.us(now) // 1000, idle_ms)
         if idle_ms <= self.timer.timeout or not self.restart_after_idle:
             return
+
         self.cubic.threshold = remembered_threshold(self.window, self.cubic.threshold)
         self.window = restarted_window(self.window, self.initial_window, idle_ms,
-                                       self.timer.timeout)
+                                       timeout=self.timer.timeout)
         self.used, self.used_at = 0, self.clock.jiffies(now)
 
-    def time_out(self, now: int) -> None:
-        """Handle a timeout: remember the window until it is undone (tcp_enter_loss)."""
+    def enter_loss(self, now: int) -> None:
+        """Remember the window at a timeout until the timeout is undone (tcp_enter_loss)."""
         if self.before_timeout is None:
             self.before_timeout = (self.window,
                                    remembered_threshold(self.window, self.cubic.threshold))
@@ -201,22 +203,26 @@ class Windowed(Writer):
         new_round = self.acknowledged > self.round_end
         if new_round:
             self.round_end = self.sent
+
         now_us = self.clock.us(now)
         self.round_trip.sample(now_us - self.clock.us(first_sent), new_round)
-        self.timer.sampled()
+        self.timer.update_timeout()
         self.cubic.sample(now_us, now_us - self.clock.us(last_sent),
-                          1 if self.before_timeout else self.window, self.acknowledged,
-                          self.sent, self.pacing)
+                          window=1 if self.before_timeout else self.window,
+                          acknowledged=self.acknowledged, sent=self.sent, pacing=self.pacing)
+
         if self.before_timeout:  # its time stamp shows: nothing was lost (tcp_try_undo_loss)
             self.window, self.cubic.threshold = self.before_timeout
             self.before_timeout = None
-        self.timer.acknowledged(now, self.in_flight)
+
+        self.timer.note_acknowledged(now, self.in_flight)
         if self._is_limited():
             self.window = self.cubic.grow(now_us // 1000, self.window, count)
         self.used_at = self.clock.jiffies(now)
         self._pace()
 
     def _pace(self) -> None:
+        """Compute the pacing rate of the window, or of what is in flight if that is more."""
         self.pace(max(self.window, self.in_flight))
 
     def pace(self, segments: int) -> None:
@@ -226,11 +232,11 @@ class Windowed(Writer):
 
     def batch_segments(self) -> int:
         """Segments that may leave as one skb (tcp_tso_autosize)."""
-        share = self.pacing >> 10
+        size = self.pacing >> 10
         shift = self.round_trip.least_us >> 9
         if shift < 32:
-            share += MAX_BATCH_BYTES >> shift
-        return max(min(share, MAX_BATCH_BYTES) // self.mss, 2)
+            size += MAX_BATCH_BYTES >> shift
+        return max(min(size, MAX_BATCH_BYTES) // self.mss, 2)
 
     def note_use(self, now: int, limited: bool) -> None:
         """Shrink a window that was not filled for a timeout (tcp_cwnd_validate).
@@ -242,20 +248,25 @@ class Windowed(Writer):
         if self._is_limited():
             self.used, self.used_at = 0, jiffies
             return
+
         self.used = max(self.used, self.in_flight)
         if not self.restart_after_idle or jiffies - self.used_at < self.timer.timeout:
             return
+
         if not self.starved:
-            if (window := shrunk_window(self.window, self.initial_window, self.used)) < self.window:
+            window = shrunk_window(self.window, self.initial_window, self.used)
+            if window < self.window:
                 self.cubic.threshold = remembered_threshold(self.window, self.cubic.threshold)
                 self.window = window
             self.used = 0
         self.used_at = jiffies
 
     def _is_limited(self) -> bool:
+        """Whether the window is filled, so that it may grow."""
         return self.use.may_grow(self.window, self.cubic.threshold)
 
     def make_room(self, now: int) -> bool:
+        """Enlarge a full buffer (Writer); the window then counts as used."""
         grows = super().make_room(now)
         if grows:
             self.used_at = self.clock.jiffies(now)

@@ -20,46 +20,37 @@ USUAL_MSS = 536  # TCP_MSS_DEFAULT
 
 @dataclass
 class Waiting:
-    """One skb that was written and not sent.
+    """One skb that was written and not sent."""
 
-    call_end: sequence number at the end of the last of the server's writes that end in this skb;
-    0 if none does.
-    """
-
-    size: int = 0
+    size: int = 0  # bytes
     pushed: bool = False
+    # Sequence number at the end of the last write that ends in this skb; 0 if none does.
     call_end: int = 0
 
 
 @dataclass
 class Batch:
-    """Segments that left together as one skb.
+    """Segments that left together as one skb."""
 
-    ends: sequence number at the end of each segment that is not acknowledged. sent_at: when the
-    skb left, ns; if it was retransmitted, the last time. call_end: as in Waiting.
-    """
-
-    ends: deque[int]
-    sent_at: int
+    ends: deque[int]  # sequence number at the end of each segment that is not acknowledged
+    sent_at: int  # when the skb left the last time, ns
     retransmitted: bool = False
-    call_end: int = 0
+    call_end: int = 0  # as in Waiting
 
 
 @dataclass
 class Writer:
-    """The server's side of its socket (tcp_sendmsg_locked); the sender extends it.
+    """The program's side of a socket that sends (tcp_sendmsg_locked); the sender extends it.
 
-    mss: of a full segment, smaller if the largest offered window is small. window: the congestion
-    window, initcwnd at first, segments. window_end: sequence number at the end of the receiver's
-    window. buffers: size of the send buffer at first and at most (tcp_wmem). polls: whether the
-    program waits before each write until the socket is writable, as curl does, not only when the
-    buffer is full. Counts are bytes unless another unit is named.
+    Counts are bytes unless another unit is named.
     """
 
-    mss: int
-    window: int
-    window_end: int
-    buffers: tuple[int, int] = SEND_BUFFERS
+    mss: int  # of a full segment; smaller if the largest offered window is small
+    window: int  # the congestion window, segments; initcwnd at first
+    window_end: int  # sequence number at the end of the receiver's window
+    buffers: tuple[int, int] = SEND_BUFFERS  # the send buffer at first and at most (tcp_wmem)
+    # Whether the program waits before each write until the socket is writable, as curl does. Else
+    # it waits only when the buffer is full.
     polls: bool = False
     written: int = 0
     sent: int = 0
@@ -68,17 +59,18 @@ class Writer:
     waiting: deque[Waiting] = field(default_factory=deque)
     batches: deque[Batch] = field(default_factory=deque)
     closed: bool = False  # the FIN waits behind the last byte
-    fin_waiting: bool = False  # alone, since the last byte has left; it counts as a byte
+    fin_waiting: bool = False  # the FIN waits alone: the last byte has left. It counts as a byte.
     fin_sent: bool = False
-    largest_offer: int = 0
-    pushed_at: int = 0
-    calls: deque[int] = field(default_factory=deque)  # bytes left in each write
-    starved: bool = False  # SOCK_NOSPACE
-    call_acknowledged: bool = False  # the end of a call was; the server has not read that yet
-    last_write: bool = False
+    largest_offer: int = 0  # the largest window that the receiver has offered
+    pushed_at: int = 0  # how much was written when data last got PSH
+    calls: deque[int] = field(default_factory=deque)  # what is left of each write
+    starved: bool = False  # the buffer is full (SOCK_NOSPACE)
+    # Whether the end of a write was acknowledged, and the program has not read that yet.
+    call_acknowledged: bool = False
+    last_write: bool = False  # whether the program shuts the connection down after its writes
     buffer: int = 0
-    full_mss: int = 0
-    per_segment: int = 0  # bytes of the buffer
+    full_mss: int = 0  # of a window that is large enough
+    per_segment: int = 0  # what a segment takes of the buffer
 
     def __post_init__(self) -> None:
         self.buffer = self.buffers[0]
@@ -88,14 +80,13 @@ class Writer:
         self.note_offer(self.window_end)
 
     def note_offer(self, window: int) -> None:
-        """Adapt the MSS to the window that the receiver offers, bytes (tcp_sync_mss)."""
+        """Adapt the MSS to the window that the receiver offers (tcp_sync_mss)."""
         self.largest_offer = max(self.largest_offer, window)
         self.mss = min(self.full_mss, self._most_at_once)
 
     @property
     def _most_at_once(self) -> int:
-        """Bytes: half of the largest offered window, or all of a small one (tcp_bound_to_half_wnd).
-        """
+        """Half of the largest offered window, or all of a small one (tcp_bound_to_half_wnd)."""
         return self.largest_offer // 2 if self.largest_offer > USUAL_MSS else self.largest_offer
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
@@ -103,27 +94,34 @@ class Writer:
         raise NotImplementedError
 
     def copy(self, now: int) -> list[Sent]:
-        """Copy the server's writes into the buffer while it has room; return what leaves."""
+        """Copy the program's writes into the buffer while it has room; return what leaves."""
         out: list[Sent] = []
         while self.calls:
             if self.polls and not self._is_writable():
                 return out
-            sent, done = self._copy_call(now)
+
+            sent, is_whole = self._copy_call(now)
             out += sent
-            if not done:
+            if not is_whole:
                 return out
+
             if len(self.calls) == 1:
                 self.closed = self.last_write
             self._note_call()
             self.calls.popleft()
-        self._is_writable()  # the server's next wait checks (tcp_poll)
+
+        self._is_writable()  # the program's next wait checks it (tcp_poll)
         return out
 
     def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
-        """Copy one call; return what leaves, and whether all was copied (tcp_sendmsg_locked)."""
+        """Copy the first write; return what leaves, and whether all was copied.
+
+        (tcp_sendmsg_locked)
+        """
         half = self.largest_offer // 2
         most = min(self._most_at_once, MAX_BATCH_BYTES)
         goal = max(most // self.mss, 1) * self.mss  # tcp_xmit_size_goal
+
         out: list[Sent] = []
         call_began = self.written
         while self.calls[0]:
@@ -135,16 +133,18 @@ class Writer:
                     out += self._push(now)  # once for lack of memory, once as the call ends
                     self._note_call()
                     out += self._push(now)
-                    # The server's next call fills up the last skb if some of its bytes have left.
+                    # The program's next call fills up the last skb if some of its bytes have left.
                     call_began = self.written
                     continue
                 self.waiting.append(Waiting())
+
             tail = self.waiting[-1]
             taken = min(goal - tail.size, self.calls[0])
             tail.size += taken
             tail.pushed = tail.pushed and self.written > call_began  # a call's first bytes clear it
             self.written += taken
             self.calls[0] -= taken
+
             if not self.calls[0] or self.written > self.pushed_at + half:
                 out += self._push(now)
             elif len(self.waiting) == 1:
@@ -152,18 +152,18 @@ class Writer:
         return out, True
 
     def wakes(self, now: int) -> bool:
-        """Whether an acknowledgement wakes a server that has more to write (tcp_check_space).
+        """Whether an acknowledgement wakes a program that has more to write (tcp_check_space).
 
-        If the buffer was not full, only a time stamp wakes the server, which then polls (tcp_poll)
+        If the buffer was not full, only a time stamp wakes the program, which then polls (tcp_poll)
         and finds the socket writable.
         """
         self.make_room(now)
-        acknowledged, self.call_acknowledged = self.call_acknowledged, False
-        return ((self.starved or acknowledged) and (self._is_writable() or acknowledged)
+        is_stamped, self.call_acknowledged = self.call_acknowledged, False
+        return ((self.starved or is_stamped) and (self._is_writable() or is_stamped)
                 and bool(self.calls))
 
     def make_room(self, now: int) -> bool:
-        """Enlarge a full buffer if the window is not full; return whether it did.
+        """Enlarge a full buffer if the window is not full; return whether it was enlarged.
 
         (tcp_check_space, tcp_new_space)
         """
@@ -176,6 +176,7 @@ class Writer:
         """Fill the first skb up from the one behind it (tcp_grow_skb)."""
         if self.waiting[0].size >= wanted or len(self.waiting) == 1:
             return
+
         first, second = self.waiting[0], self.waiting[1]
         moved = min(wanted - first.size, second.size)
         first.size += moved
@@ -188,24 +189,27 @@ class Writer:
     def split(self, size: int) -> None:
         """Cut the first skb after so many bytes (tso_fragment)."""
         first = self.waiting[0]
-        if first.size > size:
-            rest = Waiting(first.size - size, first.pushed)
-            if first.call_end > self.sent + size:  # tcp_fragment_tstamp
-                first.call_end, rest.call_end = 0, first.call_end
-            self.waiting.insert(1, rest)
-            first.size, first.pushed = size, False
+        if first.size <= size:
+            return
+
+        rest = Waiting(first.size - size, first.pushed)
+        if first.call_end > self.sent + size:  # tcp_fragment_tstamp
+            first.call_end, rest.call_end = 0, first.call_end
+        self.waiting.insert(1, rest)
+        first.size, first.pushed = size, False
 
     def _push(self, now: int) -> list[Sent]:
+        """Set PSH on what was written last, and send what may leave (tcp_push)."""
         if self.waiting:
             self.waiting[-1].pushed, self.pushed_at = True, self.written
         return self.transmit(now)
 
     def _note_call(self) -> None:
-        """Note where a call ends: its acknowledgement gets a time stamp (tcp_tx_timestamp)."""
+        """Note where a write ends: its acknowledgement gets a time stamp (tcp_tx_timestamp)."""
         (self.waiting or self.batches)[-1].call_end = self.written
 
     def _is_writable(self) -> bool:
-        """Whether the server may write (sk_stream_is_writeable)."""
+        """Whether the program may write (sk_stream_is_writeable)."""
         memory = self._memory()
         self.starved = self.buffer - memory < memory // 2
         return not self.starved
@@ -216,6 +220,6 @@ class Writer:
         self.buffer = max(self.buffer, min(wanted, self.buffers[1]))
 
     def _memory(self) -> int:
-        """Memory of written and unacknowledged data, bytes (sk_wmem_queued)."""
+        """Memory of data that was written and not acknowledged (sk_wmem_queued)."""
         skbs = len(self.waiting) + len(self.batches)
         return self.written - self.acknowledged + skbs * SENDING_OVERHEAD

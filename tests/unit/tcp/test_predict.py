@@ -201,13 +201,13 @@ def test_without_window_scaling_64_kib_limit_the_first_flight() -> None:
 
 def test_a_request_that_nobody_answers_is_given_up() -> None:
     class Unheard(Simulation):
-        def _take_message(self, size: int, acknowledged: Happening, now: int) -> None:
+        def _take_message(self, size: int, take_acknowledgement: Happening, now: int) -> None:
             pass
 
         def _take_request(self, now: int) -> None:
             pass
 
-        def _refuse(self, sent_at: int, now: int) -> None:
+        def _report_duplicate(self, sent_at: int, now: int) -> None:
             pass
     simulation = Unheard(changed(BASE, earlier_bytes=20_000, earlier_request_bytes=96))
     simulation.run()

@@ -25,7 +25,7 @@ def timer() -> LossTimer:
     round_trip = RoundTrip()
     round_trip.sample(100_000, new_round=False)
     timer = LossTimer(CLOCK, round_trip, probes=True)
-    timer.sampled()
+    timer.update_timeout()
     return timer
 
 
@@ -102,7 +102,7 @@ def test_an_acknowledgement_resets_the_give_up_timer(timer: LossTimer) -> None:
     assert not timer.gives_up(924_599 * MS) and timer.gives_up(924_600 * MS)
     timer.back_off(500_000 * MS)
     assert timer.gives_up(924_600 * MS), "from the first of a row"
-    timer.acknowledged(600_000 * MS, packets=1)
+    timer.note_acknowledged(600_000 * MS, packets=1)
     assert not timer.gives_up(924_600 * MS)
 
 
@@ -254,7 +254,7 @@ def test_a_timeout_keeps_three_quarters_of_the_window_as_threshold() -> None:
     for threshold, kept in ((8, 30), (35, 35)):
         sender = made()
         sender.window, sender.cubic.threshold = 40, threshold
-        sender.time_out(500 * MS)
+        sender.enter_loss(500 * MS)
         assert sender.before_timeout == (40, kept)
 
 
@@ -315,17 +315,17 @@ def test_the_first_acknowledgements_are_quick(initrwnd: int, quick: int) -> None
 
 
 def test_a_request_right_after_data_makes_acknowledgements_wait_for_a_ride() -> None:
-    """tcp_event_data_sent: within the patience."""
+    """tcp_event_data_sent: within the timeout of acknowledgements."""
     for after_ms, interactive in ((39, True), (40, False)):
         receiver = connected_receiver()
         for _ in range(3):
             data(receiver)
             receiver.acknowledge()
-        receiver.patience_ms = 40
-        receiver.ask((1000 + after_ms) * MS)
+        receiver.ack_timeout_ms = 40
+        receiver.acknowledge_with_data((1000 + after_ms) * MS)
         assert receiver.interactive == interactive
     receiver = connected_receiver()
-    receiver.ask(1000 * MS)
+    receiver.acknowledge_with_data(1000 * MS)
     assert not receiver.interactive  # before any data
 
 
@@ -333,10 +333,10 @@ def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> 
     """__mod_timer: 100 ms ahead slots are 8 ms wide, 50 ms ahead one."""
     receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=200_000, clock=CLOCK,
                         buffers=RECEIVE_BUFFERS, unit=128)
-    receiver.patience_ms = 100
+    receiver.ack_timeout_ms = 100
     assert receiver._delay(0)
     set_for = receiver.timer_at
-    receiver.patience_ms = 50
+    receiver.ack_timeout_ms = 50
     assert receiver._delay(50 * MS)
     assert receiver.timer_at == set_for != CLOCK.expiry(50 * MS, receiver.timer_due)
 
@@ -344,10 +344,10 @@ def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> 
 def test_the_delayed_acknowledgement_waits_no_longer_than_the_timeout() -> None:
     receiver = connected_receiver(rtt_us=1000)
     receiver.sent_round_trip.variance_4 = 69_001
-    receiver.timer.sampled()
-    receiver.patience_ms = 40
-    receiver.lose_patience()
-    assert receiver.patience_ms == 71  # 1 + 69.001 ms, rounded up
+    receiver.timer.update_timeout()
+    receiver.ack_timeout_ms = 40
+    receiver.lengthen_delay()
+    assert receiver.ack_timeout_ms == 71  # 1 + 69.001 ms, rounded up
 
 
 def test_windows_are_counted_in_units_of_the_largest_that_may_be() -> None:
