@@ -8,21 +8,22 @@ from firstflight.base.comparison import Comparison
 from firstflight.judge.seen import Seen
 from firstflight.judge.verdict import NAMED
 
-_DIGITS = 12  # of a digest, in a reason
+_DIGITS = 12  # of a digest, in a verdict's reason
 
 
 def compare_sizes(seen: Seen) -> Iterator[Comparison]:
-    """Compare how many bytes were received, sent and requested; of wrong bodies the first few."""
+    """Compare how many bytes were received, sent and requested; name the first few wrong bodies."""
     wrong = [body for body in seen.bodies
              if not body.size == body.sent_bytes == body.requested_bytes]
     for body in (wrong or seen.bodies)[:NAMED]:
         yield Comparison(not wrong, f"{body.size} bytes of {body.sent_bytes} sent",
-                         f"{body.requested_bytes}", f"size{body.where}")
+                         f"{body.requested_bytes}", name=f"size{body.where}")
 
 
 def compare_digests(seen: Seen) -> Iterator[Comparison]:
-    """Compare the SHA-256 of what was received and sent; of wrong bodies the first few."""
+    """Compare the SHA-256 of what was received and sent; name the first few wrong bodies."""
     wrong = [body for body in seen.bodies if body.sha256 != body.sent_sha256]
     for body in (wrong or seen.bodies)[:NAMED]:
         yield Comparison(not wrong, f"{body.sha256[:_DIGITS]}…",
-                         f"{body.sent_sha256[:_DIGITS]}… {body.source}", f"digest{body.where}")
+                         f"{body.sent_sha256[:_DIGITS]}… {body.source}",
+                         name=f"digest{body.where}")

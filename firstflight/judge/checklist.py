@@ -1,8 +1,8 @@
 """The one list of checks, of fetches, pages, traces and loads: docs/METHOD.md's table.
 
-A row says what is requested and what is observed. A workload judges by the rows that name it: where
-several workloads do, the comparison is a function here, of what the workload saw (judge/seen.py);
-else it is the workload's own (Judging).
+A row says what is requested and what is observed. A workload judges by the rows that name it. Where
+several workloads compare alike, the comparison is a function of judge/, of what the workload saw
+(judge/seen.py). Else it is the workload's own (Judging).
 """
 
 from __future__ import annotations
@@ -28,147 +28,156 @@ CONTENT, ON_PATH, ON_HOST, OPTIONS, KERNEL, SENT, LOSSES, TIMES, MODEL, RULES, R
 
 @dataclass(frozen=True)
 class Listed:
-    """A row: one check.
+    """A row: one check."""
 
-    name: in verdict_reason and on a run's page. looks_at: one of the above. requested, observed:
-    what is compared. judges: the workloads. only: under which condition, "" for always.
-    compare: the comparison that all of them share; None where each has its own. of_load: which
-    connections of a load it judges. exact_only, seldom: as of Check.
-    """
-
-    name: str
-    looks_at: str
+    name: str  # in verdict_reason and on a run's page
+    looks_at: str  # one of the above
     requested: str
-    observed: str
-    judges: tuple[str, ...]
-    only: str = ""
+    observed: str  # what is compared with it
+    judges: tuple[str, ...]  # the workloads that have the check
+    only: str = ""  # the condition under which they have it; "" for always
+    # The comparison that all of them share; None where each has its own.
     compare: Callable[[Seen], Iterable[Comparison]] | None = None
-    of_load: str = ""
-    exact_only: bool = False
-    seldom: bool = False
+    of_load: str = ""  # which connections of a load the check judges
+    exact_only: bool = False  # as of Check
+    seldom: bool = False  # as of Check
 
 
 EVERY, SAMPLED = "all connections", "one port in 128 of the first four hosts"  # of a load
 LIST = (
-    Listed("exit status", CONTENT, "a client that ends without an error", "its exit status",
-           (FETCH,)),
+    Listed("exit status", CONTENT, "a client that ends without an error",
+           observed="its exit status", judges=(FETCH,)),
     Listed("HTTP status", CONTENT, "200; in a browser the recorded status",
-           "the status that the client reports", (FETCH, BROWSER), seldom=True),
-    Listed("HTTP version", CONTENT, "the version of HTTP", "the version that the client reports",
-           (FETCH,), "HTTP/2", seldom=True),
-    Listed("size", CONTENT, "the size of each response", "bytes received, and bytes sent",
-           (FETCH, PAGE, TRACE), compare=bodies.compare_sizes),
-    Listed("digest", CONTENT, "the server's content", "SHA-256 as received, and as sent",
-           (FETCH, PAGE, TRACE), compare=bodies.compare_digests),
-    Listed("contents", CONTENT, "the recorded content",
-           "length of what the page got, and SHA-256 where the browser still has it", (BROWSER,),
+           observed="the status that the client reports", judges=(FETCH, BROWSER), seldom=True),
+    Listed("HTTP version", CONTENT, "the version of HTTP",
+           observed="the version that the client reports", judges=(FETCH,), only="HTTP/2",
            seldom=True),
+    Listed("size", CONTENT, "the size of each response",
+           observed="bytes received, and bytes sent", judges=(FETCH, PAGE, TRACE),
+           compare=bodies.compare_sizes),
+    Listed("digest", CONTENT, "the server's content",
+           observed="SHA-256 as received, and as sent", judges=(FETCH, PAGE, TRACE),
+           compare=bodies.compare_digests),
+    Listed("contents", CONTENT, "the recorded content",
+           observed="length of what the page got, and SHA-256 where the browser still has it",
+           judges=(BROWSER,), seldom=True),
     Listed("bytes", CONTENT, "headers, bodies and TLS's records of each connection",
-           "bytes that it carried on the wire", (PAGE, BROWSER)),
+           observed="bytes that it carried on the wire", judges=(PAGE, BROWSER)),
     Listed("TLS", CONTENT, "TLS 1.3, chain, key exchange, tickets, a session resumed or not",
-           "the server's OpenSSL; of a page also the bytes of its first messages",
-           (FETCH, PAGE, BROWSER), "TLS", seldom=True),
-    Listed("TLS flight", CONTENT, "the server's first messages", "their bytes on the wire",
-           (FETCH,), "TLS", seldom=True),
+           observed="the server's OpenSSL; of a page also the bytes of its first messages",
+           judges=(FETCH, PAGE, BROWSER), only="TLS", seldom=True),
+    Listed("TLS flight", CONTENT, "the server's first messages",
+           observed="their bytes on the wire", judges=(FETCH,), only="TLS", seldom=True),
     Listed("TLS records", CONTENT,
            "records of so many bytes, shorter only where a response ends; over HTTP/2 where the"
            " server has no more to write",
-           "the length of each record that left the server", (FETCH, PAGE, BROWSER), "TLS",
-           seldom=True),
+           observed="the length of each record that left the server", judges=(FETCH, PAGE, BROWSER),
+           only="TLS", seldom=True),
     Listed("early data", CONTENT, "a request that leaves with the hello",
-           "bytes that the server took, their packets, and how soon it answered", (FETCH,),
-           "early data", seldom=True),
+           observed="bytes that the server took, their packets, and how soon it answered",
+           judges=(FETCH,), only="early data", seldom=True),
     Listed("request", CONTENT, "the body of a request",
-           "size and SHA-256 as the client sent it and the server received it", (FETCH,),
-           "a body", seldom=True),
+           observed="size and SHA-256 as the client sent it and the server received it",
+           judges=(FETCH,), only="a body", seldom=True),
     Listed("request on the wire", CONTENT, "head and body of each request",
-           "bytes that the client sent", (FETCH,), "a body", seldom=True),
+           observed="bytes that the client sent", judges=(FETCH,), only="a body", seldom=True),
     Listed("requests", CONTENT, "the length of the client's requests",
-           "bytes that it sent, or that the server received; of a browser what the server answered",
-           (FETCH, PAGE, BROWSER, TRACE)),
+           observed="bytes that it sent, or that the server received; of a browser what the server"
+                    " answered", judges=(FETCH, PAGE, BROWSER, TRACE)),
     Listed("connections", CONTENT,
            "at most so many to a host, each with an object, none while one is free",
-           "the connections in the captures", (PAGE,)),
-    Listed("capture", CONTENT, "two whole captures", "their bytes", (FETCH,)),
-    Listed("no connection", CONTENT, "ARP that gives up", "no packet of IP", (FETCH,),
-           "a network that nobody can connect on", seldom=True),
+           observed="the connections in the captures", judges=(PAGE,)),
+    Listed("capture", CONTENT, "two whole captures",
+           observed="their bytes", judges=(FETCH,)),
+    Listed("no connection", CONTENT, "ARP that gives up",
+           observed="no packet of IP", judges=(FETCH,), only="a network that nobody can connect on",
+           seldom=True),
     Listed("path", ON_PATH, "delay, rate, queue and losses",
-           "when each packet arrived, to the microsecond; drops by queue and seed, as the network's"
-           " counters and the captures have them (HTB: their sum)",
-           (FETCH, PAGE, BROWSER, TRACE), compare=path.compare_path, exact_only=True),
-    Listed("RTT", ON_PATH, "the RTT", "the handshake less its serialisation", (FETCH, TRACE),
-           "packets not judged one by one"),
-    Listed("bandwidth", ON_PATH, "the bandwidth", "how far apart the first flight arrived",
-           (FETCH,), "packets not judged one by one"),
-    Listed("utilisation", ON_PATH, "the bottleneck's bandwidth", "bytes through the bottleneck",
-           (LOAD,), of_load="the counters of the bottleneck"),
+           observed="when each packet arrived, to the microsecond; drops by queue and seed, as the"
+                    " network's counters and the captures have them (HTB: their sum)",
+           judges=(FETCH, PAGE, BROWSER, TRACE), compare=path.compare_path, exact_only=True),
+    Listed("RTT", ON_PATH, "the RTT",
+           observed="the handshake less its serialisation", judges=(FETCH, TRACE),
+           only="packets not judged one by one"),
+    Listed("bandwidth", ON_PATH, "the bandwidth",
+           observed="how far apart the first flight arrived", judges=(FETCH,),
+           only="packets not judged one by one"),
+    Listed("utilisation", ON_PATH, "the bottleneck's bandwidth",
+           observed="bytes through the bottleneck", judges=(LOAD,),
+           of_load="the counters of the bottleneck"),
     Listed("causes", ON_HOST, "data that leave when something came, a timer fired or a pause ended",
-           "when each segment of data left; in a browser the server's",
-           (FETCH, PAGE, BROWSER, TRACE), exact_only=True),
-    Listed("schedule", ON_HOST, "writes when they are due", "when they left", (TRACE,)),
+           observed="when each segment of data left; in a browser the server's",
+           judges=(FETCH, PAGE, BROWSER, TRACE), exact_only=True),
+    Listed("schedule", ON_HOST, "writes when they are due",
+           observed="when they left", judges=(TRACE,)),
     Listed("acknowledgements", ON_HOST, "no host acknowledges what had not arrived there",
-           "each acknowledgement", (PAGE, BROWSER)),
-    Listed("TCP options", OPTIONS, "MSS, SACK, time stamps, window scale, ECN, initial receive"
-           " window", "each SYN and SYN-ACK", WORKLOADS, compare=syns.compare_all_syns,
+           observed="each acknowledgement", judges=(PAGE, BROWSER)),
+    Listed("TCP options", OPTIONS,
+           "MSS, SACK, time stamps, window scale, ECN, initial receive window",
+           observed="each SYN and SYN-ACK", judges=WORKLOADS, compare=syns.compare_all_syns,
            of_load=SAMPLED),
-    Listed("initial window", KERNEL, "initcwnd", "TCP_INFO at accept", WORKLOADS,
-           compare=sockets.compare_initial_windows, of_load=EVERY),
-    Listed("server's socket", KERNEL, "congestion control, send buffer, pacing rate, MSS; of"
-           " server.py also Nagle's algorithm and tcp_reordering",
-           "the kernel's own record of the socket", (FETCH, PAGE, TRACE),
+    Listed("initial window", KERNEL, "initcwnd",
+           observed="TCP_INFO at accept", judges=WORKLOADS, compare=sockets.compare_initial_windows,
+           of_load=EVERY),
+    Listed("server's socket", KERNEL,
+           "congestion control, send buffer, pacing rate, MSS; of server.py also Nagle's algorithm"
+           " and tcp_reordering",
+           observed="the kernel's own record of the socket", judges=(FETCH, PAGE, TRACE),
            compare=sockets.compare_sockets),
     Listed("client's socket", KERNEL, "the client's window, congestion control and MSS",
-           "TCP_INFO as its first request leaves", (FETCH,), "a body", seldom=True),
+           observed="TCP_INFO as its first request leaves", judges=(FETCH,), only="a body",
+           seldom=True),
     Listed("segment size", SENT, "the MSS",
-           "the longest segment, and shorter ones within a write; of a fetch also that half of them"
-           " are full, of a trace TCP_INFO",
-           WORKLOADS, compare=syns.compare_segment_size, of_load=SAMPLED),
+           observed="the longest segment, and shorter ones within a write; of a fetch also that"
+                    " half of them are full, of a trace TCP_INFO", judges=WORKLOADS,
+           compare=syns.compare_segment_size, of_load=SAMPLED),
     Listed("first flight", SENT, "initcwnd",
-           "data segments before the first acknowledgement of data; of a load by TCP_INFO",
-           (FETCH, PAGE, BROWSER, LOAD), of_load="all connections that fill it"),
+           observed="data segments before the first acknowledgement of data; of a load by TCP_INFO",
+           judges=(FETCH, PAGE, BROWSER, LOAD), of_load="all connections that fill it"),
     Listed("first flight on the wire", SENT, "initcwnd",
-           "data segments before the first acknowledgement of data", (LOAD,),
+           observed="data segments before the first acknowledgement of data", judges=(LOAD,),
            of_load=f"{SAMPLED}, of connections without losses"),
     Listed("client's first flight", SENT, "the client's window",
-           "segments before the first acknowledgement of a request", (FETCH,), "a body",
-           seldom=True),
+           observed="segments before the first acknowledgement of a request", judges=(FETCH,),
+           only="a body", seldom=True),
     Listed("receive window", SENT, "a receive window that stays",
-           "the most that is offered: two segments more until the first full one is read",
-           (FETCH, TRACE), "such a window", seldom=True),
+           observed="the most that is offered: two segments more until the first full one is read",
+           judges=(FETCH, TRACE), only="such a window", seldom=True),
     Listed("lost packets", LOSSES, "the losses that the network counted, or none",
-           "packets that the captures lack", (FETCH, TRACE), "packets not judged one by one"),
+           observed="packets that the captures lack", judges=(FETCH, TRACE),
+           only="packets not judged one by one"),
     Listed("retransmissions", LOSSES, "a loss or a timer behind each",
-           "each retransmission (retransmission_cause)", (FETCH, TRACE)),
-    Listed("outage", LOSSES, "an outage that takes data", "lost data segments", (TRACE,),
-           "an outage"),
+           observed="each retransmission (retransmission_cause)", judges=(FETCH, TRACE)),
+    Listed("outage", LOSSES, "an outage that takes data",
+           observed="lost data segments", judges=(TRACE,), only="an outage"),
     Listed("order", TIMES, "each object when it is named and a connection is free",
-           "when it was named and requested", (PAGE,)),
-    Listed("server latency", TIMES, "T_ACK − T_Res1 of the server's clock", "its own capture",
-           (FETCH,)),
+           observed="when it was named and requested", judges=(PAGE,)),
+    Listed("server latency", TIMES, "T_ACK − T_Res1 of the server's clock",
+           observed="its own capture", judges=(FETCH,)),
     Listed("client times", TIMES, "connect, first byte, total of the client's clock",
-           "its own capture, to 10 µs (wget's process 0.1 ms more), of a page to 0.3 ms",
-           (FETCH, PAGE, BROWSER)),
+           observed="its own capture, to 10 µs (wget's process 0.1 ms more), of a page to 0.3 ms",
+           judges=(FETCH, PAGE, BROWSER)),
     Listed("frame phase", TIMES, "the phase of a frame at which the load begins",
-           "how long after a frame the browser requested the document, to 1 ms", (BROWSER,),
-           exact_only=True, seldom=True),
+           observed="how long after a frame the browser requested the document, to 1 ms",
+           judges=(BROWSER,), exact_only=True, seldom=True),
     Listed("model", MODEL, "the times that the model computes",
-           "the total of a fetch; of a page objects on connections that never waited",
-           (FETCH, PAGE), exact_only=True),
-    Listed("model latency", MODEL, "the latency that the model computes", "T_ACK − T_Res1",
-           (FETCH,), exact_only=True),
+           observed="the total of a fetch; of a page objects on connections that never waited",
+           judges=(FETCH, PAGE), exact_only=True),
+    Listed("model latency", MODEL, "the latency that the model computes",
+           observed="T_ACK − T_Res1", judges=(FETCH,), exact_only=True),
     Listed("model handshake", MODEL, "the handshake that the model computes",
-           "its end, the first byte, the window then, round trips", (FETCH,), "TLS",
-           exact_only=True, seldom=True),
+           observed="its end, the first byte, the window then, round trips", judges=(FETCH,),
+           only="TLS", exact_only=True, seldom=True),
     Listed("window", RULES, "what the TCP's rules make of the packets",
-           "each sample of cwnd and ssthresh", (TRACE,)),
+           observed="each sample of cwnd and ssthresh", judges=(TRACE,)),
     Listed("restart", RULES, "the rule after a pause of more than an RTO",
-           "the window, and the segments sent", (TRACE,)),
-    Listed("servers", RUN, "servers that live to the end", "those that do", (LOAD,),
-           of_load="the servers' processes"),
-    Listed("arrivals", RUN, "the offered load", "connections that arrived, within 4 σ", (LOAD,),
-           of_load=EVERY),
-    Listed("failed connections", RUN, "no failure", "connections refused, reset or cut short",
-           (LOAD,), of_load=EVERY),
+           observed="the window, and the segments sent", judges=(TRACE,)),
+    Listed("servers", RUN, "servers that live to the end",
+           observed="those that do", judges=(LOAD,), of_load="the servers' processes"),
+    Listed("arrivals", RUN, "the offered load",
+           observed="connections that arrived, within 4 σ", judges=(LOAD,), of_load=EVERY),
+    Listed("failed connections", RUN, "no failure",
+           observed="connections refused, reset or cut short", judges=(LOAD,), of_load=EVERY),
 )
 
 
@@ -185,13 +194,10 @@ RecordKind = TypeVar("RecordKind", bound=Record)
 
 @dataclass(frozen=True)
 class Judging(Generic[Evidence, RecordKind]):
-    """How a workload judges by a row of the list.
+    """How a workload judges by a row of the list."""
 
-    applies_to: whether it judged a stored record. compare: the workload's own comparison, None for
-    the list's.
-    """
-
-    applies_to: Callable[[RecordKind], bool]
+    applies_to: Callable[[RecordKind], bool]  # whether the check judged a stored record
+    # The workload's own comparison; None for the list's.
     compare: Callable[[Evidence], Iterable[Comparison]] | None = None
 
 
@@ -205,13 +211,18 @@ def checks_of(workload: str, judging: Mapping[str, Judging[Evidence, RecordKind]
     listed = {row.name: row for row in rows if workload in row.judges}
     if differing := listed.keys() ^ judging.keys():
         raise ValueError(f"{workload}: in the list or in the workload only: {sorted(differing)}")
-    return tuple(Check(name, f"{row.requested}: {row.observed}", _comparing(row, judging[name]),
-                       judging[name].applies_to, row.exact_only, row.seldom)
-                 for name, row in listed.items())
+
+    checks = []
+    for name, row in listed.items():
+        own = judging[name]
+        checks.append(Check(name, f"{row.requested}: {row.observed}", _comparison_of(row, own),
+                            applies_to=own.applies_to, exact_only=row.exact_only,
+                            seldom=row.seldom))
+    return tuple(checks)
 
 
-def _comparing(row: Listed, judging: Judging[Evidence, RecordKind]
-               ) -> Callable[[Evidence], Iterable[Comparison]]:
+def _comparison_of(row: Listed, judging: Judging[Evidence, RecordKind]
+                   ) -> Callable[[Evidence], Iterable[Comparison]]:
     """A workload's own comparison, or the list's with what the workload saw."""
     if judging.compare is not None:
         return judging.compare

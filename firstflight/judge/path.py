@@ -15,13 +15,14 @@ from firstflight.wire.delivery.packet_path import EITHER, Delivery, deliveries
 
 def delivered(setting: PathParameters, client: Packets, server: Packets
               ) -> tuple[Delivery, Delivery] | None:
-    """What the path did with each packet, to the client and to the server.
+    """What the path did with each packet: those to the client, and those to the server.
 
     None where that cannot be computed (PathParameters.is_computed), or where this machine lacks
     netem's table of the normal distribution. Raises CaptureError.
     """
     if not setting.is_computed:
         return None
+
     try:
         return deliveries(client, server, setting.path, normal_distribution)
     except OSError:

@@ -15,33 +15,40 @@ from firstflight.testbed.hosts.tls_records import (DIGEST_BYTES, MESSAGE_BYTES,
                                                    RECORD_OVERHEAD_BYTES)
 from firstflight.testbed.messages import Observation
 
-# nginx reads a file in so much at a time (output_buffers), and may have written it before the next.
+# nginx reads so much of a file at once (output_buffers), and may write it before it reads on.
 READ_BYTES = 32_768
-# One response of 13 had a record more, on a link whose queue drops; in 144 other loads none had.
+# Of so many responses one may have a record more. On a link whose queue drops, one of 13 had; in
+# 144 other loads none had.
 RESPONSES_OF_A_SPLIT = 8
-# Its own SETTINGS, and its acknowledgement of the client's.
+# The server's SETTINGS, and its acknowledgement of the client's.
 SETTINGS_RECORDS = 2
 # OpenSSL's tickets; ours have 255 bytes, nginx's 271 to 295. SETTINGS and a response's record of
 # headers are shorter, and a response is longer or comes later.
 TICKET_BYTES = (150, 600)
 FINISHED_BYTES = MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
-_ALIKE_BYTES = 3  # by which compressed headers of responses may differ
-_SHOWN = 6  # runs of records in a reason
+_ALIKE_BYTES = 3  # so much the compressed headers of responses may differ
+_SHOWN = 6  # runs of equal records in a verdict's reason
 
 
 def lengths_of(observation: Observation) -> dict[int, list[int]]:
     """The length of each TLS record that the server sent, by the client's port."""
-    return {port: [length for length, count in runs for _ in range(count)]
-            for port, runs in observation.get("records", ())}
+    by_port: dict[int, list[int]] = {}
+    for port, runs in observation.get("records", ()):
+        lengths = by_port[port] = []
+        for length, count in runs:
+            lengths += [length] * count
+    return by_port
 
 
 def behind_finished(lengths: Sequence[int]) -> list[int]:
     """The records behind the server's first messages, which end with its Finished."""
-    return [*lengths[lengths.index(FINISHED_BYTES) + 1:]] if FINISHED_BYTES in lengths else []
+    if FINISHED_BYTES not in lengths:
+        return []
+    return [*lengths[lengths.index(FINISHED_BYTES) + 1:]]
 
 
 def between(lengths: Sequence[int], start: int, end: int) -> list[int]:
-    """The records that begin in this part of what the server sent; start, end: bytes from 0."""
+    """The records that begin in this part of what the server sent. start, end: bytes from 0."""
     found, place = [], 0
     for length in lengths:
         if start <= place < end:
@@ -51,93 +58,109 @@ def between(lengths: Sequence[int], start: int, end: int) -> list[int]:
 
 
 def split(sealed_bytes: int, record_bytes: int) -> list[int]:
-    """The records of one text: full ones, and what is left. sealed_bytes: of all of them."""
+    """The lengths of the records of one text: full ones, and one of what is left.
+
+    sealed_bytes: of all records. record_bytes: the most text in one.
+    """
     full = record_bytes + RECORD_OVERHEAD_BYTES
     count, rest = divmod(sealed_bytes, full)
-    return [*[full] * count, *([rest] if rest else [])]
+    lengths = [full] * count
+    if rest:
+        lengths.append(rest)
+    return lengths
 
 
 def compare_records(lengths: Sequence[int], expected: Sequence[int], name: str) -> Comparison:
-    """Compare records whose lengths follow from what is sent."""
+    """Compare records whose lengths follow from what the server sends."""
     return Comparison(list(lengths) == list(expected), f"records of {_listed(lengths)} bytes",
-                      _listed(expected), name)
+                      _listed(expected), name=name)
 
 
 def compare_sent(lengths: Sequence[int], sent_bytes: int, name: str) -> Comparison:
     """Compare the bytes of all records with what the server sent on the connection."""
     return Comparison(sum(lengths) == sent_bytes, f"records of {sum(lengths)} bytes",
-                      f"{sent_bytes} sent", name)
+                      f"{sent_bytes} sent", name=name)
 
 
 def compare_tickets(lengths: Sequence[int], tickets: int, name: str, *, or_more: bool
                     ) -> Comparison:
     """Compare the records behind the server's first messages with its tickets, one in each.
 
-    All of a session have one length. or_more: whether a response follows, which may have it too.
-    Over HTTP/2 SETTINGS do, which are shorter.
+    All tickets of a session have the same length. or_more: whether a response follows, whose record
+    may have that length, too. Over HTTP/2 SETTINGS follow, which are shorter.
     """
     least, most = TICKET_BYTES
     first = lengths[0] if lengths else 0
-    alike = len([*takewhile(lambda length: length == first, lengths)])
-    sent = alike if least <= first <= most else 0
+    sent = 0
+    if least <= first <= most:
+        sent = len([*takewhile(lambda length: length == first, lengths)])
     return Comparison(sent == tickets or or_more and sent > tickets, f"{sent} tickets",
-                      f"{tickets}", name)
+                      f"{tickets}", name=name)
 
 
 def compare_flushed(lengths: Sequence[int], record_bytes: int, tickets: int,
                     sizes: Sequence[int], name: str) -> Iterator[Comparison]:
     """Compare the records of responses over HTTP/2, behind the server's first messages.
 
-    sizes: of the bodies on the connection.
+    record_bytes: the most text in a record. sizes: of the bodies on the connection.
     """
     most_short = tickets + SETTINGS_RECORDS + most_flushes(sizes)
-    yield from compare_filled(lengths, record_bytes, most_short, name)
-    yield from compare_repeated(lengths[tickets:], record_bytes, sizes, name)
+    yield from compare_filled(lengths, record_bytes, most_short, name=name)
+    yield from compare_repeated(lengths[tickets:], record_bytes, sizes, name=name)
 
 
 def compare_filled(lengths: Sequence[int], record_bytes: int, most_short: int, name: str
                    ) -> Iterator[Comparison]:
-    """Compare records that are full but where the server had nothing more to write.
+    """Compare records that are full, except where the server had nothing more to write.
 
     record_bytes: the most text in a record. most_short: how many may be shorter.
     """
     full = record_bytes + RECORD_OVERHEAD_BYTES
     longest = max(lengths, default=0)
-    yield Comparison(longest <= full, f"a record of {longest} bytes", f"at most {full}", name)
+    yield Comparison(longest <= full, f"a record of {longest} bytes", f"at most {full}", name=name)
+
     short = [length for length in lengths if length < full]
     yield Comparison(len(short) <= most_short,
                      f"{len(short)} records shorter than {full} bytes ({_listed(short)})",
-                     f"at most {most_short}", name)
+                     f"at most {most_short}", name=name)
 
 
 def compare_repeated(lengths: Sequence[int], record_bytes: int, sizes: Sequence[int], name: str
                      ) -> Iterator[Comparison]:
     """Compare how often the longest record of responses was sent, where none was full.
 
-    Then each has all of a few responses, so that only equal responses make equal records; shorter
-    records than were requested would be equal, too. sizes: of the bodies on the connection.
+    Then each record has all of a few responses, and only equal responses make equal records. If the
+    server's records were shorter than requested, many would be equal. sizes: of the bodies on the
+    connection.
     """
     longest = max(lengths, default=0)
-    if 0 < longest < record_bytes + RECORD_OVERHEAD_BYTES:
-        most = 1 + max((sum(size <= other <= size + _ALIKE_BYTES for other in sizes)
-                        for size in sizes), default=0)
-        count = list(lengths).count(longest)
-        yield Comparison(count <= most, f"{count} records of {longest} bytes, and none longer",
-                         f"at most {most} alike", name)
+    if not 0 < longest < record_bytes + RECORD_OVERHEAD_BYTES:
+        return
+
+    most_alike = 0  # bodies
+    for size in sizes:
+        alike = sum(size <= other <= size + _ALIKE_BYTES for other in sizes)
+        most_alike = max(most_alike, alike)
+    count = list(lengths).count(longest)
+    yield Comparison(count <= 1 + most_alike,
+                     f"{count} records of {longest} bytes, and none longer",
+                     f"at most {1 + most_alike} alike", name=name)
 
 
 def most_flushes(sizes: Sequence[int], read_bytes: int = READ_BYTES) -> int:
-    """How often nginx may end a record early in bodies of these sizes, at most.
+    """The most records that nginx may end early in bodies of these sizes.
 
-    It has nothing more to write at the end of each, and of each part that it reads; and now and
-    then its socket is full in the midst of one.
+    At the end of each body, and of each part of it that nginx reads, it has nothing more to write.
+    Now and then its socket is full in the midst of a record.
     """
     ends = sum(max(1, -(-size // read_bytes)) for size in sizes)
     return ends + 1 + len(sizes) // RESPONSES_OF_A_SPLIT
 
 
 def _listed(lengths: Sequence[int]) -> str:
-    """Such as "3×16406, 4627"."""
+    """Lengths as "3×16406, 4627"; "no" for none."""
     runs = [(length, len([*same])) for length, same in groupby(lengths)]
     shown = [f"{count}×{length}" if count > 1 else f"{length}" for length, count in runs[:_SHOWN]]
-    return ", ".join([*shown, *(["…"] if len(runs) > _SHOWN else [])]) or "no"
+    if len(runs) > _SHOWN:
+        shown.append("…")
+    return ", ".join(shown) or "no"

@@ -1,7 +1,7 @@
-"""Checks how long a client's requests are: its headers are known, but for the digits of a version.
+"""Checks how long a client's requests are: its headers are known, except for a version's digits.
 
-A longer request takes longer on a slow uplink, and no other check would see it where the model of
-TCP does not judge. Where it does, it takes the length from the packets.
+A longer request takes longer on a slow uplink. Where the model of TCP does not judge, no other
+check would see that; where it does, it takes the length from the packets.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ LEAST_VERSION, MOST_VERSION = len("1.2.3"), len("10.11.12")
 def request_bytes(url: str, client: str, closes: bool, body_bytes: int = 0) -> tuple[int, int]:
     """The least and the most bytes of a request's head over HTTP/1.1.
 
-    closes: whether the connection ends behind it. body_bytes: of its body, 0 for GET.
+    closes: whether the connection ends behind the request. body_bytes: of its body; 0 for GET.
     """
     parts = urlsplit(url)
-    path = parts.path + (f"?{parts.query}" if parts.query else "")
-    method = "POST" if body_bytes else "GET"
-    length = f"Content-Length: {body_bytes}\r\n" if body_bytes else ""
+    path = parts.path
+    if parts.query:
+        path += f"?{parts.query}"
+    method, length = "GET", ""
+    if body_bytes:
+        method, length = "POST", f"Content-Length: {body_bytes}\r\n"
+    connection = _CLOSES if closes else _KEPT.get(client, "")
     text = (f"{method} {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{HEADERS[client]}"
-            f"{_CLOSES if closes else _KEPT.get(client, '')}{length}\r\n")
+            f"{connection}{length}\r\n")
     return len(text) + LEAST_VERSION, len(text) + MOST_VERSION
 
 
@@ -50,8 +54,10 @@ def compare_length(observed: int, expected: tuple[int, int]) -> Iterator[Compari
 def most_bytes_over_http_2(fields: Iterable[tuple[str, str, str]]) -> int:
     """The most bytes of all requests of a connection over HTTP/2, in records of TLS.
 
-    fields: of each request path, host and name of the client. Headers are compressed, at most to
-    the length of their text.
+    fields: of each request its path, its host and the name of the client. Headers are compressed,
+    so that none is longer than its text.
     """
-    return _AROUND_REQUESTS_BYTES + CLOSE_NOTIFY_BYTES + sum(
-        RECORD_OVERHEAD_BYTES + _AROUND_FIELDS_BYTES + sum(map(len, of_one)) for of_one in fields)
+    most = _AROUND_REQUESTS_BYTES + CLOSE_NOTIFY_BYTES
+    for texts in fields:
+        most += RECORD_OVERHEAD_BYTES + _AROUND_FIELDS_BYTES + sum(map(len, texts))
+    return most

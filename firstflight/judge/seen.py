@@ -1,4 +1,4 @@
-"""What a workload saw of a trial, as the checks take it that several workloads share."""
+"""What a workload saw of a trial, for the checks that several workloads share."""
 
 from __future__ import annotations
 
@@ -13,55 +13,46 @@ from firstflight.wire.exchange import Exchange
 
 
 class SeenConnection(NamedTuple):
-    """A connection by its packets, and what its server says of it.
-
-    reports: on each response, or one of the socket. initial_window: by TCP_INFO at accept, in
-    segments; None where that was not read. where: such as " of connection 2", "" for the only one.
-    """
+    """A connection by its packets, and what its server reports of it."""
 
     exchange: Exchange
-    reports: Sequence[Response] = ()
+    reports: Sequence[Response] = ()  # one for each response, or one for the socket
+    # Segments, by TCP_INFO at accept; None where that was not read.
     initial_window: int | None = None
-    where: str = ""
+    where: str = ""  # as " of connection 2"; "" for the only one
 
 
 class Body(NamedTuple):
-    """A response's body: as it was received, as it was sent, and as it was requested.
+    """A response's body: as it was received, as it was sent, and as it was requested."""
 
-    source: what sent_sha256 is of. where: such as " of object 3", "" for the only one.
-    """
-
-    size: int
+    size: int  # bytes received
     sent_bytes: int
     requested_bytes: int
-    sha256: str
+    sha256: str  # of what was received
     sent_sha256: str
-    source: str = "as sent"
-    where: str = ""
+    source: str = "as sent"  # what sent_sha256 was computed of
+    where: str = ""  # as " of object 3"; "" for the only one
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What was requested of the network and of TCP, and what was seen of it.
-
-    connections: those whose packets were captured, none before the captures are read.
-    client_sysctls, server_sysctls: what is set at each host. is_exact: whether time was virtual and
-    the kernel's source is unchanged: in real time RTTs are not exact, and other kernels have other
-    headers, scales and pacing. path: what the path did with each packet, to the client and to the
-    server; None where that cannot be computed. drops: as of judge.path.counted_drops.
-    bodies: of the responses. nagle: "on" where Nagle's algorithm is requested.
-    fixes_buffer: whether the server fixes its send buffer although no setting requests it.
-    knows_server: whether the server's SYN-ACKs follow from the setting.
-    """
+    """What was requested of the network and of TCP, and what was observed of them."""
 
     setting: LinkSetting
+    # Those whose packets were captured; none before the captures are read.
     connections: Sequence[SeenConnection]
     client_sysctls: Mapping[str, str]
     server_sysctls: Mapping[str, str]
+    # Whether time was virtual and the kernel's source is unchanged. In real time RTTs are not
+    # exact, and other kernels have other headers, scales and pacing.
     is_exact: bool
+    # What the path did with the packets to the client, and with those to the server; None where
+    # that cannot be computed.
     path: tuple[Delivery, Delivery] | None = None
+    # Packets that the qdiscs dropped, by side and cause (judge.path.counted_drops).
     drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    bodies: Sequence[Body] = ()
-    nagle: str = "off"
+    bodies: Sequence[Body] = ()  # of the responses
+    nagle: str = "off"  # "on" where Nagle's algorithm is requested
+    # Whether the server fixes its send buffer although no setting requests that.
     fixes_buffer: bool = False
-    knows_server: bool = True
+    knows_server: bool = True  # whether the server's SYN-ACKs follow from the setting

@@ -15,7 +15,7 @@ from firstflight.wire.retransmissions import Retransmission
 
 
 def compare_retransmissions(retransmissions: Iterable[Retransmission]) -> Iterator[Comparison]:
-    """No retransmission is without a cause."""
+    """Compare the number of retransmissions without a cause with none."""
     unexplained = [f"{sent.segment.seq}–{sent.segment.end_with_fin}" for sent in retransmissions
                    if sent.cause is None]
     yield Comparison(not unexplained, f"{len(unexplained)} without loss or a timer to explain them"
@@ -23,25 +23,27 @@ def compare_retransmissions(retransmissions: Iterable[Retransmission]) -> Iterat
 
 
 def uncaused(segments: Sequence[str]) -> Comparison:
-    """The comparison of data that left without a cause. segments: in words."""
+    """The comparison of data that left without a cause with none. segments: in words."""
     return Comparison(not segments, f"{len(segments)} that left although nothing had arrived and no"
                                     f" timer was due{examples(segments)}", "none")
 
 
 def late_answers(setting: NetworkSetting, exchange: Exchange, pauses_ns: Collection[int] = ()
                  ) -> list[Segment]:
-    """Data of a server that paces which left long after a request, with nothing before it.
+    """Segments of a server that paces which left long after a request, as the first of a response.
 
-    What it sent before may make the pacer wait; after half an RTT without data it does not. Nor is
-    anything judged once a packet is lost or sent again. A
-    sender that does not pace is judged segment by segment (wire.delivery.host). pauses_ns: how long
-    the server may be requested to wait before it answers.
+    What the server sent before may make the pacer wait; after half an RTT without data it does not.
+    Nothing is judged any more once a packet is lost or retransmitted. A sender that does not pace
+    is judged segment by segment (wire.delivery.host). pauses_ns: how long the server may be
+    requested to wait before it answers.
     """
     if not setting.paces or setting.disorder:
         return []
+
     idle_ns = round(setting.rtt_ms * MS / 2)
     odd = (*exchange.lost_to_client, *exchange.lost_to_server, *exchange.retransmissions)
     until_ns = min((segment.time_ns for segment in odd), default=NEVER)
+
     found: list[Segment] = []
     requested_ns = sent_ns = acknowledged = sent = 0
     for segment in exchange.at_server:

@@ -1,4 +1,4 @@
-"""Checks of a server's socket: what its kernel says of it before anything is acknowledged."""
+"""Checks of a server's socket: what its kernel reports before anything is acknowledged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compare_initial_windows(seen: Seen) -> Iterator[Comparison]:
         if window is not None and has_window(seen.setting, connection.exchange):
             yield Comparison(window == seen.setting.server_window, f"{window} segments",
                              f"{seen.setting.server_window}",
-                             f"initial window{connection.where}")
+                             name=f"initial window{connection.where}")
 
 
 def _compare_socket(seen: Seen, report: Response, wire: Exchange) -> Iterator[Comparison]:
@@ -44,18 +44,22 @@ def _compare_socket(seen: Seen, report: Response, wire: Exchange) -> Iterator[Co
         control = report["congestion_control"]
         yield Comparison(control == setting.congestion_control, f"congestion control {control}",
                          setting.congestion_control)
+
     yield from _compare_send_buffer(seen, report, wire)
+
     if "reordering" in report:
         expected = int(sysctl(sysctls, "reordering"))
         yield Comparison(report["reordering"] == expected, f"reordering {report['reordering']}",
                          f"{expected}")
+
     if "has_nagle" in report:
         observed = "on" if report["has_nagle"] else "off"
-        yield Comparison(observed == seen.nagle, f"Nagle's algorithm {observed}",
-                         seen.nagle)
+        yield Comparison(observed == seen.nagle, f"Nagle's algorithm {observed}", seen.nagle)
+
     if mss := report.get("mss"):
         expected = first_mss(wire, mss_of(setting, seen.client_sysctls, sysctls))
         yield Comparison(mss == expected, f"an MSS of {mss} bytes", f"{expected}")
+
     if "is_pacing_limited" in report:
         yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
     rtts_us = server_rtt_us(wire)
@@ -79,12 +83,15 @@ def _compare_send_buffer(seen: Seen, report: Response, wire: Exchange) -> Iterat
     """Compare the size of the send buffer, and whether SO_SNDBUF has fixed it."""
     setting = seen.setting
     if "fixed_send_buffer" in report:
-        observed, requested = ("fixed" if is_fixed else "growing" for is_fixed in (
-            report["fixed_send_buffer"], setting.send_buffer_bytes > 0 or seen.fixes_buffer))
+        observed = "fixed" if report["fixed_send_buffer"] else "growing"
+        is_fixed = setting.send_buffer_bytes > 0 or seen.fixes_buffer
+        requested = "fixed" if is_fixed else "growing"
         yield Comparison(observed == requested, f"a {observed} send buffer", f"a {requested} one")
+
     if setting.send_buffer_bytes and "send_buffer_bytes" in report:
         size, fixed = report["send_buffer_bytes"], fixed_send_buffer(setting.send_buffer_bytes)[0]
         yield Comparison(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
+
     if "first_buffer_bytes" in report and seen.is_exact and has_window(setting, wire):
         size, first = report["first_buffer_bytes"], _first_buffer(setting, seen.server_sysctls)
         yield Comparison(size == first, f"a send buffer of {size} bytes at first", f"{first}")

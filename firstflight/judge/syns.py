@@ -11,6 +11,7 @@ from firstflight.base.comparison import Comparison
 from firstflight.judge.seen import Seen
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.headers import PUSH, TIMESTAMP_BYTES
+from firstflight.net.segments import Segment
 from firstflight.setting.setting import LinkSetting
 from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
@@ -24,22 +25,26 @@ def compare_all_syns(seen: Seen) -> Iterator[Comparison]:
     """Compare the SYNs of all connections."""
     for connection in seen.connections:
         yield from compare_syns(seen.setting, seen.client_sysctls, seen.server_sysctls,
-                                connection.exchange, has_scale=seen.is_exact,
+                                wire=connection.exchange, has_scale=seen.is_exact,
                                 judges_server=seen.knows_server)
 
 
 def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
-    """No segment of a server is longer than the MSS lets it, and few are shorter.
+    """Compare the lengths of a server's segments: none is longer than the MSS, and few are shorter.
 
-    The last segment of a write is, and has the flag PUSH. Others fill a window or a buffer up: of
-    random pages and traces 3 % at most. Path MTU probing (RFC 4821) makes a third of all shorter.
+    The last segment of a write is shorter, and has the flag PUSH. Others fill a window or a buffer
+    up: of random pages and traces 3 % at most. With path MTU probing (RFC 4821) a third of all
+    segments are shorter.
     """
     mss = mss_of(seen.setting, seen.client_sysctls, seen.server_sysctls)
-    sent = [segment for connection in seen.connections
-            for segment in connection.exchange.at_server
-            if segment.to_client and segment.payload_bytes]
+    sent: list[Segment] = []
+    for connection in seen.connections:
+        sent += [segment for segment in connection.exchange.at_server
+                 if segment.to_client and segment.payload_bytes]
+
     longest = max((segment.payload_bytes for segment in sent), default=0)
     yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
+
     if seen.setting.client_window > MOST_HALVED_SEGMENTS and len(sent) >= _LEAST_JUDGED_SEGMENTS:
         cut = sum(segment.payload_bytes < mss and not segment.flags & PUSH for segment in sent)
         yield Comparison(cut <= _MOST_CUT_SHARE * len(sent), f"{cut} of {len(sent)} segments with"
@@ -50,7 +55,7 @@ def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
 def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mapping[str, str],
                  wire: Exchange, has_scale: bool, judges_server: bool = True
                  ) -> Iterator[Comparison]:
-    """Compare each SYN and SYN-ACK that left with what both hosts' settings make of them.
+    """Compare each SYN and SYN-ACK that left with what follows from both hosts' settings.
 
     A server offers what the client offered. client, server: the sysctls of each host
     (TcpParameters.host_settings). has_scale: whether the scale follows from the buffers alone; on
@@ -61,10 +66,11 @@ def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mappin
     asks = sysctl(client, "ecn") == "1"
     takes = asks and sysctl(server, "ecn") in ("1", "2")
     was_repeated = len(wire.syns) + len(wire.syn_acks) > 2
-    of_client = expected_offer(
-        client, setting.syn_mss, window_unit(buffers, setting.most_window_bytes), asks)
-    able = expected_offer(
-        server, ETHERNET_MSS, window_unit(buffer_sizes(server, RECEIVE)), takes)
+
+    of_client = expected_offer(client, setting.syn_mss,
+                               window_unit(buffers, setting.most_window_bytes), ecn=asks)
+    able = expected_offer(server, ETHERNET_MSS, window_unit(buffer_sizes(server, RECEIVE)),
+                          ecn=takes)
     of_server = able._replace(sack=able.sack and of_client.sack,
                               timestamps=able.timestamps and of_client.timestamps,
                               scale=None if of_client.scale is None else able.scale)
@@ -72,10 +78,12 @@ def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mappin
     def judged(offer: Offer) -> Offer:
         return offer if has_scale else offer._replace(scale=None)
 
-    for offered in offers_of(wire.syns, True, asks, was_repeated):
-        yield from judged(offered).compared("client", judged(of_client))
-    for offered in offers_of(wire.syn_acks, False, takes, was_repeated) if judges_server else ():
-        yield from judged(offered).compared("server", judged(of_server))
+    for offered in offers_of(wire.syns, True, asks, was_repeated=was_repeated):
+        yield from judged(offered).compare_with(judged(of_client), "client")
+    if judges_server:
+        for offered in offers_of(wire.syn_acks, False, takes, was_repeated=was_repeated):
+            yield from judged(offered).compare_with(judged(of_server), "server")
+
     window = _first_window(setting, buffers)
     for value in dict.fromkeys(segment.window for segment in wire.syns):
         yield Comparison(value == window, f"client's first window {value}", f"{window}")
@@ -90,8 +98,10 @@ def _first_window(setting: LinkSetting, buffers: tuple[int, int]) -> int:
 
 
 def mss_of(setting: LinkSetting, *hosts: Mapping[str, str]) -> int:
-    """The data in a full segment; without time stamps there is room for more.
+    """Bytes of data in a full segment: more without time stamps, which both hosts have to use.
 
     hosts: the sysctls of each host.
     """
-    return setting.mss + (0 if all(map(has_timestamps, hosts)) else TIMESTAMP_BYTES)
+    if all(map(has_timestamps, hosts)):
+        return setting.mss
+    return setting.mss + TIMESTAMP_BYTES

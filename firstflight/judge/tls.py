@@ -1,4 +1,4 @@
-"""Checks of a TLS session: what the server's OpenSSL says of it, and how long its messages are."""
+"""Checks of a TLS session: what the server's OpenSSL reports, and how long its messages are."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from firstflight.testbed.hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES, f
 from firstflight.testbed.messages import TlsReport
 
 # The most bytes besides the certificates in the first messages of a user's own server: hellos,
-# Finished, headers. Those of our servers follow from tls_records.flight_of, but for extensions
-# (ALPN, the server's groups), the length of ECDSA's signatures, and a shorter digest in Finished.
+# Finished, headers.
 AROUND_CHAIN_BYTES = 4096
+# Those of our servers follow from tls_records.flight_of, within so many bytes less or more:
+# extensions (ALPN, the server's groups), the length of ECDSA's signatures, and a shorter digest in
+# Finished.
 LESS_BYTES, MORE_BYTES = 20, 48
 # A shorter buffer never fills before the first long record, which then leaves by itself.
 FIRST_RECORDS_BYTES = 2048
-# Without certificates: ServerHello, extensions and Finished.
+# Of a resumed session, without certificates: ServerHello, extensions and Finished.
 MOST_RESUMED_BYTES = 400
 NEWER_LIBRARY = (3, 5)
 
@@ -27,52 +29,60 @@ def flight_bytes(setting: Setting) -> tuple[int, int]:
     """The least and the most bytes of a server's messages up to its Finished."""
     with_mlkem = setting.key_share != "x25519"
     if setting.resumed:
-        more = AROUND_CHAIN_BYTES if setting.server == OWN else MOST_RESUMED_BYTES
-        return 1, more + sum(flight_of(0, 0, setting.signature, with_mlkem)) * with_mlkem
+        most = AROUND_CHAIN_BYTES if setting.server == OWN else MOST_RESUMED_BYTES
+        if with_mlkem:
+            most += sum(flight_of(0, 0, setting.signature, with_mlkem))
+        return 1, most
+
     if setting.server == OWN:
         least = setting.chain_bytes
         return least + 1, least + AROUND_CHAIN_BYTES + SIGNATURE_BYTES[setting.signature]
-    whole = sum(flight_of(setting.chain_bytes, 1 + setting.intermediates, setting.signature,
-                          with_mlkem))
+
+    certificates = 1 + setting.intermediates
+    whole = sum(flight_of(setting.chain_bytes, certificates, setting.signature, with_mlkem))
     return whole - LESS_BYTES, whole + MORE_BYTES
 
 
 def compare_session(setting: Setting, tls: TlsReport | None) -> Iterator[Comparison]:
-    """Compare a session with the requested one. tls: by server.py, None where it was plain HTTP.
+    """Compare a session with the requested one.
 
-    Other servers report none: there curl has checked the version, and the flight shows the session.
+    tls: as server.py reports it; None where it was plain HTTP. Other servers report no session:
+    there curl has checked the version, and the flight shows the session.
     """
     if tls is None or not setting.chain_bytes:
         yield Comparison((tls is None) == (not setting.chain_bytes),
                          "plain HTTP" if tls is None else "TLS",
                          f"a chain of {setting.chain_bytes} bytes")
         return
+
     yield Comparison(tls["version"] == "TLSv1.3", f"{tls['version']}", "TLSv1.3")
     yield Comparison(tls["group"] == KEY_SHARES[setting.key_share],
                      tls["group"] or "no key exchange", KEY_SHARES[setting.key_share])
     if setting.system == NEWER:
         yield Comparison(_version(tls["library"]) >= NEWER_LIBRARY, tls["library"],
                          "OpenSSL 3.5 or newer")
+
     yield Comparison(tls["resumed"] == bool(setting.resumed),
                      "resumed" if tls["resumed"] else "a new session",
                      "resumed" if setting.resumed else "a new session")
-    yield _compared_flight(setting, sum(tls["flight"]))
+    yield _compare_flight_bytes(setting, sum(tls["flight"]))
     if not setting.resumed and setting.buffer_bytes >= FIRST_RECORDS_BYTES:
         first = min(sum(tls["flight"]), setting.buffer_bytes)
         yield Comparison(tls["flight"][0] == first, f"a first write of {tls['flight'][0]} bytes",
                          f"{first}")
     elif not setting.buffer_bytes:
         yield Comparison(len(tls["flight"]) == 1, f"a flight of {len(tls['flight'])} writes", "one")
+
     tickets, expected = len(tls["tickets"]), tickets_of(setting)
     yield Comparison(tickets == expected, f"{tickets} tickets", f"{expected}")
 
 
 def tickets_of(setting: Setting) -> int:
-    """How many tickets a server sends after a handshake: for a resumed session one at most."""
+    """How many tickets a server sends after a handshake: after one that resumes, one at most."""
     return min(1, setting.tickets) if setting.resumed else setting.tickets
 
 
-def _compared_flight(setting: Setting, observed: int) -> Comparison:
+def _compare_flight_bytes(setting: Setting, observed: int) -> Comparison:
     least, most = flight_bytes(setting)
     return Comparison(least <= observed <= most, f"a flight of {observed} bytes",
                       f"{least} to {most}")
@@ -81,13 +91,13 @@ def _compared_flight(setting: Setting, observed: int) -> Comparison:
 def compare_flight(setting: Setting, observed: int, tls: TlsReport | None) -> Iterator[Comparison]:
     """Compare the bytes of the server's first messages with its OpenSSL's report, or its chain.
 
-    observed: on the wire. tls: by server.py, None of another server.
+    observed: on the wire. tls: as server.py reports it; None of another server.
     """
     if tls is not None:
         reported = sum(tls["flight"])
         yield Comparison(observed == reported, f"{observed} bytes on the wire", f"{reported}")
     elif setting.chain_bytes:  # else a chain of the server's own
-        yield _compared_flight(setting, observed)
+        yield _compare_flight_bytes(setting, observed)
 
 
 def _version(library: str) -> tuple[int, ...]:

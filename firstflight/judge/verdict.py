@@ -17,8 +17,12 @@ _MOST_CHARACTERS = 100  # of an example
 
 def examples(found: Sequence[str]) -> str:
     """The first few of what was found, in brackets; "" for none."""
+    if not found:
+        return ""
     shown = [words[:_MOST_CHARACTERS] for words in found[:NAMED]]
-    return f" ({', '.join(shown)}{', …' if len(found) > NAMED else ''})" if found else ""
+    if len(found) > NAMED:
+        shown.append("…")
+    return f" ({', '.join(shown)})"
 
 
 def is_whole(record: Record) -> bool:
@@ -36,14 +40,15 @@ def skipped_record(kind: type[R], trial: Any, observation: Observation) -> R | N
 
 def judged_record(kind: type[R], trial: Any, observation: Observation, failure: str,
                   judge: Callable[[], R]) -> R:
-    """The record of a trial. kind: of such records.
+    """The record of a trial, measured, failed or skipped. kind: its class.
 
-    failure: why the transfer failed, "" where it did not. judge: gives the record with its verdict;
-    where it raises FirstFlightError, the trial has failed for that reason.
+    failure: why the transfer failed; "" where it did not. judge: returns the record with its
+    verdict; where it raises FirstFlightError, the trial has failed for that reason.
     """
     skipped = skipped_record(kind, trial, observation)
     if skipped is not None:
         return skipped
+
     measured_at = started_at(observation)
     try:
         if not failure:

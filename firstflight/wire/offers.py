@@ -16,16 +16,15 @@ _DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", 
 
 
 class Offer(NamedTuple):
-    """The options that one SYN offers; scale: None without the option, or where it is not judged.
-    """
+    """The options that one SYN offers."""
 
-    mss: int
+    mss: int  # bytes
     sack: bool
     timestamps: bool
-    scale: int | None
+    scale: int | None  # bits; None without the option, or where it is not judged
     ecn: bool
 
-    def compared(self, side: str, expected: Offer) -> Iterator[Comparison]:
+    def compare_with(self, expected: Offer, side: str) -> Iterator[Comparison]:
         """Yield a comparison of each option with the expected one. side: whose SYN it is."""
         for name, value, requested in zip(self._fields, self, expected):
             yield Comparison(value == requested, f"{side}'s {name} {value}", f"{requested}")
@@ -34,19 +33,20 @@ class Offer(NamedTuple):
 def offer_of(segment: Segment, is_client: bool) -> Offer:
     """What a SYN, or the server's SYN-ACK, offers."""
     held = dict(tcp_options(segment.options))
-    asks = ECE | CWR if is_client else ECE
-    scale = held.get(OPTION_SCALE)
-    return Offer(int.from_bytes(held.get(OPTION_MSS, b""), "big"), OPTION_SACK_PERMITTED in held,
-                 OPTION_TIMESTAMP in held, scale[0] if scale else None,
-                 segment.flags & asks == asks)
+    mss, scale = held.get(OPTION_MSS, b""), held.get(OPTION_SCALE)
+    ecn_flags = ECE | CWR if is_client else ECE
+    return Offer(int.from_bytes(mss, "big"), sack=OPTION_SACK_PERMITTED in held,
+                 timestamps=OPTION_TIMESTAMP in held, scale=scale[0] if scale else None,
+                 ecn=segment.flags & ecn_flags == ecn_flags)
 
 
 def offers_of(segments: Sequence[Segment], is_client: bool, asks_for_ecn: bool,
               was_repeated: bool) -> list[Offer]:
     """What the SYNs of one side offer, each different offer once.
 
-    A retransmitted SYN has no ECN, nor has its SYN-ACK (tcp_ecn_clear_syn): there ECN counts as
-    offered. was_repeated: whether the handshake has more than one SYN and one SYN-ACK.
+    A retransmitted SYN has no ECN, nor has the SYN-ACK that answers it (tcp_ecn_clear_syn): there
+    ECN counts as offered. was_repeated: whether the handshake has more than one SYN and one
+    SYN-ACK.
     """
     offers = [offer_of(segment, is_client) for segment in segments]
     if asks_for_ecn and was_repeated:
@@ -55,9 +55,10 @@ def offers_of(segments: Sequence[Segment], is_client: bool, asks_for_ecn: bool,
 
 
 def expected_offer(sysctls: Mapping[str, str], mss: int, window_unit: int, ecn: bool) -> Offer:
-    """What a host offers. window_unit: bytes that its packets count windows in, a power of two.
+    """What a host has to offer.
 
-    sysctls: those of the host that differ from the pinned ones.
+    sysctls: those of the host that differ from the pinned ones. window_unit: bytes in a unit of the
+    header's window, a power of two. ecn: whether it offers ECN.
     """
     scales = is_on(sysctls, "window_scaling")
     return Offer(mss, sack=is_on(sysctls, "sack"), timestamps=has_timestamps(sysctls),
@@ -65,7 +66,7 @@ def expected_offer(sysctls: Mapping[str, str], mss: int, window_unit: int, ecn: 
 
 
 def sysctl(sysctls: Mapping[str, str], name: str) -> str:
-    """The value of net.ipv4.tcp_<name>, or Linux's default of it."""
+    """The value of net.ipv4.tcp_<name>, or else Linux's default."""
     return sysctls.get(f"net.ipv4.tcp_{name}", _DEFAULTS[name])
 
 
