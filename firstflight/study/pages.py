@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from firstflight.findings.findings import Report
 from firstflight.runs.kinds import Kind, Overrides, RunData, Study
 from firstflight.runs.reporting import report_of
-from firstflight.runs.results.checks import AnyCheck
+from firstflight.runs.results.checks import AnyCheck, Check
 from firstflight.scenario import requested
 from firstflight.setting import draws
 from firstflight.testbed.hosts.browser.frames import drawn_phase_ms
@@ -42,8 +43,8 @@ def judge(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mappi
 
 def checks() -> Sequence[AnyCheck[PageRecord]]:
     """The checks of both clients: of a browser's page judged those of browsed."""
-    of_libcurl = {check.name: check for check in verify.CHECKS}
-    of_browser = {check.name: check for check in browsed.CHECKS}
+    of_libcurl: dict[str, Check[Any, PageRecord]] = {check.name: check for check in verify.CHECKS}
+    of_browser: dict[str, Check[Any, PageRecord]] = {check.name: check for check in browsed.CHECKS}
 
     def applies_to(name: str, record: PageRecord) -> bool:
         check = (of_browser if record.trial.site else of_libcurl).get(name)

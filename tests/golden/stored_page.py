@@ -19,7 +19,7 @@ from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, RunData, Study
 from firstflight.study.pages import KIND
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.record import PageEvidence, PageRecord
 from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.page.verify import judge_page
 from tests.golden.rows import stored_run
@@ -48,10 +48,17 @@ class StoredPage:
     client: bytes
     server: bytes
 
+    @property
+    def observed(self) -> ObservedTrial:
+        return ObservedTrial(self.trial.id, self.observation,  # type: ignore[arg-type]
+                             self.client, self.server)
+
     def judge(self, exact: bool = True, known_kernel: bool = True) -> PageRecord:
-        observed = ObservedTrial(self.trial.id, self.observation,  # type: ignore[arg-type]
-                                 self.client, self.server)
-        return judge_page(self.trial, observed, exact, known_kernel=known_kernel)[0]
+        return judge_page(self.trial, self.observed, exact, known_kernel=known_kernel)[0]
+
+    def evidence(self) -> PageEvidence:
+        """What the checks look at, in virtual time."""
+        return PageEvidence.of_captures(self.trial, self.observed, exact=True)
 
     def requested(self, **columns: Any) -> StoredPage:
         """As if something else had been requested."""

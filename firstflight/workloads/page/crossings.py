@@ -14,15 +14,12 @@ NEAR_NS = 1_000  # times that differ by less are equal: a guest's timers are no 
 
 
 class Crossing(NamedTuple):
-    """A packet that arrived: when it left its host and reached the other one.
+    """A packet that arrived."""
 
-    port: the client's port of its connection.
-    """
-
-    sent_ns: int
-    came_ns: int
+    sent_ns: int  # when it left its host
+    came_ns: int  # when it reached the other host
     frame_bytes: int
-    port: int
+    port: int  # the client's, of its connection
 
 
 def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossing]:
@@ -30,7 +27,7 @@ def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossi
     def packet_key(segment: Segment) -> tuple[int, int, int, int]:
         return segment.identification, segment.seq, segment.payload_bytes, segment.flags
 
-    found: list[Crossing] = []
+    packets: list[Crossing] = []
     for port, exchange in exchanges.items():
         sender, receiver = exchange.at_client, exchange.at_server
         if to_client:
@@ -43,9 +40,9 @@ def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossi
         for segment in receiver:
             times_ns = left_ns[packet_key(segment)]
             if segment.to_client == to_client and times_ns:
-                found.append(Crossing(times_ns.popleft(), segment.time_ns,
-                                      frame_bytes=segment.frame_bytes, port=port))
-    return sorted(found, key=lambda crossing: crossing.came_ns)
+                packets.append(Crossing(times_ns.popleft(), segment.time_ns,
+                                        frame_bytes=segment.frame_bytes, port=port))
+    return sorted(packets, key=lambda crossing: crossing.came_ns)
 
 
 def idle_ms(packets: Iterable[Crossing], rate_kbps: float, from_ns: int, to_ns: int) -> float:
@@ -55,25 +52,29 @@ def idle_ms(packets: Iterable[Crossing], rate_kbps: float, from_ns: int, to_ns: 
     """
     busy_ns, free_ns = 0, from_ns
     for packet in packets:
-        ends = min(packet.came_ns, to_ns)
-        begins = max(packet.came_ns - round(serialised_ms(packet.frame_bytes, rate_kbps) * MS),
-                     free_ns)
-        if ends > begins:
-            busy_ns += ends - begins
-            free_ns = ends
+        end_ns = min(packet.came_ns, to_ns)
+        begin_ns = max(_begin_ns(packet, rate_kbps), free_ns)
+        if end_ns > begin_ns:
+            busy_ns += end_ns - begin_ns
+            free_ns = end_ns
     return (to_ns - from_ns - busy_ns) / MS
+
+
+def _begin_ns(packet: Crossing, rate_kbps: float) -> int:
+    """When the link began to send a packet, in ns."""
+    return packet.came_ns - round(serialised_ms(packet.frame_bytes, rate_kbps) * MS)
 
 
 def longest_queue(packets: Sequence[Crossing], delay_ms: float) -> int:
     """The most packets at a bottleneck at once, the one being sent included."""
-    leaving: deque[int] = deque()
-    longest = 0
-    for reaches, leaves in sorted((packet.sent_ns + round(delay_ms * MS), packet.came_ns)
-                                  for packet in packets):
-        while leaving and leaving[0] <= reaches:
-            leaving.popleft()
-        leaving.append(leaves)
-        longest = max(longest, len(leaving))
+    delay_ns, longest = round(delay_ms * MS), 0
+    queued: deque[int] = deque()  # when each packet in it leaves, in ns
+    for reached_ns, left_ns in sorted((packet.sent_ns + delay_ns, packet.came_ns)
+                                      for packet in packets):
+        while queued and queued[0] <= reached_ns:
+            queued.popleft()
+        queued.append(left_ns)
+        longest = max(longest, len(queued))
     return longest
 
 
@@ -87,10 +88,10 @@ def shared_since(packets: Iterable[Crossing], delay_ms: float, rate_kbps: float)
     ahead: set[int] = set()  # the connections of the packets that the link sent without a pause
     free_ns = -NEAR_NS
     for packet in packets:
-        begins = packet.came_ns - round(serialised_ms(packet.frame_bytes, rate_kbps) * MS)
-        if begins > free_ns + NEAR_NS:
+        begin_ns = _begin_ns(packet, rate_kbps)
+        if begin_ns > free_ns + NEAR_NS:
             ahead.clear()
-        has_waited = begins > packet.sent_ns + round(delay_ms * MS) + NEAR_NS
+        has_waited = begin_ns > packet.sent_ns + round(delay_ms * MS) + NEAR_NS
         if has_waited and ahead - {packet.port}:
             first.setdefault(packet.port, packet.came_ns)
         ahead.add(packet.port)

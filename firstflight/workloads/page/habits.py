@@ -14,18 +14,20 @@ def compare_reuse(evidence: PageEvidence, allowed_ms: float) -> Iterator[Compari
     trial = evidence.trial
     if trial.http != HTTP_1:
         return
-    by_host: dict[int, list[tuple[float, list[tuple[float, float]]]]] = {}
+    # By host: the spans of time in which each of its connections had an object under way.
+    spans_by_host: dict[int, list[list[tuple[float, float]]]] = {}
     for connection in evidence.connections.values():
         if connection.objects:
             host = trial.requested[connection.objects[0].number - 1].host
             spans = [(loaded.time_ms("start_ms"), loaded.time_ms("end_ms"))
                      for loaded in connection.objects]
-            by_host.setdefault(host, []).append((spans[0][0], spans))
+            spans_by_host.setdefault(host, []).append(spans)
 
-    for host, opened in by_host.items():
-        for at_ms, _ in opened:
+    for host, connections in spans_by_host.items():
+        for (at_ms, _), *_ in connections:
             free = 0
-            for first_ms, spans in opened:
+            for spans in connections:
+                first_ms, _ = spans[0]
                 is_busy = any(start_ms <= at_ms and end_ms > at_ms - allowed_ms
                               for start_ms, end_ms in spans)
                 free += first_ms < at_ms and not is_busy

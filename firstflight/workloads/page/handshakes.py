@@ -20,18 +20,16 @@ def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
     """Compare each session with the requested one, and the length of the server's messages."""
     trial = evidence.trial
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
-        said = evidence.responses.get(port, {})
-        name = f"TLS of connection {number}"
-        if trial.server == BUILTIN and said:
-            for each in tls.compare_session(trial, said.get("tls")):
-                yield replace(each, name=name)
-        if not trial.is_secure:
-            continue
-        if connection.finished is None:
-            yield Comparison(False, "no end of a handshake", "one", name)
-            continue
-        for each in tls.compare_flight(trial, connection.flight_bytes, said.get("tls")):
-            yield replace(each, name=name)
+        report = evidence.responses.get(port, {})
+        comparisons: list[Comparison] = []
+        if trial.server == BUILTIN and report:
+            comparisons += tls.compare_session(trial, report.get("tls"))
+        if trial.is_secure and connection.finished is None:
+            comparisons.append(Comparison(False, "no end of a handshake", "one"))
+        elif trial.is_secure:
+            comparisons += tls.compare_flight(trial, connection.flight_bytes, report.get("tls"))
+        for comparison in comparisons:
+            yield replace(comparison, name=f"TLS of connection {number}")
     yield from _compare_certificates(evidence)
 
 
@@ -43,27 +41,29 @@ def _compare_certificates(evidence: PageEvidence) -> Iterator[Comparison]:
     trial = evidence.trial
     if not trial.is_secure or len({*trial.carriers}) < 2:
         return
-    got = dict(evidence.observation.get("certificates", ()))
+    names_by_port = dict(evidence.observation.get("certificates", ()))
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        names = names_by_port.get(port)
         for host in {trial.requested[loaded.number - 1].host for loaded in connection.objects}:
-            expected = _certified(trial, host)
-            yield Comparison(got.get(port) == expected, got.get(port) or "no certificate", expected,
+            expected = _certified_names(trial, host)
+            yield Comparison(names == expected, names or "no certificate", expected,
                              f"certificate of connection {number}")
 
 
-def _certified(trial: PageTrial, host: int) -> str:
+def _certified_names(trial: PageTrial, host: int) -> str:
     """What the certificate of a host is for, in OpenSSL's words."""
-    hosts = [other for other, carrier in enumerate(trial.carriers)
-             if carrier == trial.carriers[host]]
-    return ", ".join(f"DNS:{host_name(other)}" if other else f"IP Address:{SERVER_IP}"
-                     for other in hosts)
+    names = []
+    for other, carrier in enumerate(trial.carriers):
+        if carrier == trial.carriers[host]:
+            names.append(f"DNS:{host_name(other)}" if other else f"IP Address:{SERVER_IP}")
+    return ", ".join(names)
 
 
 def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
     """Compare what each connection carried.
 
-    Over HTTP/1.1 it carries headers and bodies only, over TLS in records behind the handshake; over
-    HTTP/2 frames as well.
+    Over HTTP/1.1 it carries headers and bodies only. Over TLS these are in records, behind the
+    handshake. Over HTTP/2 it carries frames as well.
     """
     trial = evidence.trial
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
@@ -73,8 +73,8 @@ def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
             yield Comparison(carried >= bodies, f"{carried} bytes on connection {number}",
                              f"{bodies} or more")
         elif trial.is_secure:
-            before, expected = connection.starts[0] - 1, _before_responses(
-                evidence, port, connection)
+            before = connection.starts[0] - 1
+            expected = _before_responses(evidence, port, connection)
             yield Comparison(before == expected,
                              f"{before} bytes on connection {number} before its responses",
                              f"{expected}")
@@ -85,9 +85,10 @@ def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
 
 def _before_responses(evidence: PageEvidence, port: int, connection: ConnectionTimes) -> int:
     """The bytes that a server sends before its responses: handshake and tickets."""
-    said = evidence.responses.get(port, {}).get("tls")
-    if said is not None:
-        return sum(said["flight"]) + sum(said["tickets"])
+    report = evidence.responses.get(port, {}).get("tls")
+    if report is not None:
+        return sum(report["flight"]) + sum(report["tickets"])
+
     flight_bytes = connection.flight_bytes
     behind = between(evidence.records.get(port, ()), flight_bytes, connection.sent_end)
     return flight_bytes + sum(behind[:tls.tickets_of(evidence.trial)])

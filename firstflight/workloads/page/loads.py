@@ -19,7 +19,7 @@ from firstflight.base.words import format_brief, visible_line
 from firstflight.runs.kinds import is_drawn
 from firstflight.runs.measuring import read_trial_file, trial_file_path
 from firstflight.workloads.page.analysis import PAGE, SAME_LOADS_MS, Setting
-from firstflight.workloads.page.browsed import REQUESTS_FILE
+from firstflight.workloads.page.browser_requests import REQUESTS_FILE
 from firstflight.workloads.page.record import MOST_FILE_MS, PageRecord
 
 MOST_NAME = 60  # characters of a URL in a sentence

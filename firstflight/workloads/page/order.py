@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
+from typing import NamedTuple
 
 from firstflight.net.segments import MS, Segment
 from firstflight.setting.server import HTTP_1, HTTP_2
@@ -12,17 +13,18 @@ from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, uncaused
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes, Loaded
 
-# When data arrive, libcurl tries to read each stream of HTTP/2, over TLS each transfer, and each
-# failed attempt takes a microsecond of the guest's clock. From 8 on it tries each transfer of any
-# version, in each round of its work, of which up to three come before a request (observed with 8.14
-# and 8.23). A guest has one CPU, so a server waits for it as long.
+# When data arrives, libcurl tries to read each stream of HTTP/2, and over TLS each transfer. Each
+# failed attempt takes READ_NS of the guest's clock. From version 8 on it tries each transfer, also
+# over HTTP/1.1 without TLS, in each round of its work. Up to NEWER_ROUNDS of these come before a
+# request (observed with 8.14 and 8.23). A guest has one CPU, so the server waits as long.
 READ_NS = 1_000
 NEWER_ROUNDS = 3
 FIRST_NEWER = 8
 # Over HTTP/2 nginx asks in vain for more between what comes and what it writes; 5 µs were observed.
 NGINX_NS = 5_000
-# connect() does not wait, and fails by that (EINPROGRESS). While the client connects to hundreds of
-# hosts in a row it notes nothing that comes, and the server waits for the one CPU.
+# connect() returns at once (EINPROGRESS), after CONNECT_NS of the guest's clock. While the client
+# connects to hundreds of hosts in a row it notes nothing that comes, and the server waits for the
+# one CPU.
 CONNECT_NS = 1_000
 
 
@@ -30,31 +32,48 @@ def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
     """Times that the client reports and its packets do not show, in words."""
     for connection in evidence.connections.values():
         for place, loaded in enumerate(connection.objects):
-            for name, at_ms in _packet_times(evidence, connection, place, loaded, allowed_ms):
-                said_ms = loaded.time_ms(name)
-                if at_ms is None or abs(said_ms - at_ms) > allowed_ms:
-                    packet = "no packet" if at_ms is None else f"{at_ms:.3f}"
-                    yield f"object {loaded.number} {name} {said_ms:.3f}, by its packets {packet}"
+            if evidence.trial.http == HTTP_2:
+                times_ns = _times_over_2(evidence, connection, loaded, allowed_ms=allowed_ms)
+            else:
+                times_ns = _times_over_1(connection, place)
+            for name, at_ns in times_ns.items():
+                reported_ms, at_ms = loaded.time_ms(name), _since_begun_ms(evidence, at_ns)
+                if at_ms is None or abs(reported_ms - at_ms) > allowed_ms:
+                    yield (f"object {loaded.number} {name} {reported_ms:.3f}, by its packets"
+                           f" {_in_words(at_ms)}")
 
 
-def _packet_times(evidence: PageEvidence, connection: ConnectionTimes, place: int,
-                  loaded: Loaded, allowed_ms: float) -> Iterator[tuple[str, float | None]]:
-    """Each of an object's times by the packets, in ms; None where no packet is near it."""
-    def since(at_ns: int | None) -> float | None:
-        return None if at_ns is None else (at_ns - evidence.begun_ns) / MS
+def _times_over_1(connection: ConnectionTimes, place: int) -> dict[str, int | None]:
+    """An object's times over HTTP/1.1 by its packets, in ns; None where it has none.
 
-    if evidence.trial.http == HTTP_2:
-        for name in ("first_byte_ms", "end_ms"):
-            yield name, since(near(connection, evidence.begun_ns
-                                    + round(loaded.time_ms(name) * MS), allowed_ms))
-        return
-    starts, requests = connection.starts, connection.requested_ns
-    if not place:
-        yield "start_ms", since(connection.opened_ns)
-    else:
-        yield "start_ms", since(requests[place] if place < len(requests) else None)
-    yield "first_byte_ms", since(connection.arrived_ns(connection.readable(place, 1)))
-    yield "end_ms", since(connection.arrived_ns(starts[place + 1]))
+    place: of the object on its connection. The first one starts with the connection.
+    """
+    start_ns: int | None = connection.opened_ns
+    if place:
+        requested_ns = connection.requested_ns
+        start_ns = requested_ns[place] if place < len(requested_ns) else None
+    return {"start_ms": start_ns,
+            "first_byte_ms": connection.arrived_ns(connection.readable(place, 1)),
+            "end_ms": connection.arrived_ns(connection.starts[place + 1])}
+
+
+def _times_over_2(evidence: PageEvidence, connection: ConnectionTimes, loaded: Loaded, *,
+                  allowed_ms: float) -> dict[str, int | None]:
+    """The arrivals nearest to an object's times over HTTP/2, in ns; None where none is near."""
+    times_ns = {}
+    for name in ("first_byte_ms", "end_ms"):
+        at_ns = evidence.begun_ns + round(loaded.time_ms(name) * MS)
+        times_ns[name] = near(connection, at_ns, allowed_ms)
+    return times_ns
+
+
+def _since_begun_ms(evidence: PageEvidence, at_ns: int | None) -> float | None:
+    """A packet's time as the client counts it; None for no packet."""
+    return None if at_ns is None else (at_ns - evidence.begun_ns) / MS
+
+
+def _in_words(at_ms: float | None) -> str:
+    return "no packet" if at_ms is None else f"{at_ms:.3f}"
 
 
 def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: float = 0.0
@@ -65,70 +84,83 @@ def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: f
     """
     _, times = connection.steps
     place = bisect_left(times, at_ns - round((allowed_ms + later_ms) * MS))
-    return times[place] if place < len(times) and times[place] <= at_ns + allowed_ms * MS else None
+    is_near = place < len(times) and times[place] <= at_ns + allowed_ms * MS
+    return times[place] if is_near else None
 
 
 def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
     """Objects that the client named before the bytes with the name arrived, or long after."""
-    where = {}
+    came_on: dict[int, tuple[ConnectionTimes, int]] = {}  # by number: connection, and place on it
     for connection in evidence.connections.values():
         for place, loaded in enumerate(connection.objects):
-            where[loaded.number] = connection, place
+            came_on[loaded.number] = connection, place
 
     for number, (report, requested) in enumerate(
             zip(evidence.objects, evidence.trial.requested), start=1):
         named_ms = report["named_ms"] or 0.0
         at_ms: float | None = 0.0
         if requested.named_by:
-            connection, place = where[requested.named_by]
+            connection, place = came_on[requested.named_by]
             if evidence.trial.http == HTTP_1:
                 header_bytes = connection.objects[place].report["header_bytes"]
                 named_at = connection.readable(place, header_bytes + max(requested.at_byte, 1))
                 at_ns = connection.arrived_ns(named_at)
             else:
                 at_ns = near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
-            at_ms = None if at_ns is None else (at_ns - evidence.begun_ns) / MS
+            at_ms = _since_begun_ms(evidence, at_ns)
         if at_ms is None or abs(named_ms - at_ms) > allowed_ms:
-            by_packets = "no packet" if at_ms is None else f"{at_ms:.3f}"
-            yield f"object {number} named at {named_ms:.3f}, by its packets {by_packets}"
+            yield (f"object {number} named at {named_ms:.3f}, by its packets"
+                   f" {_in_words(at_ms)}")
 
 
 def order_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
     """Objects that were not requested in their turn and as soon as possible, in words."""
     yield from named_faults(evidence, allowed_ms)
     trial = evidence.trial
-    by_host: dict[int, list[tuple[int, float, float, float]]] = {}
+    by_host: dict[int, list[_Turn]] = {}
     for number, (report, requested) in enumerate(zip(evidence.objects, trial.requested), start=1):
         due_ms = (report["named_ms"] or 0.0) + requested.parse_ms
-        by_host.setdefault(requested.host, []).append(
-            (number, due_ms, report["start_ms"] or 0.0, report["end_ms"] or 0.0))
+        turn = _Turn(number, due_ms, report["start_ms"] or 0.0, report["end_ms"] or 0.0)
+        by_host.setdefault(requested.host, []).append(turn)
+
     most = trial.connections if trial.http == HTTP_1 else len(evidence.objects)
-    for objects in by_host.values():
-        yield from _host_faults(objects, most, allowed_ms)
+    for turns in by_host.values():
+        yield from _host_faults(turns, most, allowed_ms)
 
 
-def _host_faults(objects: Sequence[tuple[int, float, float, float]], most: int,
-                 allowed_ms: float) -> Iterator[str]:
+class _Turn(NamedTuple):
+    """When an object was transferred."""
+
+    number: int
+    due_ms: float  # when it could be requested
+    start_ms: float
+    end_ms: float
+
+
+def _host_faults(turns: Sequence[_Turn], most: int, allowed_ms: float) -> Iterator[str]:
     """Objects of one host that start too soon, too late, or before one whose turn it was.
 
-    objects: (number, due, start, end) in ms. most: how many transfers may run at once.
+    most: how many transfers may run at once.
     """
     def running(at_ms: float) -> int:
-        return sum(start <= at_ms and end > at_ms for _, _, start, end in objects)
+        return sum(turn.start_ms <= at_ms < turn.end_ms for turn in turns)
 
-    ends = sorted(end for _, _, _, end in objects)
-    for number, due, start, _ in objects:
-        if start < due - allowed_ms:
-            yield f"object {number} was requested at {start:.3f} and named at {due:.3f}"
-        elif running(start) > most:
-            yield f"object {number} was one of {running(start)} at once, of {most}"
-        elif start > due + allowed_ms:
-            waited = [due + allowed_ms / 2, *(end + allowed_ms / 2 for end in ends
-                                              if due < end < start - allowed_ms)]
-            if any(running(at_ms) < most for at_ms in waited):
-                yield f"object {number} waited from {due:.3f} to {start:.3f} without need"
-            elif any(other_due > due + allowed_ms and other_start < start - allowed_ms
-                     for _, other_due, other_start, _ in objects):
+    ends_ms = sorted(turn.end_ms for turn in turns)
+    for number, due_ms, start_ms, _ in turns:
+        if start_ms < due_ms - allowed_ms:
+            yield f"object {number} was requested at {start_ms:.3f} and named at {due_ms:.3f}"
+        elif running(start_ms) > most:
+            yield f"object {number} was one of {running(start_ms)} at once, of {most}"
+        elif start_ms > due_ms + allowed_ms:
+            # Just behind these times it could have started, had a connection been free.
+            chances_ms = [due_ms, *(end_ms for end_ms in ends_ms
+                                    if due_ms < end_ms < start_ms - allowed_ms)]
+            was_overtaken = any(
+                other.due_ms > due_ms + allowed_ms and other.start_ms < start_ms - allowed_ms
+                for other in turns)
+            if any(running(at_ms + allowed_ms / 2) < most for at_ms in chances_ms):
+                yield f"object {number} waited from {due_ms:.3f} to {start_ms:.3f} without need"
+            elif was_overtaken:
                 yield f"object {number} was overtaken by one that was named later"
 
 
@@ -138,39 +170,46 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     At the client, data that arrive on one connection may let it send on another one. At the server
     each response depends on its own connection only, unless a timer spreads it (pacing).
     """
-    reads_ns, requested = reading_ns(evidence), evidence.trial.requested
-    pauses = Pauses({round(each.think_ms * MS) for each in requested if each.think_ms},
-                    {round(each.parse_ms * MS) for each in requested if each.parse_ms},
-                    PAUSE_LATE_NS + reads_ns)
-    exchanges = {**evidence.every, **evidence.exchanges}.values()
+    trial, tick_ns = evidence.trial, evidence.tick_ns
+    reads_ns, exchanges = reading_ns(evidence), evidence.all_exchanges.values()
+    thinks_ns = {round(each.think_ms * MS) for each in trial.requested if each.think_ms}
+    parses_ns = {round(each.parse_ms * MS) for each in trial.requested if each.parse_ms}
+    pauses = Pauses(thinks_ns, parses_ns, PAUSE_LATE_NS + reads_ns)
+
     # A packet that arrives in the same nanosecond in which another one leaves is its cause.
-    at_client = sorted((segment for exchange in exchanges for segment in exchange.at_client),
+    at_client = sorted(chain.from_iterable(exchange.at_client for exchange in exchanges),
                        key=lambda segment: (segment.time_ns, not segment.to_client))
-    found = list(uncaused(at_client, False, evidence.tick_ns, pauses, reads_ns))
-    if not evidence.trial.paces:
-        waits_ns = reads_ns if _is_newer(evidence) else 0
-        if evidence.trial.http == HTTP_2:
-            waits_ns += NGINX_NS
-        busy = _connecting(evidence)
-        found += [segment for exchange in exchanges for segment in uncaused(
-            _with_waits(exchange.at_server, busy), True, evidence.tick_ns, pauses, waits_ns)]
-    return found
+    without_cause = list(uncaused(at_client, False, tick_ns, pauses=pauses, more_ns=reads_ns))
+    if trial.paces:
+        return without_cause
+
+    waits_ns = reads_ns if _is_newer(evidence) else 0
+    if trial.http == HTTP_2:
+        waits_ns += NGINX_NS
+    busy = _connecting(evidence)
+    for exchange in exchanges:
+        at_server = _with_waits(exchange.at_server, busy)
+        without_cause += uncaused(at_server, True, tick_ns, pauses=pauses, more_ns=waits_ns)
+    return without_cause
 
 
 def _with_waits(at_server: Sequence[Segment], busy: Sequence[tuple[int, int]]) -> list[Segment]:
     """A server's segments; what came while the client had the CPU comes again when it was free.
 
-    busy: from when to when, in ns.
+    busy: from when to when the client had it, in ns.
     """
-    waited = [segment._replace(time_ns=until_ns) for segment in at_server if not segment.to_client
-              for _, until_ns in _around(busy, segment.time_ns)]
+    waited = []
+    for segment in at_server:
+        span = _span_around(busy, segment.time_ns)
+        if span is not None and not segment.to_client:
+            waited.append(segment._replace(time_ns=span[1]))
     return sorted((*waited, *at_server), key=lambda segment: segment.time_ns)
 
 
-def _around(spans: Sequence[tuple[int, int]], at_ns: int) -> Sequence[tuple[int, int]]:
-    """Those of the spans, in order of time, in which a time lies."""
-    place = bisect_left(spans, (at_ns + 1,))
-    return [span for span in spans[max(0, place - 1):place] if at_ns <= span[1]]
+def _span_around(spans: Sequence[tuple[int, int]], at_ns: int) -> tuple[int, int] | None:
+    """The one of spans in order of time in which a time lies; None where none is around it."""
+    place = bisect_left(spans, (at_ns + 1,)) - 1
+    return spans[place] if place >= 0 and at_ns <= spans[place][1] else None
 
 
 def reading_ns(evidence: PageEvidence) -> int:
@@ -189,7 +228,8 @@ def connecting_ns(evidence: PageEvidence) -> int:
 def _connecting(evidence: PageEvidence) -> list[tuple[int, int]]:
     """From when to when the client opened several connections in a row, in ns."""
     spans: list[tuple[int, int]] = []
-    for opened_ns in (connection.opened_ns for connection in evidence.connections.values()):
+    for connection in evidence.connections.values():
+        opened_ns = connection.opened_ns
         until_ns = opened_ns + CONNECT_NS
         if spans and opened_ns - spans[-1][1] <= CONNECT_NS:
             spans[-1] = spans[-1][0], until_ns
@@ -207,6 +247,7 @@ def _is_newer(evidence: PageEvidence) -> bool:
 
 def _most_transfers(evidence: PageEvidence) -> int:
     """The most objects that were under way at once."""
-    steps = sorted((at_ms or 0.0, change) for each in evidence.objects
-                   for at_ms, change in ((each["end_ms"], -1), (each["start_ms"], 1)))
-    return max(accumulate(change for _, change in steps))
+    changes = []
+    for loaded in evidence.objects:
+        changes += [(loaded["end_ms"] or 0.0, -1), (loaded["start_ms"] or 0.0, 1)]
+    return max(accumulate(change for _, change in sorted(changes)))

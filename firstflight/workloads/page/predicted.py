@@ -40,24 +40,28 @@ def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
         for port, since_ns in since.items():
             shared_ns[port] = min(since_ns, shared_ns.get(port, NEVER))
 
-    found: list[Predicted] = []
+    objects: list[Predicted] = []
     for port, connection in evidence.connections.items():
-        found += _on_connection(evidence, connection, shared_ns.get(port, NEVER))
-    return tuple(found)
+        objects += _on_connection(evidence, connection, shared_ns.get(port, NEVER))
+    return tuple(objects)
 
 
 def _handshake(evidence: PageEvidence, connection: ConnectionTimes
                ) -> tuple[Secure | None, tuple[int, ...]]:
-    """The handshake of a connection, and the records of its first response; nothing without TLS."""
+    """The handshake of a connection, and the lengths of its first response's records.
+
+    None and () without TLS.
+    """
     port = connection.exchange.client_port
-    said = evidence.responses.get(port, {}).get("tls")
-    if said is None or not connection.objects:
+    report = evidence.responses.get(port, {}).get("tls")
+    if report is None or not connection.objects:
         return None, ()
     first = connection.objects[0].report
     writes = sealed_sizes(first["header_bytes"] + first["size"], evidence.trial.record_bytes)
-    return Secure(hello_bytes=said["hello_bytes"], flight=tuple(said["flight"]),
-                  finished_bytes=said["finished_bytes"], tickets=tuple(said["tickets"]),
-                  first_bytes=writes[0]), writes
+    secure = Secure(hello_bytes=report["hello_bytes"], flight=tuple(report["flight"]),
+                    finished_bytes=report["finished_bytes"], tickets=tuple(report["tickets"]),
+                    first_bytes=writes[0])
+    return secure, writes
 
 
 def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
@@ -75,12 +79,14 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
     before_ms: float | None = None
     sizes: list[int] = []
     for place, loaded in enumerate(connection.objects):
-        sizes.append(loaded.report["header_bytes"] + loaded.report["size"])
-        arrived_ns = connection.arrived_ns(connection.starts[place + 1])
-        is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
         if secure is not None and place:
             return
-        if arrived_ns is None or arrived_ns >= shared_ns or not is_next or place >= len(requests):
+        sizes.append(loaded.report["header_bytes"] + loaded.report["size"])
+        is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
+        if not is_next or place >= len(requests):
+            return
+        arrived_ns = connection.arrived_ns(connection.starts[place + 1])
+        if arrived_ns is None or arrived_ns >= shared_ns:
             return
         if len(set(sizes)) > 1 or len(set(requests[:place + 1])) > 1:
             return

@@ -11,22 +11,21 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, TypeVar
 
 from firstflight.base.errors import FirstFlightError
-from firstflight.judge.path import counted_drops
+from firstflight.judge.path import counted_drops, delivered
 from firstflight.judge.records import lengths_of
 from firstflight.judge.seen import Body, Seen, SeenConnection
 from firstflight.net.link import MANAGED
-from firstflight.net.segments import MS, CapturedFrame
+from firstflight.net.segments import MS, frames_of
 from firstflight.runs.results.records import Record
 from firstflight.testbed.hosts.serving import body_of
-from firstflight.testbed.messages import Download, Observation, Response
+from firstflight.testbed.messages import Download, Observation, ObservedTrial, Response
 from firstflight.wire.delivery.packet_path import PATH, Delivery
 from firstflight.wire.exchange import Exchange, read_exchanges
 from firstflight.workloads.page import crossings
 from firstflight.workloads.page.crossings import Crossing
-from firstflight.workloads.page.timing import ConnectionTimes, by_connection
 from firstflight.workloads.page.objects import fault_of
+from firstflight.workloads.page.timing import ConnectionTimes, by_connection
 from firstflight.workloads.page.trial import PageTrial
-
 
 FILE = "objects.csv"  # of each trial: the times of its objects
 MOST_FILE_MS = 1e9
@@ -40,37 +39,51 @@ def digest_of(size_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class PageEvidence:
-    """What was observed of a page whose objects all arrived.
-
-    exchanges: the connections, by the client's port, without those whose sessions the page resumes.
-    exact: measured in virtual time. path: what the path did with each packet, to the client and to
-    the server; in virtual time only. tick_ns: the time of a tick of the kernel's clock, 0 for
-    unknown. every: all connections, also those whose sessions the page resumes. sysctls: those that
-    the scenario sets. known_kernel: whether the model was checked against the kernel's TCP.
-    predicted: by workloads.page.predicted. load_ms: in a browser, when the load event fired.
-    """
+    """What was observed of a page whose objects all arrived."""
 
     trial: PageTrial
     observation: Observation
+    # The connections by the client's port, without those whose sessions the page resumes.
     exchanges: Mapping[int, Exchange]
-    exact: bool
+    exact: bool  # measured in virtual time
+    # What the path did with each packet, to the client and to the server; in virtual time only.
     path: tuple[Delivery, Delivery] | None = None
-    tick_ns: int = 0
-    every: Mapping[int, Exchange] = field(default_factory=dict)
-    sysctls: Mapping[str, str] = field(default_factory=dict)
-    known_kernel: bool = True
-    predicted: Sequence[Predicted] = field(default=())
-    load_ms: float | None = None
+    tick_ns: int = 0  # the time of a tick of the kernel's clock; 0 for unknown
+    # The connections whose sessions the page resumes, by the client's port.
+    earlier: Mapping[int, Exchange] = field(default_factory=dict)
+    sysctls: Mapping[str, str] = field(default_factory=dict)  # that the scenario sets
+    known_kernel: bool = True  # whether the model was checked against the kernel's TCP
+    predicted: Sequence[Predicted] = ()  # by workloads.page.predicted
+    load_ms: float | None = None  # when the load event fired; None without a browser
 
     @classmethod
-    def of_frames(cls: type[Ev], trial: PageTrial, observation: Observation, exact: bool,
-                  client: Sequence[CapturedFrame], server: Sequence[CapturedFrame],
-                  path: tuple[Delivery, Delivery] | None, tick_ns: int) -> Ev:
-        """The evidence in the frames of both captures. Raises CaptureError."""
-        earlier = observation.get("session_ports", ())
-        every = {port: exchange for (_, port), exchange in read_exchanges(client, server).items()}
-        exchanges = {port: exchange for port, exchange in every.items() if port not in earlier}
-        return cls(trial, observation, exchanges, exact, path, tick_ns, every)
+    def of_captures(cls: type[Ev], trial: PageTrial, observed: ObservedTrial, exact: bool) -> Ev:
+        """The evidence in a trial's captures. Raises CaptureError."""
+        client, server = frames_of(observed.client_pcap, observed.server_pcap)
+        observation, path, tick_ns = observed.content, None, 0
+        if exact:
+            path = delivered(trial, client, server)
+            tick_ns = round(observation.get("started_at", 0) * 1e9)
+
+        earlier_ports = observation.get("session_ports", ())
+        exchanges: dict[int, Exchange] = {}
+        earlier: dict[int, Exchange] = {}
+        for (_, port), exchange in read_exchanges(client, server).items():
+            kind = earlier if port in earlier_ports else exchanges
+            kind[port] = exchange
+        return cls(trial, observation, exchanges, exact=exact, path=path, tick_ns=tick_ns,
+                   earlier=earlier)
+
+    @property
+    def all_exchanges(self) -> dict[int, Exchange]:
+        """The connections of the page, and those whose sessions it resumes; by the client's port.
+        """
+        return {**self.earlier, **self.exchanges}
+
+    @property
+    def missing_ports(self) -> set[int]:
+        """The client's ports of connections with objects that the captures lack."""
+        return {loaded["port"] for loaded in self.objects} - self.exchanges.keys()
 
     @property
     def objects(self) -> Sequence[Download]:
@@ -79,14 +92,14 @@ class PageEvidence:
     @cached_property
     def connections(self) -> dict[int, ConnectionTimes]:
         """The connections by the client's port, in the order of their SYNs."""
-        return by_connection(self.objects, self.exchanges,
-                             self.trial.record_bytes if self.trial.is_secure else 0)
+        record_bytes = self.trial.record_bytes if self.trial.is_secure else 0
+        return by_connection(self.objects, self.exchanges, record_bytes)
 
     @cached_property
     def responses(self) -> dict[int, Response]:
-        """What the server or its kernel says of each connection, by the client's port."""
-        return {said["client_port"]: said for said in self.observation.get("responses", ())
-                if "client_port" in said}
+        """What the server or its kernel reports of each connection, by the client's port."""
+        reports = self.observation.get("responses", ())
+        return {report["client_port"]: report for report in reports if "client_port" in report}
 
     @cached_property
     def records(self) -> dict[int, list[int]]:
@@ -96,9 +109,8 @@ class PageEvidence:
     @cached_property
     def seen(self) -> Seen:
         """What the checks look at that other workloads have, too."""
-        trial, exchanges = self.trial, {**self.every, **self.exchanges}
-        connections = [SeenConnection(exchange) for port, exchange in exchanges.items()
-                       if port not in self.connections]
+        trial = self.trial
+        connections = [SeenConnection(exchange) for exchange in self.earlier.values()]
         for number, (port, connection) in enumerate(self.connections.items(), start=1):
             reports = [self.responses[port]] if port in self.responses else []
             connections.append(SeenConnection(
@@ -107,10 +119,9 @@ class PageEvidence:
 
         bodies = []
         for number, (loaded, requested) in enumerate(zip(self.objects, trial.requested), start=1):
-            bodies.append(Body(loaded["size"], requested.size_bytes, requested.size_bytes,
-                               sha256=loaded["sha256"],
-                               sent_sha256=digest_of(requested.size_bytes),
-                               where=f" of object {number}"))
+            size_bytes = requested.size_bytes
+            bodies.append(Body(loaded["size"], size_bytes, size_bytes, sha256=loaded["sha256"],
+                               sent_sha256=digest_of(size_bytes), where=f" of object {number}"))
         return Seen(trial, connections, self.sysctls, self.sysctls,
                     is_exact=self.exact and self.known_kernel, path=self.path,
                     drops=counted_drops(trial, self.observation.get("drops", {})), bodies=bodies)
@@ -132,16 +143,17 @@ class PageEvidence:
 
     @property
     def page_ms(self) -> float:
+        """When the page was there: at its load event, or with its last object."""
         if self.load_ms is not None:
             return self.load_ms
-        return max(each["end_ms"] or 0.0 for each in self.objects)
+        return max(loaded["end_ms"] or 0.0 for loaded in self.objects)
 
     @property
     def first_screen_ms(self) -> float | None:
         """When the objects of the first screen had arrived; None where no object is marked so."""
-        ends = [each["end_ms"] or 0.0 for each, requested
-                in zip(self.objects, self.trial.requested) if requested.is_early]
-        return max(ends) if ends else None
+        ends_ms = [loaded["end_ms"] or 0.0 for loaded, requested
+                   in zip(self.objects, self.trial.requested) if requested.is_early]
+        return max(ends_ms, default=None)
 
     @property
     def idle_ms(self) -> float:
@@ -154,9 +166,9 @@ Ev = TypeVar("Ev", bound=PageEvidence)
 
 
 class Predicted(NamedTuple):
-    """An object whose end the model of TCP predicts, in ms after its SYN. number: in the page."""
+    """An object whose end the model of TCP predicts; times in ms after its connection's SYN."""
 
-    number: int
+    number: int  # in the page, from 1
     observed_ms: float
     model_ms: float
 
@@ -234,7 +246,6 @@ class PageRecord(Record):
             raise ValueError(f"objects: {fault}")
 
 
-
 def is_one_draw(record: PageRecord) -> bool:
     """Whether another RTT, by microseconds, may give quite another time.
 
@@ -251,17 +262,26 @@ def record_of(evidence: PageEvidence) -> PageRecord:
     trial, objects = evidence.trial, evidence.objects
     connections = evidence.connections.values()
     drops = evidence.observation.get("drops", {}).values()
-    deviations_ms = [abs(each.observed_ms - each.model_ms) for each in evidence.predicted]
+    deviations_ms = [abs(predicted.observed_ms - predicted.model_ms)
+                     for predicted in evidence.predicted]
+
     windows = set()
     for port, report in evidence.responses.items():
         window = report.get("initial_window")
         if port in evidence.exchanges and window is not None:
             windows.add(window)
-    queued_ms = [(each["start_ms"] or 0.0) - (each["named_ms"] or 0.0) - requested.parse_ms
-                 for each, requested in zip(objects, trial.requested)]
-    data_segments = sum(segment.to_client and segment.payload_bytes > 0
-                        for connection in connections
-                        for segment in connection.exchange.at_server)
+
+    queued_ms = 0.0
+    for loaded, requested in zip(objects, trial.requested):
+        waited_ms = (loaded["start_ms"] or 0.0) - (loaded["named_ms"] or 0.0)
+        queued_ms += waited_ms - requested.parse_ms
+
+    data_segments = 0
+    for connection in connections:
+        data_segments += sum(segment.to_client and segment.payload_bytes > 0
+                             for segment in connection.exchange.at_server)
+    first_flights = [len(connection.exchange.first_flight) for connection in connections]
+    retransmissions = sum(len(connection.exchange.retransmissions) for connection in connections)
     return PageRecord(
         trial, True,
         judged_by=PATH if evidence.path is not None else "",
@@ -269,13 +289,13 @@ def record_of(evidence: PageEvidence) -> PageRecord:
         document_ms=objects[0]["end_ms"],
         first_screen_ms=evidence.first_screen_ms,
         page_ms=evidence.page_ms,
-        page_bytes=sum(each["size"] for each in objects),
+        page_bytes=sum(loaded["size"] for loaded in objects),
         opened_connections=len(connections),
         seen_initcwnd=" ".join(map(str, sorted(windows))),
-        first_flights=" ".join(str(len(each.exchange.first_flight)) for each in connections),
-        queued_ms=round(sum(queued_ms) / len(objects), 6),
+        first_flights=" ".join(map(str, first_flights)),
+        queued_ms=round(queued_ms / len(objects), 6),
         data_segments=data_segments,
-        retransmissions=sum(len(each.exchange.retransmissions) for each in connections),
+        retransmissions=retransmissions,
         queue_drops=sum(dropped.get("queue", 0) for dropped in drops),
         random_drops=sum(dropped.get("random", 0) for dropped in drops),
         longest_queue=crossings.longest_queue(evidence.down, trial.path.down.delay_ms),
@@ -287,46 +307,52 @@ def record_of(evidence: PageEvidence) -> PageRecord:
 # The objects over time ----------------------------------------------------------------
 
 class ObjectTimes(NamedTuple):
-    """The times of one object, as objects.csv has them. connection: by the order of SYNs, from 1.
-    """
+    """The times of one object, as objects.csv has them."""
 
     number: int
     size_bytes: int
-    connection: int
+    connection: int  # by the order of SYNs, from 1
     is_first: bool  # on its connection
-    named_ms: float
-    start_ms: float
+    named_ms: float  # when the client knew of it
+    start_ms: float  # when it was requested
     first_byte_ms: float
     end_ms: float
 
 
 def file_of(evidence: PageEvidence) -> bytes:
     """objects.csv: a row for each object, in the order of the page."""
-    place = {port: number for number, port in enumerate(evidence.connections, start=1)}
+    numbers = {port: number for number, port in enumerate(evidence.connections, start=1)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(ObjectTimes._fields)
-    for number, each in enumerate(evidence.objects, start=1):
-        times = each["named_ms"], each["start_ms"], each["first_byte_ms"], each["end_ms"]
-        writer.writerow((number, each["size"], place.get(each["port"], 0),
-                         int(each["connects"] > 0), *(f"{at_ms or 0.0:.6f}" for at_ms in times)))
+    for number, loaded in enumerate(evidence.objects, start=1):
+        times_ms = (loaded["named_ms"], loaded["start_ms"], loaded["first_byte_ms"],
+                    loaded["end_ms"])
+        times = [f"{at_ms or 0.0:.6f}" for at_ms in times_ms]
+        writer.writerow((number, loaded["size"], numbers.get(loaded["port"], 0),
+                         int(loaded["connects"] > 0), *times))
     return text.getvalue().encode("ascii")
 
 
 def read_file(content: bytes, where: str) -> list[ObjectTimes]:
     """The reverse of file_of. Raises FirstFlightError where it is damaged."""
     try:
-        rows = list(csv.DictReader(io.StringIO(content.decode("ascii"))))
-        found = [ObjectTimes(
+        rows = csv.DictReader(io.StringIO(content.decode("ascii")))
+        objects = [ObjectTimes(
             int(row["number"]), int(row["size_bytes"]), int(row["connection"]),
             is_first=row["is_first"] == "1", named_ms=float(row["named_ms"]),
             start_ms=float(row["start_ms"]), first_byte_ms=float(row["first_byte_ms"]),
             end_ms=float(row["end_ms"])) for row in rows]
     except (UnicodeDecodeError, csv.Error, ValueError, KeyError, TypeError) as error:
         raise _damaged(where, str(error)) from error
-    if not found or not all(0 <= time < MOST_FILE_MS for each in found for time in each[4:]):
-        raise _damaged(where, "a time is out of range" if found else "it has no object")
-    return found
+
+    if not objects:
+        raise _damaged(where, "it has no object")
+    for times in objects:
+        times_ms = times.named_ms, times.start_ms, times.first_byte_ms, times.end_ms
+        if not all(0 <= at_ms < MOST_FILE_MS for at_ms in times_ms):
+            raise _damaged(where, "a time is out of range")
+    return objects
 
 
 def _damaged(where: str, why: str) -> FirstFlightError:

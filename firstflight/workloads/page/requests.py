@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge import requests
+from firstflight.judge.requests import CLOSE_NOTIFY_BYTES, most_bytes_over_http_2
 from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.testbed.hosts.downloads import host_name
 from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
@@ -24,35 +24,37 @@ def request_bytes(evidence: PageEvidence, requested: PageObject) -> int:
 def compare_requests(evidence: PageEvidence) -> Iterator[Comparison]:
     """Compare the client's data on each connection with the requests of its objects.
 
-    Over HTTP/1.1 each request is a segment of a known length. Over HTTP/2 headers are compressed:
-    there all of them together have at most the length of their text.
+    Over HTTP/1.1 each request is a segment of a known length; TLS may send one more to close the
+    connection. Over HTTP/2 headers are compressed: all requests together have at most the length of
+    their text.
     """
     trial = evidence.trial
-    sealed = RECORD_OVERHEAD_BYTES if trial.is_secure else 0
+    added_bytes = RECORD_OVERHEAD_BYTES if trial.is_secure else 0
     for number, connection in enumerate(evidence.connections.values(), start=1):
         requested = [trial.requested[loaded.number - 1] for loaded in connection.objects]
         sent = [segment.payload_bytes for segment in connection.requests]
         name = f"requests of connection {number}"
         if trial.http == HTTP_1:
-            expected = [sealed + request_bytes(evidence, each) for each in requested]
-            closing = [size for size in sent[len(expected):]
-                       if size == requests.CLOSE_NOTIFY_BYTES]
-            yield Comparison(sent == [*expected, *closing[:1]], _listed(sent), _listed(expected),
-                             name)
+            expected = [added_bytes + request_bytes(evidence, each) for each in requested]
+            further = sent[len(expected):]
+            closing = [CLOSE_NOTIFY_BYTES] if CLOSE_NOTIFY_BYTES in further else []
+            yield Comparison(sent == expected + closing, _listed(sent), _listed(expected), name)
         else:
-            most = requests.most_bytes_over_http_2(_fields(evidence, each) for each in requested)
+            most = most_bytes_over_http_2(_fields(evidence, each) for each in requested)
             yield Comparison(sum(sent) <= most, f"{sum(sent)} bytes", f"at most {most}", name)
 
 
 def _fields(evidence: PageEvidence, requested: PageObject) -> tuple[str, str, str]:
     """What varies between requests: path, host and the name of the client."""
     trial = evidence.trial
-    think = f"?think_ms={requested.think_ms:g}" if requested.think_ms else ""
-    name = host_name(requested.host, trial.is_secure) if requested.host else SERVER_IP
-    port = OTHER_SECURE_PORT if trial.is_secure else OTHER_PORT
-    return (f"/{requested.size_bytes}{think}",
-            name if trial.server == BUILTIN else f"{name}:{port}",
-            f"curl/{evidence.observation.get('libcurl', '')}")
+    path = f"/{requested.size_bytes}"
+    if requested.think_ms:
+        path += f"?think_ms={requested.think_ms:g}"
+
+    host = host_name(requested.host, trial.is_secure) if requested.host else SERVER_IP
+    if trial.server != BUILTIN:
+        host += f":{OTHER_SECURE_PORT if trial.is_secure else OTHER_PORT}"
+    return path, host, f"curl/{evidence.observation.get('libcurl', '')}"
 
 
 def _listed(sizes: list[int]) -> str:

@@ -24,9 +24,9 @@ from firstflight.wire.messages import response_end
 
 @dataclass(frozen=True)
 class Loaded:
-    """An object as the client reported it. number: in the page, from 1; times in ms."""
+    """An object as the client reported it."""
 
-    number: int
+    number: int  # in the page, from 1
     report: Download
 
     def time_ms(self, name: str) -> float:
@@ -39,14 +39,11 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ConnectionTimes:
-    """One connection, and the objects that arrived on it, in the order of their requests.
-
-    record_bytes: the most text in a record of TLS; 0 without TLS.
-    """
+    """One connection, and the objects that arrived on it."""
 
     exchange: Exchange
-    objects: tuple[Loaded, ...]
-    record_bytes: int = 0
+    objects: tuple[Loaded, ...]  # in the order of their requests
+    record_bytes: int = 0  # the most text in a record of TLS; 0 without TLS
 
     @cached_property
     def opened_ns(self) -> int:
@@ -83,13 +80,14 @@ class ConnectionTimes:
 
     def _on_wire(self, text_bytes: int) -> int:
         """The bytes that a text takes, in records if it goes over TLS."""
-        return (sum(sealed_sizes(text_bytes, self.record_bytes)) if self.record_bytes
-                else text_bytes)
+        if not self.record_bytes:
+            return text_bytes
+        return sum(sealed_sizes(text_bytes, self.record_bytes))
 
     def readable(self, place: int, text_bytes: int) -> int:
-        """The sequence number behind what has to come before so many bytes of a response are read.
+        """The sequence number up to which data has to come before so much of a response is read.
 
-        place: of the response on the connection.
+        place: of the response on the connection. text_bytes: of its headers and body.
         """
         report = self.objects[place].report
         if self.record_bytes:
@@ -104,36 +102,46 @@ class ConnectionTimes:
                     if segment.to_client and segment.payload_bytes), default=1)
 
     @cached_property
-    def requested_ns(self) -> tuple[int, ...]:
-        """When new data left the client, in ns: over HTTP/1.1 one time for each request."""
-        return tuple(segment.time_ns for segment in self.requests)
+    def sent(self) -> list[Segment]:
+        """The client's segments of data, without retransmissions."""
+        return new_data(self.exchange.at_client)
 
-    @property
+    @cached_property
     def requests(self) -> list[Segment]:
-        """The client's segments of data, without retransmissions and TLS's handshake."""
-        sent = new_data(self.exchange.at_client)
-        return sent[sent.index(self.finished) + 1:] if self.finished is not None else sent
+        """The client's segments of data, without retransmissions and TLS's handshake.
+
+        Over HTTP/1.1 these are one for each request.
+        """
+        if self.finished is None:
+            return self.sent
+        return self.sent[self.sent.index(self.finished) + 1:]
+
+    @cached_property
+    def requested_ns(self) -> tuple[int, ...]:
+        """When each of the requests' segments left the client, in ns."""
+        return tuple(segment.time_ns for segment in self.requests)
 
     @cached_property
     def finished(self) -> Segment | None:
-        """The segment with the end of TLS's handshake, which acknowledges the server's part of it.
+        """The client's segment with the end of TLS's handshake; None without TLS.
 
-        None without TLS.
+        It is the first one that acknowledges the server's part of the handshake.
         """
         if not self.record_bytes:
             return None
-        return next((segment for segment in new_data(self.exchange.at_client)
-                     if (segment.ack or 0) > 1), None)
+        return next((segment for segment in self.sent if (segment.ack or 0) > 1), None)
 
     @property
     def flight_bytes(self) -> int:
-        """Size of the server's messages up to its Finished, as the client had them; 0 without TLS.
+        """The bytes of the server's messages up to its Finished, as the client had them.
+
+        0 without TLS.
         """
         return (self.finished.ack or 1) - 1 if self.finished is not None else 0
 
 
 # A host discards data whose time stamp is so many ticks older than the last one that it noted
-# (TCP_PAWS_WINDOW): jitter lets a segment be overtaken by one that was sent again.
+# (TCP_PAWS_WINDOW). With jitter a retransmitted segment may overtake the first one.
 PAWS_WINDOW = 1
 
 
@@ -152,6 +160,7 @@ def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[
             acknowledged = segment.ack or acknowledged
             yield segment, complete
             continue
+
         is_old = (noted is not None and segment.stamp is not None and segment.payload_bytes > 0
                   and noted - segment.stamp > PAWS_WINDOW)
         if segment.flags & SYN:
@@ -162,7 +171,8 @@ def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[
             complete = max(complete, segment.end_with_fin)
             while waiting and min(waiting) <= complete:
                 complete = max(complete, waiting.pop(min(waiting)))
-        # Of what is neither behind a gap nor acknowledged already.
+
+        # The host notes the time stamp of what is neither behind a gap nor acknowledged already.
         is_next = segment.seq <= acknowledged <= segment.end_with_fin
         if segment.stamp is not None and (noted is None or is_next):
             noted = max(segment.stamp, noted or 0)
@@ -179,25 +189,27 @@ def unfounded_acks(exchange: Exchange) -> Iterator[Segment]:
 
 def new_data(at_client: Sequence[Segment]) -> list[Segment]:
     """The client's data segments, without retransmissions."""
-    found: list[Segment] = []
+    new: list[Segment] = []
     highest = 1
     for segment in at_client:
         if not segment.to_client and segment.payload_bytes and segment.end > highest:
             highest = segment.end
-            found.append(segment)
-    return found
+            new.append(segment)
+    return new
 
 
 def by_connection(objects: Sequence[Download], exchanges: Mapping[int, Exchange],
                   record_bytes: int = 0) -> dict[int, ConnectionTimes]:
     """The connections with their objects, by the client's port, in the order of their SYNs.
 
-    record_bytes: as of ConnectionTimes.
+    record_bytes: the field of ConnectionTimes.
     """
-    on: dict[int, list[Loaded]] = {}
+    by_port: dict[int, list[Loaded]] = {port: [] for port in exchanges}
     for number, report in enumerate(objects, start=1):
-        on.setdefault(report["port"], []).append(Loaded(number, report))
-    made = {port: ConnectionTimes(exchange, tuple(sorted(
-        on.get(port, ()), key=lambda loaded: loaded.time_ms("start_ms"))), record_bytes)
-        for port, exchange in exchanges.items()}
-    return dict(sorted(made.items(), key=lambda item: item[1].opened_ns))
+        by_port.setdefault(report["port"], []).append(Loaded(number, report))
+
+    connections = {}
+    for port, exchange in exchanges.items():
+        in_order = sorted(by_port[port], key=lambda loaded: loaded.time_ms("start_ms"))
+        connections[port] = ConnectionTimes(exchange, tuple(in_order), record_bytes)
+    return dict(sorted(connections.items(), key=lambda item: item[1].opened_ns))

@@ -10,6 +10,8 @@ from firstflight.judge.tls import tickets_of
 from firstflight.setting.server import HTTP_1
 from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.workloads.page.record import PageEvidence
+from firstflight.workloads.page.timing import ConnectionTimes
+from firstflight.workloads.page.trial import PageTrial
 
 
 def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
@@ -21,21 +23,29 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
         behind = records.behind_finished(evidence.records.get(port, ()))
         yield records.compare_tickets(
             behind, trial.tickets, "TLS records of a session's connection", or_more=True)
+
+    tickets = tickets_of(trial)
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
         name = f"TLS records of connection {number}"
-        lengths = evidence.records.get(port, ())
-        sent = connection.sent_end - 1
+        lengths, sent = evidence.records.get(port, ()), connection.sent_end - 1
         yield records.compare_sent(lengths, sent, name)
+
         behind = records.between(lengths, connection.flight_bytes, sent)
-        yield records.compare_tickets(behind, tickets_of(trial), name,
-                                      or_more=trial.http == HTTP_1)
+        yield records.compare_tickets(behind, tickets, name, or_more=trial.http == HTTP_1)
         if trial.http == HTTP_1:
-            expected = [size for loaded in connection.objects for size in sealed_sizes(
-                loaded.report["header_bytes"] + loaded.report["size"], trial.record_bytes)]
-            starts = connection.starts
+            start, end = connection.starts[0] - 1, connection.starts[-1] - 1
             yield records.compare_records(
-                records.between(lengths, starts[0] - 1, starts[-1] - 1), expected, name)
-            continue
-        sizes = [loaded.report["size"] for loaded in connection.objects]
-        yield from records.compare_flushed(behind, trial.record_bytes, tickets_of(trial), sizes,
-                                           name)
+                records.between(lengths, start, end), _expected_records(trial, connection), name)
+        else:
+            sizes = [loaded.report["size"] for loaded in connection.objects]
+            yield from records.compare_flushed(behind, trial.record_bytes, tickets, sizes=sizes,
+                                               name=name)
+
+
+def _expected_records(trial: PageTrial, connection: ConnectionTimes) -> list[int]:
+    """The length of each record of a connection's responses over HTTP/1.1."""
+    lengths: list[int] = []
+    for loaded in connection.objects:
+        text_bytes = loaded.report["header_bytes"] + loaded.report["size"]
+        lengths += sealed_sizes(text_bytes, trial.record_bytes)
+    return lengths

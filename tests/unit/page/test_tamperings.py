@@ -10,7 +10,6 @@ import pytest
 
 from firstflight.judge.records import compare_repeated
 from firstflight.judge.sending import late_answers
-from firstflight.net.segments import frames_of
 from firstflight.runs.results.checks import failed_checks
 from firstflight.wire.exchange import Exchange
 from firstflight.workloads.page.record import PageEvidence
@@ -126,10 +125,7 @@ def test_a_tampered_page_is_refused_by_its_check(name: str, what: str, change: C
 
 
 def evidence_of(name: str, **columns: Any) -> PageEvidence:
-    page = stored_page.load(name).requested(**columns)
-    return PageEvidence.of_frames(page.trial, page.observation, True,  # type: ignore[arg-type]
-                                  *frames_of(page.client, page.server), None,
-                                  round(page.observation["started_at"] * 1e9))
+    return stored_page.load(name).requested(**columns).evidence()
 
 
 @pytest.mark.parametrize(("more_bytes", "passes"), [(0, True), (20, True), (1200, False)])

@@ -15,7 +15,7 @@ from firstflight.model.predict import Prediction
 from firstflight.model.transfer import Transfer
 from firstflight.net.buffers import RECEIVE_BUFFERS
 from firstflight.net.headers import ACK, SYN
-from firstflight.net.segments import Segment, frames_of
+from firstflight.net.segments import Segment
 from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.tcp import RECEIVE, buffer_sizes
@@ -195,9 +195,7 @@ def test_a_host_of_many_transfers_may_send_microseconds_later(
 
 
 def evidence_of(page: StoredPage) -> PageEvidence:
-    frames = frames_of(page.client, page.server)
-    return PageEvidence.of_frames(page.trial, page.observation, True, *frames, None,
-                                  round(page.observation["started_at"] * 1e9))
+    return page.evidence()
 
 
 def with_last_later(exchange: Exchange, to_client: bool, late_ns: int) -> Exchange:

@@ -17,7 +17,7 @@ from firstflight.workloads.fetch.trial import Trial
 # newer (SHA-384), and by key exchange. A server that resumes a session sends only hello, Finished
 # and one ticket.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
-FINISHED_BYTES, TICKET_BYTES = 80, 255
+FINISHED_BYTES, OWN_TICKET_BYTES = 80, 255
 # Sizes of server.py's headers and curl's request without the digits of the response's size.
 # CLOSE_BYTES: both are shorter without "Connection: close", before another response follows.
 WRITTEN_AT_ONCE_BYTES = 1 << 16  # by curl: MAX_INITIAL_POST_SIZE, UPLOADBUFFER_DEFAULT
@@ -82,7 +82,7 @@ def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
         flight = flight_writes(trial)
         writes = sealed_sizes(head_bytes + trial.response_bytes, trial.record_bytes)
         secure = Secure(HELLO_BYTES[_is_newer(trial), trial.key_share], flight, FINISHED_BYTES,
-                        tickets=(TICKET_BYTES,) * trial.tickets, first_bytes=writes[0])
+                        tickets=(OWN_TICKET_BYTES,) * trial.tickets, first_bytes=writes[0])
     transfer = transfer_of(trial, sysctls, head_bytes, request_bytes=request_bytes, secure=secure,
                            writes=writes)
     if not trial.before:
