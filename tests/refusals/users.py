@@ -38,7 +38,7 @@ REFUSALS = [
           (f"{LINE} 196400\n",
            "no field is named as a round-trip time; nginx: add rtt=$tcpinfo_rtt"),
           (f'{LINE} "-" 73700\n', "is $tcpinfo_rtt, say which: --rtt-field N"),
-          (f"{LINE.removesuffix(AGENT)[:-5]}\n", "Apache knows none"),
+          (f"{LINE.removesuffix(AGENT)[:-5]}\n", "Apache cannot log it"),
           (AWS, "an AWS load balancer"), (HAPROXY, "add rtt=%[fc_rtt(us)] bytes=%B"),
           (HAPROXY.replace(" 0/0\n", ' 0/0 {a.example|Mozilla/5.0 (X11)} "GET / HTTP/1.1" 73700\n'),
            "If one of its fields is fc_rtt, say which: --rtt-field N, N:ms for fc_rtt(ms) (the last"

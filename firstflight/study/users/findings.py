@@ -186,7 +186,7 @@ def _other_conditions(users: UserSample, base: _ChosenOption, other: _ChosenOpti
             continue
         saved = other.saved(base, other.initcwnd, base.initcwnd, part).absolute
         if saved.sign != change.absolute.sign:
-            differing.append(f"{varied.in_words(part, users)} it saves"
+            differing.append(f"{varied.condition_in_words(part, users)} it saves"
                              f" {format_number(saved.value, signed=True)} ms"
                              f" ({format_interval(saved.interval)})")
     if not differing:

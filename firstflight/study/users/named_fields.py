@@ -30,7 +30,7 @@ COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight",
 SHOWN = 200  # characters of a list of names
 MOST_JSON_BYTES, MOST_JSON_PARTS = 1 << 16, 1000  # of a line: its bytes, its lists and tables
 CLOUDFLARE = "clienttcprttms"
-# Names in lower case: the quantity that each is, and what makes its unit of it.
+# By a name in lower case: the quantity that it stands for, and the factor to the quantity's unit.
 NAMES: Mapping[str, tuple[str, float]] = {
     **dict.fromkeys(("rtt", "tcpinfo_rtt", "rtt_us", "fc_rtt", "socket_tcpi_rtt", "tcpi_rtt"),
                     ("rtt_ms", 1e-3)),
@@ -69,7 +69,7 @@ _LTSV = {"size": "bytes"}  # labels of ltsv.org, by the names that are known her
 
 @dataclass(frozen=True)
 class NamedRtt:
-    """Which of the fields is the round-trip time, and what makes ms of it."""
+    """Which of the fields is the round-trip time, and the factor from its unit to ms."""
 
     name: str
     to_ms: float
@@ -115,8 +115,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def name_of(quantity: str, names: Iterable[str]) -> str:
-    """The first of the names that is known to be this quantity, "" for none."""
-    return next((name for name in names if NAMES.get(name.lower(), ("",))[0] == quantity), "")
+    """The first of the names that NAMES takes for this quantity; "" if there is none."""
+    for name in names:
+        known_quantity, _ = NAMES.get(name.lower(), ("", 0.0))
+        if known_quantity == quantity:
+            return name
+    return ""
 
 
 def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
@@ -157,10 +161,12 @@ def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
     request = value("request")
     if request not in (None, 1):
         raise Skipped(LATER_REQUEST)
+
     group, weight = name_of("group", values), value("weight")
     measured = value_of(_text(values.get(rtt.name)), rtt.name)
     if not measured and _is_quic(values, rtt, measured):
         raise Skipped(QUIC)
+
     status = name_of("status", values)
     if status and _text(values[status]) in _WITHOUT_BODY:
         raise Skipped(EMPTY_RESPONSE)
@@ -169,8 +175,9 @@ def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
         raise Skipped(EMPTY_RESPONSE)
     if not measured:
         raise Skipped("without an RTT")
+
     return Row(measured * rtt.to_ms, value("bandwidth_kbps"), size,
-               group_of(_text(values[group]) if group else None),
+               group=group_of(_text(values[group]) if group else None),
                weight=1.0 if weight is None else weight, is_first=request == 1)
 
 
@@ -298,5 +305,5 @@ def read_pairs(first: str, lines: Iterable[str], where: str,
 
 
 def content(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are no remarks."""
+    """The lines that are no comments."""
     return (line for line in lines if not line.startswith("#"))

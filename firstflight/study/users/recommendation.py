@@ -52,32 +52,38 @@ def recommended(scenario: Scenario, users: UserSample, records: Sequence[Record]
     advised = {name: choice.whole for name, choice in choices.items()}
     whole = choices[ALL]
 
-    sentence = choice_in_words(users, whole)
-    unsaid, edge = varied.remarks(users, whole), _edge(users, whole)
     windows = windows_of(choices)
     commands = window_commands.commands(windows, users.baseline_initcwnd)
     outcomes = _outcomes_table(advised)
-    tables = [outcomes, _choice_table(users, choices),
-              *([_conditions_table(users, whole)] if len(whole.advice) > 1 else []),
-              *([window_commands.table(windows, users.baseline_initcwnd)] if commands else [])]
+    tables = [outcomes, _choice_table(users, choices)]
+    if len(whole.advice) > 1:
+        tables.append(_conditions_table(users, whole))
+    if commands:
+        tables.append(window_commands.table(windows, users.baseline_initcwnd))
+
+    sentence = f"{scenario.head.source}. {choice_in_words(users, whole)}"
+    unsaid, edge = varied.remarks(users, whole), _edge(users, whole)
+    statements = [Statement("Which window?", sentence)]
+    if unsaid:
+        statements.append(Statement("What does the file not say?", " ".join(unsaid)))
+    if edge:
+        statements.append(Statement("Is the list of windows long enough?", edge))
+    statements += [
+        Statement("By which rule?", RULE),
+        Statement("What cannot change?",
+                  f"{format_number(whole.whole.fits_percent)} % of the responses fit in"
+                  f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
+        Statement("What was assumed?", _assumed(scenario, users, option))]
 
     notes = (*doubts(users), *unsaid, *_groups_apart(choices), edge, _exclusion(measured),
              HOW_TO_SET if commands else "")
-    whole_sentence = f"{scenario.head.source}. {sentence}"
-    return Finding(
-        name, title, tuple(tables),
-        (Statement("Which window?", whole_sentence),
-         *([Statement("What does the file not say?", " ".join(unsaid))] if unsaid else []),
-         *([Statement("Is the list of windows long enough?", edge)] if edge else []),
-         Statement("By which rule?", RULE),
-         Statement("What cannot change?",
-                   f"{format_number(whole.whole.fits_percent)} % of the responses fit in"
-                   f" {users.baseline_initcwnd} segments: a larger window does nothing for them."),
-         Statement("What was assumed?", _assumed(scenario, users, option))),
-        chart=(_chart(scenario, users, choices, measured, option) if len(users.initcwnd) > 1
-               else None),
-        answer=Answer(whole_sentence, outcomes if len(advised) == 1 else _by_users(choices),
-                      tuple(filter(None, notes)), "\n".join(commands))), choices
+    answer = Answer(sentence, outcomes if len(advised) == 1 else _by_users(choices),
+                    tuple(filter(None, notes)), "\n".join(commands))
+    chart = None
+    if len(users.initcwnd) > 1:
+        chart = _chart(scenario, users, choices, measured, option)
+    finding = Finding(name, title, tuple(tables), tuple(statements), chart=chart, answer=answer)
+    return finding, choices
 
 
 def in_words(option: Option) -> str:
@@ -235,15 +241,18 @@ def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
 
 
 def _choice_table(users: UserSample, choices: Mapping[str, Choice]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for name, choice in choices.items():
+        why = choice.why if choice.initcwnd is not None else "no window holds"
+        rows.append((name, choice.whole.users, _window(choice), why))
+
+    notes: tuple[str, ...] = ()
     lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in choices]
-    notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
+    if lost and len(users.groups) > 1:
+        notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
     return Table(
         "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
-                       Column("why", is_text=True)),
-        tuple((name, choice.whole.users, _window(choice),
-               choice.why if choice.initcwnd is not None else "no window holds")
-              for name, choice in choices.items()),
-        notes if lost and len(users.groups) > 1 else ())
+                       Column("why", is_text=True)), tuple(rows), notes)
 
 
 def _window(choice: Choice) -> Cell:
@@ -252,13 +261,15 @@ def _window(choice: Choice) -> Cell:
 
 def _conditions_table(users: UserSample, whole: Choice) -> Table:
     """What the rule chooses for all users, and which windows hold, under each condition."""
+    rows: list[tuple[Cell, ...]] = []
+    for part, advice in whole.advice.items():
+        condition = "as measured" if part == PART else varied.condition_in_words(part, users)
+        holding = ", ".join(map(str, sorted(advice.holding)))
+        rows.append((condition, advice.initcwnd, holding, advice.why))
     return Table(
         "With what the file does not say",
         (Column("condition", is_text=True), Column("IW"), Column("holding", is_text=True),
-         Column("why", is_text=True)),
-        tuple(("as measured" if part == PART else varied.in_words(part, users), advice.initcwnd,
-               ", ".join(map(str, sorted(advice.holding))), advice.why)
-              for part, advice in whole.advice.items()))
+         Column("why", is_text=True)), tuple(rows))
 
 
 def _by_users(choices: Mapping[str, Choice]) -> Table:
@@ -300,7 +311,9 @@ def _chart(scenario: Scenario, users: UserSample, choices: Mapping[str, Choice],
                           look=look))
 
     several = "" if measured.excluded == 1 else "s"
-    excluded = f"{measured.excluded} user{several} excluded: a verdict failed"
+    excluded = ""
+    if measured.excluded:
+        excluded = f"{measured.excluded} user{several} excluded: a verdict failed"
     saving = Plot("initial window (segments)",
                   f"mean saving against {users.baseline_initcwnd} (ms)", tuple(saved),
                   ticks=ticks, zero=True)
@@ -308,5 +321,5 @@ def _chart(scenario: Scenario, users: UserSample, choices: Mapping[str, Choice],
     return LineChart(
         f"{scenario.head.title.removesuffix('?')}{_with(option)}?", (scenario.head.source, chosen),
         f"bars: 95 % intervals over {len(measured.weight)} users, the same under each window",
-        excluded if measured.excluded else "", columns=((saving,), (tail,)),
+        excluded, columns=((saving,), (tail,)),
         legend=len(shown) > 1)

@@ -1,16 +1,18 @@
-"""The choice of a window where the file does not say what decides: bandwidth, queue, reuse.
+"""The choice of a window where the file does not say all that decides: bandwidth, queue, reuse.
 
-Each of these is measured with other values too. A window is recommended only if it is as good as
-the best, and harms nobody, with all of them.
+What it does not say is assumed, and measured with other values, too. Each of these conditions is a
+part of the trials (UserSample.parts); PART has the values of the file and of the flags. A window
+*holds* under a condition if it is as good as the best one there, and harms nobody. Only a window
+that holds under all conditions is recommended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from dataclasses import dataclass
+from itertools import chain
 
-from firstflight.base.words import plain
+from firstflight.base.words import join_words, plain
 from firstflight.study.users import analysis, window_commands
 from firstflight.study.users.analysis import Measured, Recommendation
 from firstflight.workloads.fetch.record.record import Record
@@ -34,35 +36,34 @@ TO_FIND_OUT = {
 
 @dataclass(frozen=True)
 class Choice:
-    """The window for some users.
+    """The window for some users."""
 
-    initcwnd: None where no window holds under all conditions. advice: what the rule chooses, by the
-    part that was measured. baseline: the window that stays where no other one is better.
-    """
-
+    # None where no window holds under all conditions.
     initcwnd: int | None
+    # What the rule chooses under each condition, by its part.
     advice: Mapping[str, Recommendation]
+    # The window that stays where no other one is better.
     baseline: int
 
     @property
     def whole(self) -> Recommendation:
-        """What the rule chooses by what the file and the flags say."""
+        """What the rule chooses with the values of the file and of the flags."""
         return self.advice[PART]
 
     @property
     def holding(self) -> frozenset[int]:
-        """The windows that are as good as the best and do no harm in every part."""
-        return frozenset.intersection(*(each.holding for each in self.advice.values()))
+        """The windows that hold under all conditions."""
+        return _holding(self.advice)
 
     @property
     def deciding(self) -> list[str]:
-        """The parts in which the rule does not accept the choice of the whole."""
+        """The conditions under which the window that `whole` chooses does not hold."""
         return [part for part, advice in self.advice.items()
                 if self.whole.initcwnd not in advice.holding]
 
     @property
     def largest_harmless(self) -> int | None:
-        """The largest window that harms nobody in any part and saves time; None for none."""
+        """The largest window that saves time and harms nobody under any condition, or None."""
         harmful = set(chain.from_iterable(advice.harm for advice in self.advice.values()))
         harmless = [outcome.initcwnd for outcome in self.whole.outcomes
                     if outcome.saved.absolute.sign > 0 and outcome.initcwnd not in harmful]
@@ -83,57 +84,84 @@ def with_option(records: Sequence[Record], option: Option) -> list[Record]:
 
 def choices(users: UserSample, records: Sequence[Record]) -> dict[str, Choice]:
     """The choice for all users, and for each group of several; {} where no user counts."""
-    measured = {part: analysis.measured(users, records, part) for part in users.parts}
-    measured = {part: those for part, those in measured.items() if len(those.weight)}
-    if PART not in measured:
+    by_part = _with_users({part: analysis.measured(users, records, part) for part in users.parts})
+    if PART not in by_part:
         return {}
-    groups = _of_groups(users, measured) if len(users.groups) > 1 else {}
-    forbidden = {window for name, choice in groups.items()
-                 if choice.whole.users >= FEW_USERS and not window_commands.is_prefix(name)
-                 for advice in choice.advice.values() for window in advice.harm}
-    return {ALL: _choice(measured, users.baseline_initcwnd, forbidden), **groups}
+    groups = _group_choices(users, by_part) if len(users.groups) > 1 else {}
+    return {ALL: _choice(by_part, users.baseline_initcwnd, _forbidden(groups)), **groups}
 
 
-def _of_groups(users: UserSample, measured: Mapping[str, Measured]) -> dict[str, Choice]:
+def _with_users(by_part: Mapping[str, Measured]) -> dict[str, Measured]:
+    """Those parts in which some user counts."""
+    return {part: measured for part, measured in by_part.items() if len(measured.weight)}
+
+
+def _group_choices(users: UserSample, by_part: Mapping[str, Measured]) -> dict[str, Choice]:
     """The choice for each group with users that count."""
-    made = {}
-    for place, name in enumerate(users.groups):
-        own = {part: those.only(place) for part, those in measured.items()}
-        own = {part: those for part, those in own.items() if len(those.weight)}
-        if PART in own:
-            made[name or OTHERS] = _choice(own, users.baseline_initcwnd, set())
-    return made
+    choices_by_group = {}
+    for number, name in enumerate(users.groups):
+        of_group = _with_users({part: measured.only(number)
+                                for part, measured in by_part.items()})
+        if PART in of_group:
+            choices_by_group[name or OTHERS] = _choice(of_group, users.baseline_initcwnd, set())
+    return choices_by_group
 
 
-def _choice(measured: Mapping[str, Measured], baseline: int, forbidden: set[int]) -> Choice:
-    """The rule's window if it holds in every part, else the smallest window that does."""
-    advice = {part: analysis.recommend(those, baseline) for part, those in measured.items()}
-    holding = frozenset.intersection(*(each.holding for each in advice.values())) - forbidden
-    first = advice[PART].initcwnd
-    smallest = min(holding) if holding else None
-    return Choice(first if first in holding else smallest, advice, baseline)
+def _forbidden(groups: Mapping[str, Choice]) -> set[int]:
+    """The windows that the choice for all users must not be, since they harm a group.
+
+    A group that is a prefix gets a route with a window of its own, so it forbids none.
+    """
+    windows: set[int] = set()
+    for name, choice in groups.items():
+        if choice.whole.users >= FEW_USERS and not window_commands.is_prefix(name):
+            windows.update(chain.from_iterable(advice.harm for advice in choice.advice.values()))
+    return windows
 
 
-def in_words(part: str, users: UserSample) -> str:
-    """The condition of a part, behind "with" or "on"."""
-    if part in SCALES:
-        return f"with {plain(SCALES[part] * (users.assumed_kbps or 0))} kbit/s"
-    return {UNKNOWN["queue"]: f"with a queue of {SHALLOW_PACKETS} packets",
-            UNKNOWN["kept"]: "on connections used before"}[part]
+def _choice(by_part: Mapping[str, Measured], baseline: int, forbidden: set[int]) -> Choice:
+    """The window that the rule chooses in PART if it holds everywhere, else the smallest that does.
+    """
+    advice = {part: analysis.recommend(measured, baseline) for part, measured in by_part.items()}
+    holding = _holding(advice) - forbidden
+    chosen = advice[PART].initcwnd
+    if chosen in holding:
+        return Choice(chosen, advice, baseline)
+    return Choice(min(holding, default=None), advice, baseline)
+
+
+def _holding(advice: Mapping[str, Recommendation]) -> frozenset[int]:
+    """The windows that hold under every condition."""
+    return frozenset.intersection(*(recommendation.holding for recommendation in advice.values()))
+
+
+def condition_in_words(part: str, users: UserSample) -> str:
+    """The condition of a part, such as "with 500 kbit/s" or "on connections used before"."""
+    if part == UNKNOWN["queue"]:
+        return f"with a queue of {SHALLOW_PACKETS} packets"
+    if part == UNKNOWN["kept"]:
+        return "on connections used before"
+    return f"with {plain(SCALES[part] * (users.assumed_kbps or 0))} kbit/s"
 
 
 def quantity_of(part: str) -> str:
     """What a part varies: a key of TO_FIND_OUT."""
-    return next((name for name, other in UNKNOWN.items() if other == part), BANDWIDTH)
+    for name, varying_part in UNKNOWN.items():
+        if part == varying_part:
+            return name
+    return BANDWIDTH
 
 
 def remarks(users: UserSample, choice: Choice) -> list[str]:
-    """What the file does not say, whether it decides, and how to find it out; [] for nothing."""
+    """Sentences on what the file does not say: whether it decides, and how to find it out.
+
+    [] where the file says all.
+    """
     others = [part for part in choice.advice if part != PART]
     if not others or len(users.initcwnd) == 1:
         return []
     if not choice.deciding and choice.initcwnd is not None:
-        conditions = _listed([in_words(part, users) for part in others])
+        conditions = join_words([condition_in_words(part, users) for part in others])
         return [f"The file does not say {_unsaid(others)}. {choice.initcwnd} segments also hold"
                 f" {conditions}."]
 
@@ -151,18 +179,17 @@ def remarks(users: UserSample, choice: Choice) -> list[str]:
 
 
 def _unsaid(parts: Sequence[str]) -> str:
+    """What these parts vary, in words: "the bandwidth and the queue"."""
     words = {BANDWIDTH: "the bandwidth", "queue": "the queue",
              "kept": "which connections were used before"}
-    return _listed([words[name] for name in dict.fromkeys(map(quantity_of, parts))])
-
-
-def _listed(words: Sequence[str]) -> str:
-    """The words with commas, and "and" before the last one."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return join_words([words[name] for name in dict.fromkeys(map(quantity_of, parts))])
 
 
 def _other_choice(part: str, users: UserSample, choice: Choice) -> str:
-    """What the rule chooses in a part, and what it has against the choice of the whole."""
-    advice, first = choice.advice[part], choice.whole.initcwnd
-    harm = f", as {first} does harm ({advice.harm[first]})" if first in advice.harm else ""
-    return f"{in_words(part, users)} the rule chooses {advice.initcwnd}{harm}"
+    """What the rule chooses under a condition, and why not what it chooses in PART."""
+    advice = choice.advice[part]
+    sentence = f"{condition_in_words(part, users)} the rule chooses {advice.initcwnd}"
+    first = choice.whole.initcwnd
+    if first in advice.harm:
+        sentence += f", as {first} does harm ({advice.harm[first]})"
+    return sentence
