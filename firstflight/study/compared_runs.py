@@ -1,4 +1,4 @@
-"""Compare runs: the difference of each cell that they share, and of what was requested.
+"""Compares runs: the difference of each cell that they share, and of what was requested.
 
 A cell has all parameters of a trial except its repeat and what is drawn at random. The means of
 each cell are compared, and the mean over all shared cells. Intervals are over what was drawn,
@@ -20,7 +20,6 @@ from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.figures.compare import Row, by_cell, difference, student_over_draws
 from firstflight.findings.charts import Line, LineChart, Plot
-from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 from firstflight.findings.findings import Cell, Column, Finding, Interval, Report, Table
 from firstflight.findings.quantities import FLAGS, of_column
@@ -42,45 +41,52 @@ OF_ONE_RUN = {"arguments", "asked", "earlier_runs", "emulated_s", "finished_at",
               "wall_s", "what_ifs"}
 
 Key = tuple[tuple[str, object], ...]
-Tables = Mapping[str, Sequence[Row]]  # for each further run by name, its values and the first's
-FIRST, OTHER = "first", "other"  # the run of a row in such a table
+FIRST, OTHER = "first", "other"  # the run of a row, in a comparison of two
+# By the name of each further run: the values of the cells that it shares with the first run, those
+# of the first run included.
+SharedCells = Mapping[str, Sequence[Row]]
+# What _difference_cells returns.
+_DIFFERENCE_COLUMNS = (Column("first", "ms", "mean"), Column("this", "ms", "mean"),
+                       Column("mean", "ms", "difference", digits=3, signed=True),
+                       Column("95 % interval", "ms", "difference"))
 
 
 def names(folders: Sequence[Path]) -> dict[Path, str]:
     """A name for each run: its scenario, or its folder where several runs have one scenario."""
     of_scenario = {folder: folder.resolve().parent.name for folder in folders}
-    alone = Counter(of_scenario.values())
-    return {folder: name if alone[name] == 1 else folder.resolve().name
+    counts = Counter(of_scenario.values())
+    return {folder: name if counts[name] == 1 else folder.resolve().name
             for folder, name in of_scenario.items()}
 
 
 def report(runs: Sequence[tuple[str, AnyRun]]) -> Report:
     """How further runs differ from the first. runs: with their names. Raises UsageError."""
     (base_name, base), *others = runs
-    metric = _compared(base)
+    metric = _compared_metric(base)
     if metric is None:
         raise UsageError(f"{base.folder}: holds nothing that can be compared")
 
-    tables = {name: _shared(base, run, metric.name) for name, run in others}
-    for name, rows in tables.items():
+    shared = {name: _shared_cells(base, run, metric.name) for name, run in others}
+    for name, rows in shared.items():
         if not rows:
             raise UsageError(f"{name}: shares no cell with {base_name}; runs are compared where"
                              " they measured the same network, response and window")
 
-    differs = _differs(runs, metric.name)
+    settings = _settings_table(runs, metric.name)
+    tables = (settings, _overall_table(shared, metric), *_other_metrics_tables(base, others),
+              _cells_table(shared))
+    finding = Finding("comparison", "The same cells in each run", tables,
+                      chart=_chart(base_name, shared, metric))
+    overall = [_overall_sentence(name, rows) for name, rows in shared.items()]
+    records = [record for _, run in runs for record in run.records]
     return Report(
-        name="comparison", title=f"{base_name} beside {', '.join(tables)}",
-        claim="Runs compared", source="", path="", facts={},
-        verified=sum(record.counts for _, run in runs for record in run.records),
-        count=sum(len(run.records) for _, run in runs),
-        findings=(Finding(
-            "comparison", "The same cells in each run",
-            (differs, _whole(tables, metric), *_others(base, others), _each(tables)),
-            chart=_chart(base_name, tables, metric)),),
-        summary=(_different(differs), *(_sentence(name, rows) for name, rows in tables.items())))
+        name="comparison", title=f"{base_name} beside {', '.join(shared)}", claim="Runs compared",
+        source="", path="", facts={}, verified=sum(record.counts for record in records),
+        count=len(records), findings=(finding,),
+        summary=(_settings_sentence(settings), *overall))
 
 
-def _compared(run: AnyRun) -> Quantity | None:
+def _compared_metric(run: AnyRun) -> Quantity | None:
     """What runs of this kind are compared by; None where a run holds nothing of it."""
     kind: type[Record] = type(run.records[0]) if run.records else Record
     return quantity_of(kind, kind.COMPARED) if kind.COMPARED else None
@@ -88,11 +94,17 @@ def _compared(run: AnyRun) -> Quantity | None:
 
 # Cells -------------------------------------------------------------------------------
 
-def _shared(first: AnyRun, second: AnyRun, metric: str) -> list[Row]:
-    """The values of the cells that both runs have, in the order of the first run."""
+def _shared_cells(first: AnyRun, second: AnyRun, metric: str) -> list[Row]:
+    """The values of the cells that both runs have, in the order of the first run.
+
+    A parameter of the hosts that has one value in each run does not distinguish their cells: so a
+    run with Reno is compared with one with CUBIC.
+    """
     without = [name for name in OF_HOSTS
-               if len(_ones(first, name)) == len(_ones(second, name)) == 1]
-    base, other = _values(first, metric, without), _values(second, metric, without)
+               if len(_parameter_values(first, name)) == 1
+               and len(_parameter_values(second, name)) == 1]
+    base = _values_by_cell(first, metric, without)
+    other = _values_by_cell(second, metric, without)
     rows = []
     for cell in base:
         if cell in other:
@@ -101,14 +113,14 @@ def _shared(first: AnyRun, second: AnyRun, metric: str) -> list[Row]:
     return rows
 
 
-def _ones(run: AnyRun, name: str) -> set[Any]:
-    """The values of a parameter that a run's trials have; none of a kind without it."""
+def _parameter_values(run: AnyRun, name: str) -> set[Any]:
+    """The values of a parameter in a run's trials; set() for a kind of run without it."""
     return {getattr(record.trial, name) for record in run.records if hasattr(record.trial, name)}
 
 
-def _values(run: AnyRun, metric: str,
-            without: Collection[str] = ()) -> dict[Key, dict[Key, float]]:
-    """The values that count, by cell and by what was drawn for each.
+def _values_by_cell(run: AnyRun, metric: str,
+                    without: Collection[str] = ()) -> dict[Key, dict[Key, float]]:
+    """The values of a metric that count, by cell and by draw.
 
     without: parameters by which cells are not distinguished.
     """
@@ -124,188 +136,197 @@ def _values(run: AnyRun, metric: str,
     for cell, records in grouped(run.records, cell_key).items():
         values: dict[Key, float] = {}
         for record in records:
-            values.update((_drawn(record), number) for number in Cells([record]).numbers(metric))
+            values.update((_draw_of(record), number)
+                          for number in Cells([record]).numbers(metric))
         if values:
             by_cell_key[cell] = values
     return by_cell_key
 
 
-def _drawn(record: Record) -> Key:
+def _draw_of(record: Record) -> Key:
     """What was drawn for a record: its client if it has one, and its repeat or seed."""
     trial = record.trial
-    is_client = hasattr(trial, "part") and hasattr(trial, "sample") and bool(trial.part)
-    names = (*(("part", "sample") if is_client else ()),
-             "repeat" if hasattr(trial, "repeat") else "seed")
+    names = ["repeat" if hasattr(trial, "repeat") else "seed"]
+    if hasattr(trial, "part") and hasattr(trial, "sample") and trial.part:  # of a population
+        names = ["part", "sample", *names]
     return tuple((name, getattr(trial, name)) for name in names)
 
 
-def _what_was_drawn(rows: Sequence[Row]) -> str:
+def _kind_of_draws(rows: Sequence[Row]) -> str:
     """What the intervals are over: "clients", "repeats" or "seeds"."""
-    named = rows[0].unit[0][0]
-    return {"part": "clients"}.get(named, f"{named}s")
+    first_name, _ = rows[0].unit[0]
+    return "clients" if first_name == "part" else f"{first_name}s"
 
 
 def _difference(rows: Sequence[Row]) -> Difference:
     """How much more the other run has than the first."""
-    of_clients = _what_was_drawn(rows) == "clients"
+    of_clients = _kind_of_draws(rows) == "clients"
     return difference(rows, FIRST, OTHER, partial(student_over_draws, of_clients=of_clients), -1)
 
 
 # Tables ------------------------------------------------------------------------------
 
-def _sentence(name: str, rows: Sequence[Row]) -> str:
-    whole = _difference(rows)
-    more = whole.absolute
-    interval = (f" ({words.format_interval(more.interval)}, over {more.n} {_what_was_drawn(rows)})"
-                if more.interval else "")
-    return (f"{name}: {words.format_number(more.value, signed=True)} ms{interval} in the mean of"
-            f" {whole.cells} cells{'.' if interval else ', with nothing drawn more than once.'}")
+def _overall_sentence(name: str, rows: Sequence[Row]) -> str:
+    """How much more a run takes than the first, in the mean of all shared cells."""
+    overall = _difference(rows)
+    more = overall.absolute
+    sentence = f"{name}: {words.format_number(more.value, signed=True)} ms"
+    if more.interval:
+        interval = words.format_interval(more.interval)
+        sentence += f" ({interval}, over {more.n} {_kind_of_draws(rows)})"
+    sentence += f" in the mean of {overall.cells} cells."
+    if not more.interval:
+        sentence += " No cell was measured twice, so there is no interval."
+    return sentence
 
 
-def _interval(ends: Ends | None) -> Cell:
-    return "" if ends is None else Interval(*ends)
+def _difference_cells(change: Difference) -> tuple[Cell, ...]:
+    """The cells of a difference below _DIFFERENCE_COLUMNS."""
+    interval = change.absolute.interval
+    return (change.base.value, change.experiment.value, change.absolute.value,
+            "" if interval is None else Interval(*interval))
 
 
-def _name(metric: Quantity) -> str:
+def _metric_name(metric: Quantity) -> str:
     return (metric.head or metric.name).removesuffix(" ms")
 
 
-def _whole(tables: Tables, metric: Quantity) -> Table:
+def _overall_table(shared: SharedCells, metric: Quantity) -> Table:
+    """A row for each further run: its difference in the mean of all shared cells."""
     rows: list[tuple[Cell, ...]] = []
-    for name, table in tables.items():
-        whole = _difference(table)
-        of_cells = [_difference(cell).absolute.value for cell in by_cell(table).values()]
-        rows.append((name, whole.cells, whole.base.value, whole.experiment.value,
-                     whole.absolute.value, _interval(whole.absolute.interval), min(of_cells),
+    for name, values in shared.items():
+        overall = _difference(values)
+        of_cells = [_difference(cell).absolute.value for cell in by_cell(values).values()]
+        rows.append((name, overall.cells, *_difference_cells(overall), min(of_cells),
                      max(of_cells)))
-    return Table(f"All shared cells: {_name(metric)} in ms", (
-        Column("run", is_text=True), Column("cells"), Column("first", "ms", "mean"),
-        Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
-        Column("95 % interval", "ms", "difference"),
+    return Table(f"All shared cells: {_metric_name(metric)} in ms", (
+        Column("run", is_text=True), Column("cells"), *_DIFFERENCE_COLUMNS,
         Column("least", "ms", "difference", digits=3, signed=True),
         Column("most", "ms", "difference", digits=3, signed=True)), tuple(rows))
 
 
-def _others(base: AnyRun, runs: Sequence[tuple[str, AnyRun]]) -> list[Table]:
-    """The table of what is compared besides, over all shared cells that have it; [] for nothing."""
+def _other_metrics_tables(base: AnyRun, runs: Sequence[tuple[str, AnyRun]]) -> list[Table]:
+    """The table of the other metrics, over all shared cells that have them; [] if none has."""
     kind: type[Record] = type(base.records[0])
     rows: list[tuple[Cell, ...]] = []
-    for quantity in [quantity_of(kind, name) for name in kind.ALSO_COMPARED]:
+    for metric_name in kind.ALSO_COMPARED:
+        metric = quantity_of(kind, metric_name)
         for name, run in runs:
-            if table := _shared(base, run, quantity.name):
-                whole = _difference(table)
-                rows.append((_name(quantity), name, whole.cells, whole.base.value,
-                             whole.experiment.value, whole.absolute.value,
-                             _interval(whole.absolute.interval)))
-    columns = (Column("what", is_text=True), Column("run", is_text=True), Column("cells"),
-               Column("first", "ms", "mean"), Column("this", "ms", "mean"),
-               Column("mean", "ms", "difference", digits=3, signed=True),
-               Column("95 % interval", "ms", "difference"))
-    return [Table("All shared cells: other times in ms", columns, tuple(rows))] if rows else []
+            if values := _shared_cells(base, run, metric_name):
+                overall = _difference(values)
+                rows.append((_metric_name(metric), name, overall.cells,
+                             *_difference_cells(overall)))
+    if not rows:
+        return []
+    return [Table("All shared cells: other times in ms", (
+        Column("what", is_text=True), Column("run", is_text=True), Column("cells"),
+        *_DIFFERENCE_COLUMNS), tuple(rows))]
 
 
-def _different(differs: Table) -> str:
-    """The first differences, in a sentence."""
+def _settings_sentence(settings: Table) -> str:
+    """The first rows of the settings' table, in a sentence."""
     named = []
-    for name, *values in differs.rows[:MOST_NAMED]:
+    for name, *values in settings.rows[:MOST_NAMED]:
         shown = " / ".join(str(value)[:24] or "not recorded" for value in values)
         named.append(f"{name} ({shown})")
-    if len(differs.rows) > len(named):
-        named.append(f"{len(differs.rows) - len(named)} more")
-    return f"Different: {', '.join(named)}." if named else differs.notes[0]
+    if len(settings.rows) > len(named):
+        named.append(f"{len(settings.rows) - len(named)} more")
+    return f"Different: {', '.join(named)}." if named else settings.notes[0]
 
 
-def _differs(runs: Sequence[tuple[str, AnyRun]], metric: str) -> Table:
-    """What differs between the runs: cells, repeats, and run.json's kernel, sysctls, seed, tools.
-    """
+def _settings_table(runs: Sequence[tuple[str, AnyRun]], metric: str) -> Table:
+    """What was set differently: cells, repeats, and run.json's kernel, sysctls, seed and tools."""
     descriptions = []
     for _, run in runs:
-        counts = sorted(map(len, _values(run, metric).values()))
+        counts = sorted(map(len, _values_by_cell(run, metric).values()))
         repeats = "–".join(dict.fromkeys((str(counts[0]), str(counts[-1])))) if counts else "0"
         facts = {"cells": str(len(counts)), "repeats of a cell": repeats}
         for name in OF_HOSTS:
-            facts[_flag(name)] = ", ".join(sorted(map(_plain, _ones(run, name))))
-        descriptions.append(facts | dict(_flat(run.facts)))
+            values = _parameter_values(run, name)
+            facts[_flag_of(name)] = ", ".join(sorted(map(_value_in_words, values)))
+        descriptions.append(facts | dict(_flattened(run.facts)))
 
     others = sorted(set(chain.from_iterable(descriptions)))
-    names = dict.fromkeys(("cells", "repeats of a cell", *map(_flag, OF_HOSTS), *others))
+    names = dict.fromkeys(("cells", "repeats of a cell", *map(_flag_of, OF_HOSTS), *others))
     rows = []
     for name in names:
-        values = [facts.get(name, "") for facts in descriptions]
-        if len(set(values)) > 1:
-            rows.append((name, *values))
+        of_runs = [facts.get(name, "") for facts in descriptions]
+        if len(set(of_runs)) > 1:
+            rows.append((name, *of_runs))
 
     columns = (Column("what", is_text=True), *(Column(name, is_text=True) for name, _ in runs))
     return Table("What was requested or used differently", columns, tuple(rows),
                  () if rows else ("Nothing: the runs record the same facts.",))
 
 
-def _flag(name: str) -> str:
+def _flag_of(name: str) -> str:
+    """The flag that sets a parameter; its name where none does."""
     return FLAGS[name].flag if name in FLAGS else name
 
 
-def _flat(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:
+def _flattened(facts: Mapping[str, object], above: str = "") -> Iterable[tuple[str, str]]:
+    """The facts of a run that another run may share, tables within tables by "table.name"."""
     for name, value in facts.items():
-        if above or name not in OF_ONE_RUN:
-            inner = mapping(value)
-            if inner:
-                yield from _flat(inner, f"{above}{name}.")
-            else:
-                yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
+        if not above and name in OF_ONE_RUN:
+            continue
+        if inner := mapping(value):
+            yield from _flattened(inner, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
-def _each(tables: Tables) -> Table:
+def _cells_table(shared: SharedCells) -> Table:
     """A row for each cell, with the parameters that the cells vary."""
-    every = [dict(key) for key in chain.from_iterable(map(by_cell, tables.values()))]
+    cells = [dict(key) for key in chain.from_iterable(map(by_cell, shared.values()))]
     values = {}
-    for name in every[0]:
-        values[name] = [_plain(cell.get(name)) for cell in every]
+    for name in cells[0]:
+        values[name] = [_value_in_words(cell.get(name)) for cell in cells]
     swept = varied(values)
     columns = []
     for name in swept:
-        is_text = any(isinstance(cell.get(name), str) for cell in every)
-        columns.append(Column(_head(name), of_column(name).unit, is_text=is_text))
+        is_text = any(isinstance(cell.get(name), str) for cell in cells)
+        columns.append(Column(_heading(name), of_column(name).unit, is_text=is_text))
 
     rows: list[tuple[Cell, ...]] = []
-    for name, table in tables.items():
-        for key, of_cell in by_cell(table).items():
-            cell, change = dict(key), _difference(of_cell)
-            rows.append((name, *(_plain(cell.get(column)) for column in swept), change.base.value,
-                         change.experiment.value, change.absolute.value,
-                         _interval(change.absolute.interval),
+    for run_name, of_run in shared.items():
+        for key, of_cell in by_cell(of_run).items():
+            parameters = dict(key)
+            change = _difference(of_cell)
+            rows.append((run_name, *(_value_in_words(parameters.get(name)) for name in swept),
+                         *_difference_cells(change),
                          change.percent.value if change.base.value else None))
 
     return Table("Each cell", (
-        Column("run", is_text=True, is_filter=True), *columns, Column("first", "ms", "mean"),
-        Column("this", "ms", "mean"), Column("mean", "ms", "difference", digits=3, signed=True),
-        Column("95 % interval", "ms", "difference"),
+        Column("run", is_text=True, is_filter=True), *columns, *_DIFFERENCE_COLUMNS,
         Column("mean", "%", "difference", signed=True)), tuple(rows)).first(MOST_ROWS)
 
 
-def _plain(value: object) -> str:
+def _value_in_words(value: object) -> str:
     return words.plain(value) if isinstance(value, (int, float)) else str(value or "")
 
 
-def _head(name: str) -> str:
+def _heading(name: str) -> str:
     return of_column(name).head or name.replace("_", " ")
 
 
 # The figure --------------------------------------------------------------------------
 
-def _chart(base_name: str, tables: Tables, metric: Quantity) -> LineChart:
+def _chart(base_name: str, shared: SharedCells, metric: Quantity) -> LineChart:
     """The difference of each cell with its interval, from left to right in the run's order."""
     lines: list[Line] = []
-    drawn: list[str] = []  # what was drawn, of each run that has intervals
-    for look, (name, table) in enumerate(tables.items(), start=1):
-        changes = [_difference(cell).absolute for cell in by_cell(table).values()]
-        if any(change.interval for change in changes):
-            drawn.append(_what_was_drawn(table))
-        lines.append(Line(name, tuple(map(float, range(1, len(changes) + 1))),
-                          tuple(change.value for change in changes),
-                          tuple(change.interval for change in changes), look, "points"))
+    kinds_of_draws: list[str] = []  # of the runs that have intervals
+    for look, (name, values) in enumerate(shared.items(), start=1):
+        changes = [_difference(cell).absolute for cell in by_cell(values).values()]
+        places = tuple(float(number) for number in range(1, len(changes) + 1))
+        intervals = tuple(change.interval for change in changes)
+        lines.append(Line(name, places, tuple(change.value for change in changes),
+                          ends=intervals, look=look, style="points"))
+        if any(intervals):
+            kinds_of_draws.append(_kind_of_draws(values))
 
-    over = (f"bars: 95 % intervals over {drawn[0]}" if drawn else
-            "no bars: nothing was drawn twice for a cell")
+    over = "no bars: no cell was measured twice"
+    if kinds_of_draws:
+        over = f"bars: 95 % intervals over {kinds_of_draws[0]}"
     return LineChart(
         "The same cells in each run", (f"{metric.axis}, less that of {base_name}",),
         f"cells in the order of the first run · {over}",

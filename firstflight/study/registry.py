@@ -97,7 +97,7 @@ def page_question(name: str, path: Path | None, made: PageFields, requested: Ove
 def cliff_question(what: str, requested: Overrides) -> FetchStudy:
     """The study of the trials for which a cliff is searched. Raises UsageError."""
     from firstflight.study.cliff import search
-    return own_question("cliff", search.question(what, requested))
+    return own_question("cliff", search.overrides_for(what, requested))
 
 
 class FoundCliff(NamedTuple):

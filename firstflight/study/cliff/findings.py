@@ -9,11 +9,11 @@ from types import MappingProxyType
 from firstflight.base.words import plain
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.results.records import requested_fields
-from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, WHATS, Cliff,
+from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, TARGETS, Cliff,
                                             is_known)
 from firstflight.testbed.hosts.tls_records import sealed_sizes
-from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.record.transfers import flight_writes, header_bytes
+from firstflight.workloads.fetch.trial import Trial
 
 # Parameters that the line of each cliff has already, or that follow from the window.
 _STATED = ("initcwnd", "initrwnd", "queue_packets", "server", "http")
@@ -38,7 +38,7 @@ def distinctions(trials: Sequence[Trial]) -> list[str]:
 def sentences(what: str, cliff: Cliff, distinction: str = "",
               sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """Lines for a reader: the limit, and what explains it. distinction: see distinctions()."""
-    name, trial = WHATS[what].name, cliff.trial
+    name, trial = TARGETS[what].name, cliff.trial
     window = "0-RTT" if what == EARLY else f"IW{trial.initcwnd}"
     label = ", ".join(filter(None, (window, distinction)))
     if cliff.fits_bytes is None:
@@ -51,7 +51,7 @@ def sentences(what: str, cliff: Cliff, distinction: str = "",
         behind = (f" behind a chain of {trial.chain_bytes} bytes and"
                   f" {_counted(trial.tickets, 'ticket')}, each a segment,{behind}")
     sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
-             f" is {cliff.fits_bytes} bytes{more}, measured")
+                f" is {cliff.fits_bytes} bytes{more}, measured")
     if not is_known(trial):
         yield f"{sentence} of the server {trial.server} over HTTP/{trial.http}"
         yield from _on_the_wire(what, cliff)
@@ -80,15 +80,18 @@ def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:
     """What happened on the connection before the response, in words; "" for nothing."""
     if not trial.kept:
         return ""
-    restarts = trial.host_settings(sysctls).get("net.ipv4.tcp_slow_start_after_idle", "1")
-    pause = (f" and {plain(trial.idle_ms / 1000)} s of silence (tcp_slow_start_after_idle ="
-             f" {restarts})" if trial.idle_ms else "")
-    return f" after {_counted(trial.kept, 'response')} of its size{pause}"
+    words = f" after {_counted(trial.kept, 'response')} of its size"
+    if trial.idle_ms:
+        restarts = trial.host_settings(sysctls).get("net.ipv4.tcp_slow_start_after_idle", "1")
+        words += (f" and {plain(trial.idle_ms / 1000)} s of silence (tcp_slow_start_after_idle ="
+                  f" {restarts})")
+    return words
 
 
 def values_of(cliff: Cliff, distinction: str) -> dict[str, str | int | None]:
-    """A cliff as JSON. fits_bytes: null where even the smallest does not fit; at_least: whether
-    even the largest fits.
+    """A cliff as JSON.
+
+    fits_bytes: null where even the smallest does not fit. at_least: whether even the largest fits.
     """
     return {"iw": cliff.trial.initcwnd, "with": distinction, "fits_bytes": cliff.fits_bytes,
             "at_least": cliff.is_open, "model_bytes": cliff.model_bytes, "agrees": cliff.agrees}

@@ -21,7 +21,7 @@ from firstflight.findings.quantities import quantity
 from firstflight.findings.render import data
 from firstflight.runs.scenario_file import SCENARIOS
 from firstflight.scenario import published
-from firstflight.study.population.ablation import AXES, Step, close, explained
+from firstflight.study.population.ablation import AXES, Step, is_near, measured_steps
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import rows
@@ -55,10 +55,10 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
         made.append(Finding("fig5", "The panels together", chart=bar_page(title, charts)))
 
     try:
-        levels = explained(drawn, records)
-        if levels:
+        steps = measured_steps(drawn, records)
+        if steps:
             printed_ms = _printed_mean_ms(scenario, drawn)
-            made += [_causes(levels), _two_weeks(levels[-1], printed_ms)]
+            made += [_causes(steps), _two_weeks(steps[-1], printed_ms)]
     except NoBars as error:
         made.append(Finding("causes", "What each cause adds", missing=str(error)))
     return [*made, *_held_out(judged, drawn), *_joints(scenario.name), *fit_findings(scenario.name)]
@@ -66,66 +66,66 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
 
 # Causes ------------------------------------------------------------------------------
 
-def _causes(levels: Sequence[Step]) -> Finding:
+def _causes(steps: Sequence[Step]) -> Finding:
     """What each cause adds: a row for each step, the population itself last, then the paper."""
-    tables = [_overview(levels), *(_by_bucket(levels, axis) for axis in AXES)]
-    slower = " ".join(filter(None, map(_slower, levels)))
-    near = ", ".join(str(step.near) for step in levels)
-    sentence = (f"From {levels[0].title} to everything, the bars near the paper's are {near} of"
-                f" {levels[0].count}. {slower}")
+    tables = [_overview(steps), *(_by_bucket(steps, axis) for axis in AXES)]
+    slower = " ".join(filter(None, map(_slower, steps)))
+    near = ", ".join(str(step.near) for step in steps)
+    sentence = (f"From {steps[0].title} to everything, the bars near the paper's are {near} of"
+                f" {steps[0].count}. {slower}")
 
-    numbered = [f"{place}  {step.title}" for place, step in enumerate(levels, start=1)]
+    numbered = [f"{place}  {step.title}" for place, step in enumerate(steps, start=1)]
     chart = SquareChart(
         "What each cause adds to Figure 5",
-        (f"Milliseconds saved by {levels[-1].windows[-1]} segments, with the same responses in"
+        (f"Milliseconds saved by {steps[-1].windows[-1]} segments, with the same responses in"
          " each row. Each row adds a cause; the last is the whole population.",),
         "At the right: how many of all bars are near the paper's.", scale="published",
-        maps=tuple(_map(levels, axis) for axis in AXES),
+        maps=tuple(_map(steps, axis) for axis in AXES),
         rows=("the paper", *reversed(numbered)),
-        notes=("", *(f"{step.near} of {step.count}" for step in reversed(levels))))
+        notes=("", *(f"{step.near} of {step.count}" for step in reversed(steps))))
     return Finding("causes", "What each cause adds", tables=tuple(tables), sentence=sentence,
                    chart=chart)
 
 
-def _map(levels: Sequence[Step], axis: str) -> SquareMap:
+def _map(steps: Sequence[Step], axis: str) -> SquareMap:
     """The squares of a panel: a row for the paper, then one for each step, the last step first."""
-    of_first = levels[0].bars[axis]
+    of_first = steps[0].bars[axis]
     squares: list[tuple[Square | None, ...]] = [tuple(
         None if bar.published.absolute is None else Square(bar.published.absolute)
         for bar in of_first)]
-    for step in reversed(levels):
-        squares.append(tuple(Square(bar.difference.absolute.value, is_near=close(bar))
+    for step in reversed(steps):
+        squares.append(tuple(Square(bar.difference.absolute.value, is_near=is_near(bar))
                              for bar in step.bars[axis]))
     labels = tuple(bar.label for bar in of_first)
     return SquareMap(f"by {quantity(AXES[axis]).axis}", labels, tuple(squares))
 
 
-def _overview(levels: Sequence[Step]) -> Table:
-    base, larger = (f"IW{window}" for window in levels[-1].windows)
+def _overview(steps: Sequence[Step]) -> Table:
+    base, larger = (f"IW{window}" for window in steps[-1].windows)
     columns = (Column("causes, one more in each line", is_text=True), Column("n"),
                Column(base, "ms", "mean"), Column(larger, "ms", "mean"),
                Column("", "ms", "saved"), Column("", "%", "saved"),
                *(Column(axis, "", "bars near") for axis in AXES), Column("all", "", "bars near"),
                Column(f"slower with {larger}", rank=1))
     rows: list[tuple[Cell, ...]] = []
-    for step in levels:
+    for step in steps:
         saved_ms = step.base_ms - step.experiment_ms
-        near = (sum(map(close, step.bars[axis])) for axis in AXES)
+        near = (sum(map(is_near, step.bars[axis])) for axis in AXES)
         rows.append((step.title, step.n, step.base_ms, step.experiment_ms, saved_ms,
                      100 * (1 - step.experiment_ms / step.base_ms), *near, step.near,
                      sum(step.slower.values())))
     return Table("What each cause adds", columns, tuple(rows), (
         "n: responses, each under both windows. Slower: by more than 1 ms.",
-        *filter(None, map(_slower, levels))))
+        *filter(None, map(_slower, steps))))
 
 
-def _by_bucket(levels: Sequence[Step], axis: str) -> Table:
-    of_last = levels[-1].bars[axis]
+def _by_bucket(steps: Sequence[Step], axis: str) -> Table:
+    of_last = steps[-1].bars[axis]
     head = quantity(AXES[axis])
     columns = (Column("ms saved", is_text=True),
                *(Column(bar.label, head.unit) for bar in of_last))
     rows: list[tuple[Cell, ...]] = []
-    for step in levels:
+    for step in steps:
         saved = (bar.difference.absolute.value for bar in step.bars[axis])
         rows.append((step.title, *saved))
     rows.append(("the paper", *(bar.published.absolute for bar in of_last)))
@@ -133,22 +133,25 @@ def _by_bucket(levels: Sequence[Step], axis: str) -> Table:
 
 
 def _slower(step: Step) -> str:
-    """A sentence on the responses that the larger window makes slower; "" for none."""
+    """A sentence on the responses that the larger window makes slower; "" if there are none."""
     if not step.slower:
         return ""
-    why = "; ".join(f"{count}: {reason}" for reason, count in
-                    sorted(step.slower.items(), key=lambda counted: -counted[1]))
+    most_first = sorted(step.slower.items(), key=lambda counted: -counted[1])
+    why = "; ".join(f"{count}: {reason}" for reason, count in most_first)
     return (f"{step.title[0].upper()}{step.title[1:]}: {sum(step.slower.values())} of {step.n}"
             f" responses are slower with {step.windows[-1]} segments ({why}).")
 
 
 def _printed_mean_ms(scenario: Scenario, drawn: Populations) -> float | None:
     """The paper's saving of the mean, from its table of percentiles; None without such a table."""
-    explained = drawn.explained
-    return next((bars["mean"].absolute for figure in scenario.figures
-                 if explained is not None and figure.sweep == explained.name
-                 and figure.by == "percentile"
-                 and "mean" in (bars := published.buckets(figure.published, figure.panel))), None)
+    if drawn.explained is None:
+        return None
+    for figure in scenario.figures:
+        if figure.sweep == drawn.explained.name and figure.by == "percentile":
+            bars = published.buckets(figure.published, figure.panel)
+            if "mean" in bars:
+                return bars["mean"].absolute
+    return None
 
 
 def _two_weeks(step: Step, printed_ms: float | None) -> Finding:
@@ -167,7 +170,7 @@ def _two_weeks(step: Step, printed_ms: float | None) -> Finding:
     rows: list[tuple[Cell, ...]] = []
     for axis, panel in sums.items():
         bars, paper_after = step.bars[axis], panel.paper_base - panel.paper_saved
-        rows.append((f"Figure 5, {axis}", sum(map(close, bars)), len(bars),
+        rows.append((f"Figure 5, {axis}", sum(map(is_near, bars)), len(bars),
                      panel.base, panel.paper_base, 100 * (panel.base / panel.paper_base - 1),
                      panel.experiment, paper_after, 100 * (panel.experiment / paper_after - 1),
                      panel.base - panel.experiment, panel.paper_saved, panel.alone))
@@ -248,9 +251,10 @@ def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
     for bar_figure in judged:
         if not bar_figure.figure.held_out:
             continue
-        twin = next((other for other in judged if not other.figure.held_out
-                     and twin_key(other) == twin_key(bar_figure)), None)
-        if twin is not None:
+        twins = [other for other in judged
+                 if not other.figure.held_out and twin_key(other) == twin_key(bar_figure)]
+        if twins:
+            twin = twins[0]
             rows.append((twin.figure.title, len(bar_figure.bars), *_near_and_reproduced(twin),
                          *_near_and_reproduced(bar_figure)))
             fitted.update((population.title, None) for population in drawn.populations
@@ -279,7 +283,7 @@ def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
 
 def _near_and_reproduced(bar_figure: BarFigure) -> tuple[int, int]:
     """How many bars are near, and how many are reproduced."""
-    return sum(map(close, bar_figure.bars)), bar_figure.counts[REPRODUCED]
+    return sum(map(is_near, bar_figure.bars)), bar_figure.counts[REPRODUCED]
 
 
 # The joint distribution --------------------------------------------------------------

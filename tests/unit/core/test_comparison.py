@@ -164,14 +164,14 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
     told = compared_runs.report([("a", made(1)), ("b", made(2))])
     whole = told.findings[0].tables[1]
     assert "over 3 clients" in told.summary[1]
-    assert told.findings[0].chart.foot.endswith("no bars: nothing was drawn twice for a cell")
+    assert told.findings[0].chart.foot.endswith("no bars: no cell was measured twice")
     assert whole.title.startswith("All shared cells")
     # Differences of 0, 1, 2: mean 1, standard error 0.577, Student's t of two degrees 4.303.
     assert whole.rows[0][5].low == pytest.approx(1 - 4.303 * 3 ** -0.5, abs=1e-3)
     alone = compared_runs.report([("a", run({(20, 3, 1): 1.0, (80, 3, 1): 2.0})),
                                ("b", run({(20, 3, 1): 2.0, (80, 3, 1): 5.0}))])
     assert alone.summary[1] == (
-        "b: +2.0 ms in the mean of 2 cells, with nothing drawn more than once.")
+        "b: +2.0 ms in the mean of 2 cells. No cell was measured twice, so there is no interval.")
 
 
 def test_trials_that_do_not_count_are_left_out_of_a_comparison() -> None:

@@ -421,7 +421,7 @@ def test_steps_and_levels_name_cells_that_were_not_measured() -> None:
 def test_a_population_that_is_not_explained_has_no_steps() -> None:
     part = stored_fetches.scenario("dukkipati2010").drawn
     plain = tuple(replace(each, explained=False) for each in part.populations)
-    assert ablation.explained(replace(part, populations=plain), []) == []
+    assert ablation.measured_steps(replace(part, populations=plain), []) == []
 
 
 # In the files ------------------------------------------------------------------------

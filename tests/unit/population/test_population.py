@@ -18,7 +18,7 @@ from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.results.records import FAIL, PASS
 from firstflight.study.fetches import KIND
 from firstflight.study.population import ablation, findings as fit
-from firstflight.study.population.ablation import close
+from firstflight.study.population.ablation import is_near
 from firstflight.study.population.findings import population_findings
 from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.figures import kinds
@@ -166,7 +166,7 @@ def test_a_label_that_is_no_percentile_is_refused(label: str) -> None:
 
 def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
         scenario: Scenario, records: list[Record], bar_figures: dict[str, BarFigure]) -> None:
-    found = ablation.explained(scenario.drawn, records)
+    found = ablation.measured_steps(scenario.drawn, records)
     assert [step.title for step in found] == [cause.title for cause in scenario.drawn.steps]
     saved = [step.base_ms - step.experiment_ms for step in found]
     # What the network does not change keeps the step before: a third of the responses.
@@ -189,7 +189,7 @@ def test_the_panels_weights_hold_from_the_step_that_adds_the_weeks(scenario: Sce
         times = 6 if record.trial.initcwnd == 3 else 2
         return replace(record, trial=replace(record.trial, weight=times * record.trial.weight))
 
-    plain, changed = (ablation.explained(scenario.drawn, each) for each in
+    plain, changed = (ablation.measured_steps(scenario.drawn, each) for each in
                       (records, list(map(leaning, records))))
     assert [step.base_ms for step in changed[:6]] == [step.base_ms for step in plain[:6]]
     assert plain[6].base_ms < changed[6].base_ms < changed[7].base_ms
@@ -250,10 +250,10 @@ def test_a_bar_is_close_to_the_published_one_only_in_both_numbers(
         bar_figures: dict[str, BarFigure]) -> None:
     bucket = bar_figures["fig5_rtt"].bars[0]
     near = replace(bucket, published=replace(bucket.published, absolute=7.5, percent=1.0))
-    assert close(near)
-    assert not close(replace(near, published=replace(near.published, absolute=20.0)))
-    assert not close(replace(near, published=replace(near.published, percent=9.0)))
-    assert not close(replace(near, published=replace(near.published, percent=None)))
+    assert is_near(near)
+    assert not is_near(replace(near, published=replace(near.published, absolute=20.0)))
+    assert not is_near(replace(near, published=replace(near.published, percent=9.0)))
+    assert not is_near(replace(near, published=replace(near.published, percent=None)))
 
 
 def test_queue_drops_of_a_population_are_a_remark_of_its_figure(scenario: Scenario,

@@ -372,5 +372,5 @@ def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], 
 @pytest.mark.parametrize(("least", "limit"), [(1, 14_419), (14_419, 14_419), (14_420, None)])
 def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int | None) -> None:
     """14,480 bytes, of which the head takes 61; none where the range begins beyond."""
-    assert search._model_limit(search.WHATS[search.RESPONSE], stored.load("iw10").trial, least,
-                               {}) == limit
+    target = replace(search.TARGETS[search.RESPONSE], least=lambda _: least)
+    assert search._model_limit(target, stored.load("iw10").trial, {}) == limit
