@@ -17,7 +17,8 @@ from firstflight.runs.schema import items_of
 from firstflight.setting import server
 from firstflight.study.questions import page as page_question
 from firstflight.workloads.fetch.record import record
-from firstflight.workloads.fetch.scenario import causes, population, requested_users, scenario, sweep
+from firstflight.workloads.fetch.scenario import (causes, population, requested_users, scenario,
+                                                  sweep)
 from firstflight.workloads.fetch import trial
 from firstflight.workloads.load import (record as load_record, scenario as load_scenario,
                                         traffic)
@@ -40,8 +41,9 @@ def text() -> str:
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Population, scenario.Claim, server.OwnServer,
         causes.ClockReading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
-        load_scenario.LoadClaim, traffic.ClientHost, load_scenario.PopulationHost, objects.PageObject,
-        page_scenario.ListedObject, page_scenario.Page, page_scenario.PageSweep,
+        load_scenario.LoadClaim, traffic.ClientHost, load_scenario.PopulationHost,
+        objects.PageObject, page_scenario.ListedObject, page_scenario.Page,
+        page_scenario.PageSweep,
         page_scenario.PageFigure, page_question.RequestedPage, trace_scenario.Tcp,
         trace_scenario.TraceSweep,
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,

@@ -159,7 +159,8 @@ def columns() -> str:
                 } - {*RENAMED}
         told = {**{name: each.label for name, each in metrics(record).items()},
                 **_told(record), **_told(trial_class(record)), **RENAMED}
-        rest = [column for column in columns_of(record, what_if=True) if column not in {"scenario", *every}]
+        rest = [column for column in columns_of(record, what_if=True)
+                if column not in {"scenario", *every}]
         lines += [f"### Of kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
                                 ("measured", {*rest} - requested)):

@@ -67,7 +67,8 @@ def troubled() -> Study:
         assert text.count(old) == 1
         text = text.replace(old, new)
     claims = "".join(f'\n[[claim]]\nfigure = "{figure}"\ncompares = ["{second}", "{first}"]\n'
-                     f'says = "{first} is larger than {second}."\nmetric = "window"\nwhere = {{ at_s = 0.15 }}\n'
+                     f'says = "{first} is larger than {second}."\nmetric = "window"\n'
+                     'where = { at_s = 0.15 }\n'
                      'expects = "more"\n' for figure, first, second in CLAIMS)
     return KIND.study(scenario_file.parsed("troubled", text + SHOWN + claims), NOTHING, 1)
 

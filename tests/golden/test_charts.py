@@ -28,7 +28,8 @@ NAMED_OTHERWISE = (
     "load_one_seed: mix", "load_one_seed: deck",  # load.parts has the lines by percentile
     "steps: steps",  # sizes in bytes, where the table has the chains' names
     "compared: comparison")
-ONLY_IN_LEGENDS = {"the", "deck", "offered", "load", "buffer", "measured", "everywhere", "all", "IW"}
+ONLY_IN_LEGENDS = {"the", "deck", "offered", "load", "buffer", "measured", "everywhere", "all",
+                   "IW"}
 _UNIT = re.compile(r"\(([^()]+)\)$")
 _NUMBER = re.compile(rf"[+\-{MINUS}]?\d+(?:\.\d+)?")
 _WORD = re.compile(r"[^\W_]+(?:\.\d+)?")
@@ -119,7 +120,7 @@ def on_lines(plot: Plot) -> Iterator[Value]:
                     yield Value(y, words(line.name, place), unit[1])
 
 
-def test_what_a_chart_draws_stands_in_its_table() -> None:
+def test_every_value_that_a_chart_draws_stands_in_its_table() -> None:
     looked_at, lacking = 0, []
     findings = {f"{name}: {finding.name}": finding for name, make in REPORTS.items()
                 if name not in BY_HAND for finding in make().findings}

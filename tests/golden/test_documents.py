@@ -33,7 +33,7 @@ def test_a_document_is_current(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for names in documents.EXAMPLES.values() for name in names])
-def test_an_example_is_read(name: str) -> None:
+def test_an_example_is_read_as_a_study_with_trials_and_figures(name: str) -> None:
     study = registry.study_of(scenario_file.read(documents.DOCS / "examples" / f"{name}.toml"))
     assert study.trials and study.scenario.figures
 
@@ -44,8 +44,8 @@ def test_an_example_describes_every_kind_of_figure() -> None:
         "docs/examples/fetches.toml has to say what it shows")
 
 
-def test_every_key_of_a_run_has_a_line_and_no_other() -> None:
-    """Of a stored run as it was measured; tests/live/test_driver.py has one of today."""
+def test_the_reference_has_a_line_for_every_key_of_a_run_and_no_other() -> None:
+    """This is a stored run, as it was measured; tests/live/test_driver.py has one of today."""
     assert {*runs.read_facts(stored_questions.FOLDER / "users")} == (
         {*documents.RUN_JSON} - documents.LATER)
 
@@ -56,7 +56,7 @@ def test_every_key_is_in_an_example(kind: str, heading: str, table: type[Any]) -
     assert {*keys_of(table)} <= documents.of_examples(kind, heading)
 
 
-def test_every_column_has_a_line_or_is_a_key() -> None:
+def test_every_column_has_a_line_in_the_reference_or_is_a_key() -> None:
     columns = documents.columns()
     assert "COLUMNS:" not in columns  # what a docstring says of its class, not of a field
     for kind, record in documents.RECORDS.items():
@@ -148,7 +148,8 @@ def test_a_packet_that_nothing_explains_is_refused(monkeypatch: pytest.MonkeyPat
         one_trial.page()
 
 
-def test_a_page_that_does_not_pass_is_no_example(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_does_not_pass_is_refused_as_an_example(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     other = stored_page.load(one_page.NAME).requested(initcwnd=3)
     monkeypatch.setattr(one_page.stored_page, "load", lambda _: other)
     with pytest.raises(ValueError, match="^http2: initial window of connection 1: observed 10"):

@@ -1,4 +1,4 @@
-"""What is asked of a network, in tc's words, and when its packets arrive, in digits.
+"""What is requested of a network, in tc's words, and when its packets arrive, in digits.
 
 The testbed, the judge and the model take one and the same path of a trial. So a mistake in that
 path is made three times, and nothing that compares them would see it. Here the words and the times
@@ -87,7 +87,7 @@ TRIALS: dict[str, tuple[dict[str, Any], list[str], list[str], list[int], list[in
 
 
 def in_words(trial: Trial, port: str) -> list[str]:
-    """The qdiscs of a port, as tc is told them: place, handle, kind and arguments."""
+    """The qdiscs of a port, as tc gets them: place, handle, kind and arguments."""
     words = [command.split() for command in commands_of(trial.job())
              if command.startswith("tc") and port in command.split()]
     return [" ".join([*(["root"] if "root" in line else []),
@@ -108,7 +108,7 @@ def arrivals(link: Link, frames: list[tuple[int, int]]) -> list[int]:
 
 
 def differences(name: str) -> set[str]:
-    """What of a trial is otherwise than written here: words, times."""
+    """What of a trial differs from what is written here: words, times."""
     more, to_client, to_server, down_at, up_at = TRIALS[name]
     trial = Trial(**{**REQUESTED, **more})
     said = [in_words(trial, port) for port in ("s1-eth1", "s1-eth2")]
@@ -118,7 +118,7 @@ def differences(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", TRIALS)
-def test_a_path_is_asked_and_computed_as_requested(name: str) -> None:
+def test_a_path_has_the_words_and_times_that_are_written_by_hand(name: str) -> None:
     assert not differences(name)
 
 
@@ -159,9 +159,9 @@ def without_seed(path: Path) -> Path:
     (other_queue, "HTB, which lets two packets pass", {"words"}),
     (other_queue, "fq_codel", {"words"}), (loss_on_the_way_back, "random loss", {"words", "times"}),
     (without_seed, "jitter", {"words", "times"})])
-def test_a_path_that_is_made_wrongly_is_seen(wrong: Callable[[Path], Path], name: str,
-                                             seen: set[str],
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_path_differs_in_its_words_or_times(wrong: Callable[[Path], Path], name: str,
+                                                    seen: set[str],
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     right = PathParameters.path
     assert isinstance(right, property) and right.fget is not None
     make = right.fget

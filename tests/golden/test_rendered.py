@@ -23,12 +23,12 @@ def test_a_stored_run_is_rendered_as_it_was(name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_else_is_told_is_told_as_it_was(name: str) -> None:
-    """Trials' names and commands, every column that is judged again, every quantity's words."""
+def test_names_commands_and_other_texts_are_as_their_goldens(name: str) -> None:
+    """These are trials' ids and commands, judged columns, and the words of every quantity."""
     assert OTHERS[name]() == (FOLDER / name).read_text(encoding="utf-8")
 
 
-def test_every_golden_is_looked_at() -> None:
+def test_every_golden_is_compared() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {
         *OTHERS, *(f"{name}.{form}" for name, form in RENDERED)}
 
@@ -58,8 +58,9 @@ def test_no_figure_has_more_than_three_lines_below_it(drawn: list[tuple[str, Fig
 
 
 def test_no_word_stands_twice_below_a_figure(drawn: list[tuple[str, Figure]]) -> None:
-    """Of five letters or more."""
-    twice = {name: words for name, figure in drawn if (words := {
-        word for word, count in Counter(re.findall(
-            r"[a-z]{5,}", " ".join(below(figure)))).items() if count > 1})}
-    assert not twice
+    """Words of five letters or more count."""
+    twice = {}
+    for name, figure in drawn:
+        counts = Counter(re.findall(r"[a-z]{5,}", " ".join(below(figure))))
+        twice[name] = [word for word, count in counts.items() if count > 1]
+    assert not {name: words for name, words in twice.items() if words}

@@ -39,7 +39,7 @@ def _reports() -> dict[str, Report]:
     return results.kept_reports(results.FINDINGS)
 
 
-def test_the_pages_are_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+def test_the_pages_render_the_kept_findings(reports: dict[str, Report]) -> None:
     written = pages(reports)
     assert set(results.FINDINGS.glob("*.md")) == set(written)
     for path, text in written.items():
@@ -53,9 +53,9 @@ def test_the_kept_findings_have_the_words_of_their_scenarios(reports: dict[str, 
         assert data.dumps(report) == path.read_text(encoding="utf-8"), ANEW
 
 
-def test_the_kept_findings_have_the_words_within_them_of_their_scenarios(
+def test_titles_claims_and_notes_of_kept_findings_are_their_scenarios(
         reports: dict[str, Report]) -> None:
-    """Figures' titles, published statements, a trace's note: update.py does not renew these."""
+    """update.py does not renew figures' titles, published statements and a trace's note."""
     for name, report in reports.items():
         scenario, _ = results.SAMPLES.get(name, (name, ""))
         file = scenario_file.find(scenario)
@@ -84,12 +84,12 @@ def test_a_page_has_the_first_rows_of_a_long_table_and_says_so(reports: dict[str
                 assert first.rows == table.rows[:results.MOST_ROWS]
 
 
-def test_readme_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+def test_readme_quotes_the_kept_findings(reports: dict[str, Report]) -> None:
     assert readme(reports) == results.README.read_text(encoding="utf-8"), ANEW
 
 
-def test_what_readme_calls_a_round_trip_is_that_of_100_ms(reports: dict[str, Report]) -> None:
-    """The median of all RTTs is that of 100 ms: the saving of the fastest cell at this RTT."""
+def test_the_round_trip_that_readme_names_is_that_of_100_ms(reports: dict[str, Report]) -> None:
+    """It is the saving of the fastest cell at this RTT, the median of all RTTs."""
     (saved,) = re.findall(r"one\s+round\s+trip\s+on\s+fast\s+links,\s+([\d.]+)\s+ms",
                           readme(reports))
     (raw,) = (finding for finding in reports["zhao2019"].findings if finding.name == "raw")
@@ -98,14 +98,14 @@ def test_what_readme_calls_a_round_trip_is_that_of_100_ms(reports: dict[str, Rep
     assert with_3 - with_10 == round(float(saved)) and 95 < float(saved) <= 100
 
 
-def test_reproduce_says_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+def test_reproduce_quotes_the_kept_findings(reports: dict[str, Report]) -> None:
     written = reproduce(reports)
     assert written == results.OUTPUT.read_text(encoding="utf-8"), ANEW
     assert markdown.UNRENDERED not in written and not re.search(r"\{\w+\}", written)
 
 
 def test_an_answer_in_questions_is_on_the_page_of_its_scenario() -> None:
-    """Of whole scenarios, which take minutes; benchmarks.outside.examples runs every command."""
+    """Whole scenarios take minutes. benchmarks.outside.examples runs every other command."""
     commands, _, _ = examples.examples(examples.QUESTIONS.read_text(encoding="utf-8"))
     answers = [(results.FINDINGS / f"{words[1]}.md", lines) for typed, lines in commands
                if (words := typed.split())[1] in scenario_file.names()]
@@ -114,7 +114,7 @@ def test_an_answer_in_questions_is_on_the_page_of_its_scenario() -> None:
         assert not [line for line in lines if line.strip() not in page.read_text(encoding="utf-8")]
 
 
-def test_the_gallery_is_what_the_kept_findings_say(reports: dict[str, Report]) -> None:
+def test_the_gallery_renders_the_kept_findings(reports: dict[str, Report]) -> None:
     written = results.gallery(results.OUTPUT, reports, results.FINDINGS)
     assert written == (results.DOCS / "GALLERY.md").read_text(encoding="utf-8"), ANEW
     assert markdown.UNRENDERED not in written
@@ -133,7 +133,7 @@ def grown(cell: Cell) -> Cell:
 
 
 def changed(finding: Finding) -> Finding:
-    """As if other numbers had been measured."""
+    """The finding as it would be if other numbers had been measured."""
     return replace(finding, tables=tuple(replace(table, rows=tuple(
         (row[0], *map(grown, row[1:])) for row in table.rows)) for table in finding.tables),
         statements=tuple(replace(statement, numbers=tuple(map(grown, statement.numbers)))
@@ -141,8 +141,8 @@ def changed(finding: Finding) -> Finding:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in results.FINDINGS.glob("*.json")))
-def test_another_number_in_a_finding_is_another_page(name: str, reports: dict[str, Report]
-                                                     ) -> None:
+def test_a_changed_number_in_a_finding_changes_what_quotes_it(name: str,
+                                                              reports: dict[str, Report]) -> None:
     one = replace(reports[name], opening="")  # which names cells by others
     other = replace(one, findings=tuple(map(changed, one.findings)))
     assert markdown.page(other, "") != markdown.page(one, "")
@@ -154,7 +154,7 @@ def test_another_number_in_a_finding_is_another_page(name: str, reports: dict[st
         assert (document(after) != document(before)) == has_numbers
 
 
-def test_without_what_it_quotes_readme_cannot_be_written() -> None:
+def test_readme_is_refused_without_the_findings_that_it_quotes() -> None:
     with pytest.raises(FirstFlightError, match="zhao2019.fig5_bw / >5000 .*: there is no such"):
         readme({})
 
@@ -167,7 +167,7 @@ def test_a_kept_report_is_rendered_as_the_run_itself(name: str) -> None:
     assert data.dumps(data.loads(text)) == text
 
 
-def test_what_is_kept_is_small_and_of_whole_runs() -> None:
+def test_the_kept_findings_are_small_and_of_whole_runs() -> None:
     files = sorted(results.FINDINGS.glob("*.json"))
     assert {path.stem for path in files} <= {*scenario_file.names(), *results.SAMPLES}
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
@@ -176,8 +176,9 @@ def test_what_is_kept_is_small_and_of_whole_runs() -> None:
         assert facts["finished_at"] and not facts.get("partial")
 
 
-def test_what_the_published_set_up_claims_is_what_was_found(reports: dict[str, Report]) -> None:
-    """The numbers in the scenario's own first line, which nothing fills in."""
+def test_the_published_set_ups_first_line_has_the_numbers_that_were_found(
+        reports: dict[str, Report]) -> None:
+    """Nothing fills in the numbers of a scenario's first line."""
     report = reports["zhao2019_as_published"]
     (causes,) = (finding for finding in report.findings if finding.name == "causes")
     count, of = causes.bars["reproduced"], sum(causes.bars.values())

@@ -1,4 +1,4 @@
-"""Every check of the table of traces is seen to fail, by a stored trial that was tampered with."""
+"""Every check of a trace fails on a stored trial that was tampered with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.golden.stored_trace import Observed, changed, seen, trial, window_tex
 NAME = "idle-linux-iw10"
 STARTED_S = 1795256648.714574
 LONGEST_BYTES = 131  # of its request, with a version of curl's library of eight characters
-RECORD = struct.Struct("<IIII")  # of a capture: seconds, nanoseconds, bytes kept, bytes on the wire
+RECORD = struct.Struct("<IIII")  # a packet's head: seconds, nanoseconds, bytes kept, on the wire
 HEADERS_BYTES = 66  # of a segment without data, before its body
 
 
@@ -45,7 +45,7 @@ class Capture:
         return cls(pcap[:24], tuple(packets))
 
     def place(self, number: int, data: bool = True) -> int:
-        """Of the packet of this number to the client, of those with data or of all."""
+        """The place of the packet with this number to the client, with data or of any kind."""
         places = [place for place, packet in enumerate(self.packets)
                   if packet[16 + 34:16 + 36] == b"\x00\x50"
                   and (not data or RECORD.unpack_from(packet)[3] > HEADERS_BYTES)]
@@ -58,13 +58,13 @@ class Capture:
 
 
 def dropped(pcap: bytes, number: int) -> bytes:
-    """A segment of data was not seen here."""
+    """A segment of data is missing in the capture."""
     capture = Capture.of(pcap)
     return capture.with_packets(capture.place(number))
 
 
 def sent_twice(pcap: bytes, number: int) -> bytes:
-    """A segment of data, and right after it the same again in another IPv4 packet."""
+    """A segment of data is repeated right after it in another IPv4 packet."""
     capture = Capture.of(pcap)
     packet = capture.packets[capture.place(number)]
     time_s, time_ns, *sizes = RECORD.unpack_from(packet)
@@ -74,14 +74,14 @@ def sent_twice(pcap: bytes, number: int) -> bytes:
 
 
 def later(packet: bytes, by_ns: int) -> bytes:
-    """It was seen later."""
+    """The packet was captured later."""
     time_s, time_ns, *sizes = RECORD.unpack_from(packet)
     return RECORD.pack(*divmod(time_s * 10**9 + time_ns + by_ns, 10**9), *sizes
                        ) + packet[RECORD.size:]
 
 
 def optioned(pcap: bytes, option: str) -> bytes:
-    """The first SYN without one of its options, which is padding instead."""
+    """The first SYN has padding in place of one of its options."""
     return pcap.replace(bytes.fromhex(option), b"\x01" * (len(option) // 2), 1)
 
 
@@ -92,7 +92,7 @@ def late_syn_ack(pcap: bytes, by_ns: int = 100_000) -> bytes:
 
 
 def late_write(pcap: bytes, by_ns: int = 100_000) -> bytes:
-    """All from the first segment after the idle time on."""
+    """All packets from the first segment after the idle time on are late."""
     capture = Capture.of(pcap)
     place = capture.place(26)
     return b"".join([capture.header, *capture.packets[:place],
@@ -102,7 +102,7 @@ def late_write(pcap: bytes, by_ns: int = 100_000) -> bytes:
 # Tampering ---------------------------------------------------------------------------
 
 def reported(side: str, **changes: Any) -> Observed:
-    """What the client said of the fetch, or the server of the response, is something else."""
+    """The client reports something else of the fetch, or the server of the response."""
     observed = seen(trial(NAME))
     (answer,) = observed.content[side]
     return replace(observed, content={**observed.content, side: [{**answer, **changes}]})
@@ -124,7 +124,7 @@ def slightly_late_write(pcap: bytes) -> bytes:
 
 
 def started(observed: Observed) -> Observed:
-    """With the time of a tick, behind which the trial began."""
+    """The trial began after a tick of this time."""
     return replace(observed, content={**observed.content, "started_at": STARTED_S})
 
 
@@ -133,8 +133,8 @@ def lost() -> Observed:
     return captured(client=lambda pcap: dropped(pcap, 30))
 
 
-# By the name of the check: what was asked beyond the stored trial's, what was seen then that
-# passes, what does not, and what is said of it, its numbers and units included.
+# By the name of the check: what is requested beyond the stored trial's, an observation that passes
+# then, one that does not, and the reason, with its numbers and units.
 Tampered = tuple[dict[str, Any], Callable[[], Observed], Callable[[], Observed], str]
 TAMPERED: dict[str, Tampered] = {
     "size": ({}, captured, lambda: reported("fetches", size=66_499),
@@ -189,12 +189,12 @@ def failed(record: TraceRecord) -> list[str]:
     return checks.failed_checks(record)
 
 
-def test_no_check_is_left_out() -> None:
+def test_every_check_has_a_tampering() -> None:
     assert {check.name for check in CHECKS} == {*TAMPERED} and len(CHECKS) == 17
 
 
 @pytest.mark.parametrize("name", TAMPERED)
-def test_what_was_tampered_with_fails_its_check_which_says_why(name: str) -> None:
+def test_a_tampered_trace_fails_its_check_with_the_reason(name: str) -> None:
     requested, good, bad, said = TAMPERED[name]
     requested_trial, exact = replace(trial(NAME), **requested), name not in IN_REAL_TIME
     assert name not in failed(judge_trace(requested_trial, good(), exact))
@@ -206,8 +206,8 @@ def test_what_was_tampered_with_fails_its_check_which_says_why(name: str) -> Non
 @pytest.mark.parametrize(("name", "late", "by_ms", "verdict"), [
     ("RTT", late_syn_ack, 2.9, PASS), ("RTT", late_syn_ack, 3.1, FAIL),
     ("schedule", late_write, 9.9, PASS), ("schedule", late_write, 10.1, FAIL)])
-def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_ms: float,
-                                                       verdict: str) -> None:
+def test_in_real_time_times_may_deviate_by_milliseconds(name: str, late: Any, by_ms: float,
+                                                        verdict: str) -> None:
     def seen_late(pcap: bytes) -> bytes:
         return bytes(late(pcap, round(by_ms * 1e6)))
     observed = (captured(client=seen_late) if name == "RTT"
@@ -218,18 +218,18 @@ def test_in_real_time_times_may_be_off_by_milliseconds(name: str, late: Any, by_
 
 @pytest.mark.parametrize(("usual_bytes", "verdict"), [
     (56 * 1448, FAIL), (56 * 1448 + 1, PASS), (57 * 1448 + 144, PASS), (57 * 1448 + 146, FAIL)])
-def test_a_receive_window_may_lack_a_part_of_a_segment_to_be_rounded(usual_bytes: int,
-                                                                     verdict: str) -> None:
+def test_a_receive_window_may_be_rounded_by_less_than_a_segment(usual_bytes: int,
+                                                                verdict: str) -> None:
     seen_bytes = 81_664  # in most samples
     record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57),
-                   sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
-    # Its SYN had no limited window yet.
+                         sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
+    # The stored trial's SYN had no limited window.
     assert failed(record) == ["TCP options", *["receive window"] * (verdict == FAIL)]
 
 
 @pytest.mark.parametrize(("initrwnd", "passes"), [(44, True), (57, True), (58, False)])
-def test_a_receive_window_need_not_grow_to_the_most(initrwnd: int, passes: bool) -> None:
-    """It is 56.4 segments in most samples."""
+def test_a_receive_window_need_not_grow_to_its_limit(initrwnd: int, passes: bool) -> None:
+    """The window is 56.4 segments in most samples."""
     record = judge_trace(replace(trial(NAME), receive_window=60, initrwnd=initrwnd), captured(),
                          exact=True)
     assert ("receive window" not in failed(record)) == passes
@@ -247,7 +247,7 @@ def test_a_receive_window_without_scale_is_at_most_what_a_header_holds(usual_byt
 
 @pytest.mark.parametrize(("early", "usual", "passes"), [
     (0, 57.0, True), (0, 57.2, False), (1, 60.9, True), (1, 61.1, False), (5, 68.9, True)])
-def test_a_receive_window_may_grow_beyond_the_most_with_data_before_its_turn(
+def test_a_receive_window_may_grow_beyond_its_limit_with_early_data(
         early: int, usual: float, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "count_early_data", lambda _: early)
     record = judge_trace(
@@ -258,8 +258,8 @@ def test_a_receive_window_may_grow_beyond_the_most_with_data_before_its_turn(
 
 @pytest.mark.parametrize(("usual", "last", "passes"), [
     (58.9, 57.0, True), (58.9, 58.9, False), (55.9, 57.0, False)])
-def test_a_receive_window_may_come_back_to_the_most_in_the_end(usual: float, last: float,
-                                                              passes: bool) -> None:
+def test_a_receive_window_may_return_to_its_limit_in_the_end(usual: float, last: float,
+                                                             passes: bool) -> None:
     by_bytes = round(usual * 1448) - 81_664  # in most samples; 86_272 in the last
     window = changed(window_text(NAME), None, "send_window_bytes", by_bytes)
     ended = seen(trial(NAME), window=changed(window, -1, "send_window_bytes",
@@ -268,27 +268,30 @@ def test_a_receive_window_may_come_back_to_the_most_in_the_end(usual: float, las
     assert ("receive window" not in failed(record)) == passes
 
 
-def test_of_many_restarts_that_differ_the_first_three_are_told() -> None:
-    odd = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
-           for second in range(5)]
-    even = replace(odd[0], rule=(11, 9), flight=11)
-    of: Any = SimpleNamespace(exact=True, rules_judge=True, replayed=SimpleNamespace(restarts=[even, *odd]),
-                              view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
-    assert [compared.name for compared in verify._compare_restarts(of)] == [
+def test_the_first_three_of_many_differing_restarts_are_reported() -> None:
+    differing = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
+                 for second in range(5)]
+    agreeing = replace(differing[0], rule=(11, 9), flight=11)
+    evidence: Any = SimpleNamespace(
+        exact=True, rules_judge=True, replayed=SimpleNamespace(restarts=[agreeing, *differing]),
+        view=SimpleNamespace(seconds=lambda time_ns: time_ns / 1e9))
+    assert [compared.name for compared in verify._compare_restarts(evidence)] == [
         f"restart at {second}.000 s" for second in range(3)]
 
 
 def test_a_loss_in_each_direction_counts() -> None:
-    """One of data, and one of the acknowledgements."""
-    def both(pcap: bytes) -> bytes:
+    """One segment of data is lost, and one acknowledgement."""
+    def without_an_acknowledgement(pcap: bytes) -> bytes:
         capture = Capture.of(pcap)
         place = next(place for place, packet in enumerate(capture.packets) if place > 40
                      and packet[16 + 34:16 + 36] != b"\x00\x50")
         return capture.with_packets(place)
-    seen_twice = captured(client=lambda pcap: dropped(pcap, 30), server=both)
-    record = judge_trace(trial(NAME), seen_twice, exact=False)
+
+    with_losses = captured(client=lambda pcap: dropped(pcap, 30),
+                           server=without_an_acknowledgement)
+    record = judge_trace(trial(NAME), with_losses, exact=False)
     assert "lost packets: observed 2, expected none" in record.verdict_reason
-    exact = judge_trace(trial(NAME), seen_twice, exact=True).verdict_reason
+    exact = judge_trace(trial(NAME), with_losses, exact=True).verdict_reason
     assert "path: observed 7 of 50 packets to client differ" in exact, "and those behind it"
     assert "path: observed 1 of 51 packets to server differ" in exact
 
@@ -317,12 +320,12 @@ def test_in_real_time_the_rules_judge_nothing() -> None:
 
 
 @pytest.mark.parametrize(("exact", "quiet"), [(True, 0.0), (False, 200.0)])
-def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
-                                                                 quiet: float) -> None:
-    """Of two round trips, after which what is sent is a write of its own."""
-    of: Any = SimpleNamespace(exact=exact, trial=trial(NAME), view=SimpleNamespace(
+def test_in_real_time_only_a_pause_of_two_round_trips_begins_a_write(exact: bool,
+                                                                     quiet: float) -> None:
+    """What is sent after two quiet round trips is a write of its own."""
+    evidence: Any = SimpleNamespace(exact=exact, trial=trial(NAME), view=SimpleNamespace(
         lateness_ms=lambda quiet_ms: quiet_ms))
-    (compared,) = verify._compare_schedule(of)
+    (compared,) = verify._compare_schedule(evidence)
     assert (compared.observed, compared.passed) == (f"{quiet:.3f} ms late", exact)
 
 
@@ -335,8 +338,8 @@ def test_in_real_time_a_pause_in_a_burst_is_none_of_the_schedule(exact: bool,
     ("lost packets", {"loss_percent": 1.0}, False), ("lost packets", {"qdisc": "cake"}, False),
     ("schedule", {"writes": ()}, False), ("schedule", {"qdisc": "fq"}, False),
     ("schedule", {"congestion_control": "bbr"}, False)])
-def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str, Any],
-                                                  judged: bool) -> None:
+def test_a_check_applies_only_where_something_was_requested(name: str, of_trial: dict[str, Any],
+                                                            judged: bool) -> None:
     (check,) = (one for one in CHECKS if one.name == name)
     kept = next(record for record in stored_trace.run().records if record.trial.id == NAME)
     record = replace(kept, trial=replace(kept.trial, **of_trial))  # type: ignore[type-var]
@@ -344,7 +347,7 @@ def test_a_check_judges_where_something_was_asked(name: str, of_trial: dict[str,
     assert not check.applies_to(replace(record, ok=False))
 
 
-def test_a_handshake_that_was_not_seen_tells_no_rtt() -> None:
+def test_the_check_of_the_rtt_does_not_apply_without_a_handshake() -> None:
     (check,) = (one for one in CHECKS if one.name == "RTT")
     (kept,) = (record for record in stored_trace.run().records if record.trial.id == NAME)
     assert isinstance(kept, TraceRecord) and check.applies_to(kept)

@@ -34,8 +34,8 @@ from tests.unit.tcp.conversation import Conversation
     ("idle-unvalidated-iw10", 36, 36, 21),
     ("idle-cwv-iw10", 19, 1, 1),  # grown only while full, halved down to one segment
 ])
-def test_the_window_after_two_idle_seconds(name: str, before: int, after: int,
-                                           flight: int) -> None:
+def test_each_tcp_restarts_with_the_window_of_its_rule_after_two_idle_seconds(
+        name: str, before: int, after: int, flight: int) -> None:
     (restart,) = stored(trial(name), stored_trace.RUN).replayed.restarts
     assert (restart.before[0], restart.after[0], restart.flight) == (before, after, flight)
     assert restart.rule == restart.after
@@ -46,7 +46,8 @@ def test_the_window_after_two_idle_seconds(name: str, before: int, after: int,
     ("nine-off-iw10", 18),  # no setting switches this rule off
     ("nine-unvalidated-iw10", 19),
 ])
-def test_the_window_after_nine_of_ten_packets(name: str, window: int) -> None:
+def test_a_window_of_ten_with_nine_packets_grows_less_if_it_is_validated(name: str,
+                                                                         window: int) -> None:
     assert stored(trial(name), stored_trace.RUN).window(0.15) == window
 
 
@@ -56,7 +57,8 @@ def test_the_window_after_nine_of_ten_packets(name: str, window: int) -> None:
     ({"receive_window": 20}, "receive window"),
     ({"writes": (Write(0.0, 37500), Write(2.1, 29000))}, "schedule"),
 ])
-def test_a_trial_that_was_not_the_asked_one_fails(wrong: dict[str, Any], named: str) -> None:
+def test_a_trace_under_another_setting_than_requested_fails(wrong: dict[str, Any],
+                                                            named: str) -> None:
     record = judged(replace(trial("idle-linux-iw10"), **wrong), "idle-linux-iw10")
     assert record.ok and record.verdict == FAIL and named in record.verdict_reason
 
@@ -67,7 +69,7 @@ def test_a_trial_that_was_not_the_asked_one_fails(wrong: dict[str, Any], named: 
     ({"fetches": [{"ok": False, "error": ""}]}, "the transfer failed"),
     ({"fetches": [{"ok": True, "error": ""}, {"ok": False, "error": "curl 28: too late"}]},
      "too late")])
-def test_a_failed_transfer_is_told(observed: dict[str, Any], said: str) -> None:
+def test_a_failed_transfer_is_skipped_with_its_error(observed: dict[str, Any], said: str) -> None:
     record = judged(trial("idle-linux-iw10"), **observed)
     assert not record.ok and record.verdict == SKIPPED and said in record.error
 
@@ -91,20 +93,20 @@ def test_every_timeout_is_counted(states: list[int], windows: list[int], timeout
 
 
 @pytest.mark.parametrize("text", ["", "time_ns,cwnd\n1,2\n"])
-def test_samples_of_another_kind_are_refused(text: str) -> None:
+def test_a_window_file_with_other_columns_is_refused(text: str) -> None:
     record = judged(trial("idle-linux-iw10"), window=text)
     assert not record.ok and "columns" in record.error
 
 
-def test_a_worker_that_brought_no_samples_is_told() -> None:
+def test_a_trace_without_a_window_file_has_an_error() -> None:
     requested = trial("idle-linux-iw10")
     record = judge_trace(requested, replace(stored_trace.seen(requested), files={}), exact=True)
     assert not record.ok and record.error == "the worker brought back no window.csv"
 
 
 @pytest.mark.parametrize("name", ["idle-linux-iw10", "idle-cwv-iw10"])
-def test_a_timeout_of_nothing_is_told_in_one_line(name: str) -> None:
-    """Idle times are divided by it."""
+def test_a_retransmission_timeout_of_0_is_refused_in_one_line(name: str) -> None:
+    """Idle times are divided by the timeout."""
     rto_us = stored(trial(name), stored_trace.RUN).samples[2].rto_us
     record = judged(trial(name), window=changed(window_text(name), 3, "rto_us", -rto_us))
     assert (record.ok, record.error) == (
@@ -113,7 +115,7 @@ def test_a_timeout_of_nothing_is_told_in_one_line(name: str) -> None:
 
 # With losses --------------------------------------------------------------------------
 
-# Told by the worker, which is not stored, or of the time of the measurement.
+# Reported by the worker, which is not stored, or about the time of the measurement.
 NOT_SEEN = {"judged_by", "trial", "connect_ms", "latency_ms", "measured_at"}
 KEPT = [(record, folder) for folder, run in ((RUN, stored_trace.run()),
                                              (LOSSY, stored_trace.lossy_run()))
@@ -131,7 +133,8 @@ def replayed(name: str) -> Replay:
 
 @pytest.mark.parametrize("kept, folder", KEPT, ids=lambda each: getattr(each, "trial", each).id
                          if isinstance(each, Record) else each.name)
-def test_every_column_is_read_off_the_packets_again(kept: TraceRecord, folder: Path) -> None:
+def test_judging_a_stored_trace_again_gives_every_stored_column(kept: TraceRecord,
+                                                                folder: Path) -> None:
     record = judged_again(kept.trial, folder)
     for each in fields(TraceRecord):
         if each.name not in NOT_SEEN:
@@ -155,7 +158,7 @@ def test_samples_in_a_recovery_and_the_first_after_it_are_not_judged(
 
 @pytest.mark.parametrize("name", ["short-linux-iw4", "short-cwv-iw4"])
 def test_after_a_recovery_the_window_is_judged_to_the_segment_again(name: str) -> None:
-    """Each later sample that is off by one is a mismatch; within the recovery none is."""
+    """A later sample that deviates by one is a mismatch, and none within the recovery is."""
     trial = next(each for each in stored_trace.lossy().trials if each.id == name)
     text = window_text(name, LOSSY)
     samples = parse(text.encode(), name)
@@ -179,7 +182,7 @@ def test_a_restart_after_losses_remembers_the_window_of_the_recovery() -> None:
     assert not replace(outage, rule=(4, 7)).agrees
 
 
-def test_losses_are_told_from_retransmissions_by_when_they_were() -> None:
+def test_losses_and_retransmissions_are_distinguished_by_their_times() -> None:
     trial = next(each for each in stored_trace.lossy().trials if each.id == "outage-linux-iw4")
     view = stored(trial, LOSSY)
     lost = sorted(segment.time_ns for segment in view.exchange.lost_data)
@@ -193,7 +196,7 @@ def test_losses_are_told_from_retransmissions_by_when_they_were() -> None:
 
 # Reports ------------------------------------------------------------------------------
 
-def test_a_lost_file_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_window_file_is_refused_in_one_line(tmp_path: Path) -> None:
     run = shutil.copytree(stored_trace.RUN, tmp_path / "run")
     (run / "files" / "idle-off-iw10-window.csv").unlink()
     with pytest.raises(FirstFlightError, match="idle-off-iw10-window.csv: cannot be read") as error:
@@ -201,7 +204,7 @@ def test_a_lost_file_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
+def test_a_partial_run_has_tables_and_no_statements() -> None:
     file = scenario_file.read(stored_trace.FOLDER / "packetdrill.toml")
     partial = KIND.study(file, Overrides({"rtt_ms": [50.0]}), 1)
     run = stored_trace.run()
@@ -213,7 +216,7 @@ def test_a_partial_run_tests_no_sentence_and_shows_what_it_measured() -> None:
     assert not partial.report(replace(run, records=without)).findings
 
 
-def test_what_does_not_count_is_left_out() -> None:
+def test_a_failed_trace_is_excluded_from_table_and_chart() -> None:
     run = stored_trace.warm_run()
     first, *others = run.records
     finding, *_ = stored_trace.warm_study().report(
@@ -226,7 +229,7 @@ def test_what_does_not_count_is_left_out() -> None:
 
 # Views --------------------------------------------------------------------------------
 
-def test_the_schedule_is_kept_to_the_microsecond() -> None:
+def test_lateness_is_that_of_the_latest_write_after_a_quiet_time() -> None:
     idle = exchanges.idle()
     late_ms = idle.lateness_ms(0.0)
     assert late_ms == pytest.approx(0.002868) == idle.lateness_ms(10.0)
@@ -242,7 +245,7 @@ def test_the_schedule_is_kept_to_the_microsecond() -> None:
     assert replace(idle, trial=replace(idle.trial, writes=())).lateness_ms(0.0) is None
 
 
-def test_without_a_request_or_an_end_there_is_no_view_or_time() -> None:
+def test_a_trace_without_a_request_data_or_an_end_is_refused() -> None:
     packets = Conversation().handshake().flight(0)
     with pytest.raises(FirstFlightError, match="idle-linux-iw10: its data was never acknowledged"):
         view_of(trial("idle-linux-iw10"), packets.read(), [exchanges.sample(0, 4)]).finish_s()

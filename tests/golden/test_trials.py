@@ -31,7 +31,7 @@ from tests.transfers import transfer
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", stored.NAMES)
 def test_a_stored_trial_passes(name: str, exact: bool) -> None:
-    """As it was measured, and as if it had been in real time."""
+    """It is judged as measured in virtual time, and as if it had been in real time."""
     record = stored.load(name).judge(exact)
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
 
@@ -43,8 +43,8 @@ def measured() -> list[dict[str, float]]:
                 in csv.DictReader(line for line in file if not line.startswith("#"))]
 
 
-def test_the_model_against_what_was_measured() -> None:
-    """Up to 200 kB, windows of 1 to 42: slow start, HyStart, both windows, both buffers."""
+def test_the_model_agrees_with_the_measured_transfers() -> None:
+    """They have up to 200 kB and windows of 1 to 42, and meet each limit of a transfer."""
     rows = measured()
     assert rows
     for row in rows:
@@ -83,15 +83,14 @@ LOAD = LoadTrial(
     clients=(ClientHost(0.5, 100.0, 3), ClientHost(0.5, 100.0, 10, 56.0, 1.0)),
     bandwidth_kbps=10_000.0, rtt_ms=100.0, queue_packets=83, queue_bdp=1.0, qdisc="cake", load=0.5,
     loss_percent=0.0, connections=4, response_bytes=15_000, sizes="fixed", initrwnd=70,
-    congestion_control="cubic", access_queue_packets=50, servers=2, duration_s=60.0, warmup_s=5.0, cooldown_s=5.0,
-    repeat=3, seed=9)
+    congestion_control="cubic", access_queue_packets=50, servers=2, duration_s=60.0,
+    warmup_s=5.0, cooldown_s=5.0, repeat=3, seed=9)
 TRACE = TraceTrial(
     scenario="names", trace="idle", tcp="validated", congestion_control="reno", validation=True,
     rtt_ms=100.0, bandwidth_kbps=10_000.0, uplink_kbps=10_000.0, queue_packets=100, initcwnd=4,
-    loss_percent=0.0, initrwnd=125, mss=512, receive_window=0, rto_min_ms=0, quickack=False, nagle=False, sample_ms=1.0,
-    outage_from_ms=0.0, outage_to_ms=0.0, think_s=2.5,
-    requests=(Request(100), Request(100, 2.5)),
-    may_lose=False)
+    loss_percent=0.0, initrwnd=125, mss=512, receive_window=0, rto_min_ms=0, quickack=False,
+    nagle=False, sample_ms=1.0, outage_from_ms=0.0, outage_to_ms=0.0, think_s=2.5,
+    requests=(Request(100), Request(100, 2.5)), may_lose=False)
 PAGE = PageTrial(
     scenario="names", part="lossy", page="made", rtt_ms=40.0, bandwidth_kbps=5000.0,
     uplink_kbps=1000.0, queue_packets=42, loss_percent=1.5, http="1.1", connections=6,
@@ -129,8 +128,9 @@ COLUMNS: dict[type[Record], str] = {
         acts_as send_buffer_bytes chain_bytes signature intermediates tickets resumed
         early_data_bytes record_bytes buffer_bytes key_share server http system own_server what_if
         ok error connect_ms first_byte_ms total_ms latency_ms wire_latency_ms header_bytes
-        request_header_bytes seen_initcwnd seen_first_flight limited_by seen_rtt_ms seen_bandwidth_kbps
-        retransmissions handshake_retransmissions lost_segments queue_drops random_drops
+        request_header_bytes seen_initcwnd seen_first_flight limited_by seen_rtt_ms
+        seen_bandwidth_kbps retransmissions handshake_retransmissions lost_segments queue_drops
+        random_drops
         uplink_queue_drops lost_packets judged_by retransmission_cause model_ms model_latency_ms
         model_retransmissions goodput_kbps appconnect_ms handshake_round_trips flight_bytes
         flight_writes flight_segments window_after_handshake response_round_trips
@@ -161,17 +161,18 @@ COLUMNS: dict[type[Record], str] = {
         ok error judged_by connect_ms latency_ms finish_ms seen_initcwnd seen_rtt_ms data_segments
         retransmissions lost_segments timeouts longest_rtt_ms largest_window restarts
         restart_windows last_window last_retransmissions samples rule_checked rule_unjudged
-        rule_wrong link_idle_ms last_round_trips verdict failed_checks verdict_reason measured_at"""}
+        rule_wrong link_idle_ms last_round_trips verdict failed_checks verdict_reason
+        measured_at"""}
 
 
 @pytest.mark.parametrize(("trial", "name"), IDS, ids=[name[:40] for _, name in IDS])
-def test_a_trial_keeps_its_name(trial: Any, name: str) -> None:
+def test_a_trial_keeps_its_id(trial: Any, name: str) -> None:
     assert trial.id == name
 
 
 @pytest.mark.parametrize("kind", COLUMNS, ids=lambda kind: trial_class(kind).__name__)
 def test_columns_keep_their_order(kind: type[Record]) -> None:
-    """Newer ones may stand between them."""
+    """Newer columns may stand between them."""
     stored = COLUMNS[kind].split()
     assert [column for column in columns_of(kind, what_if=True) if column in stored] == stored
 
@@ -179,7 +180,7 @@ def test_columns_keep_their_order(kind: type[Record]) -> None:
 # Transfers ----------------------------------------------------------------------------
 
 FOLDER = Path(__file__).resolve().parent
-NOT_ASKED = ("total_ms", "latency_ms", "retransmissions")
+NOT_REQUESTED = ("total_ms", "latency_ms", "retransmissions")
 
 
 def measured_transfers() -> list[dict[str, str]]:
@@ -188,7 +189,7 @@ def measured_transfers() -> list[dict[str, str]]:
 
 
 def deviation(row: dict[str, Any], requested: Transfer) -> str:
-    """Where the model takes another time, or retransmits otherwise; empty where it does not."""
+    """How the model deviates in time or retransmissions; empty where it does not."""
     prediction = predict(requested)
     found = (prediction.total_ms, prediction.latency_ms, prediction.retransmissions)
     expected = (float(row["total_ms"]), float(row["latency_ms"]), int(row["retransmissions"]))
@@ -196,12 +197,18 @@ def deviation(row: dict[str, Any], requested: Transfer) -> str:
     return "" if alike else f"{requested}: {found}, measured {expected}"
 
 
-def test_the_model_takes_what_the_guest_took() -> None:
-    assert not list(filter(None, (deviation(row, transfer(**{  # type: ignore[arg-type]
-        name: value if name == "congestion_control" else
-        int(value) if value.isdecimal() else float(value)
-        for name, value in row.items() if name not in NOT_ASKED})) for row
-                                  in measured_transfers())))
+def test_the_model_predicts_each_measured_transfer() -> None:
+    def typed(name: str, text: str) -> Any:
+        if name == "congestion_control":
+            return text
+        return int(text) if text.isdecimal() else float(text)
+
+    deviations = []
+    for row in measured_transfers():
+        requested = {name: typed(name, text) for name, text in row.items()
+                     if name not in NOT_REQUESTED}
+        deviations.append(deviation(row, transfer(**requested)))
+    assert not list(filter(None, deviations))
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
@@ -209,7 +216,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def asked(row: dict[str, Any]) -> Transfer:
+def requested_transfer(row: dict[str, Any]) -> Transfer:
     requested = {name: tuple(value) if isinstance(value, list) else value
                  for name, value in row["asked"].items()}
     if secure := requested.pop("secure", None):
@@ -218,12 +225,13 @@ def asked(row: dict[str, Any]) -> Transfer:
     return transfer(**requested)
 
 
-def test_the_model_has_every_rule() -> None:
-    """Those that are not as they were, by name."""
-    found = {row["rule"]: predict(asked(row)).total_ms for row in rows_of("rules.json")}
-    assert found == pytest.approx({row["rule"]: row["total_ms"] for row in rows_of("rules.json")},
-                                  abs=0.01, rel=0)
+def test_each_rule_of_the_model_predicts_its_stored_time() -> None:
+    rows = rows_of("rules.json")
+    predicted = {row["rule"]: predict(requested_transfer(row)).total_ms for row in rows}
+    stored_ms = {row["rule"]: row["total_ms"] for row in rows}
+    assert predicted == pytest.approx(stored_ms, abs=0.01, rel=0)
 
 
-def test_the_model_takes_what_the_guest_took_under_other_settings() -> None:
-    assert not list(filter(None, (deviation(row, asked(row)) for row in rows_of("settings.json"))))
+def test_the_model_predicts_each_transfer_measured_under_other_settings() -> None:
+    deviations = [deviation(row, requested_transfer(row)) for row in rows_of("settings.json")]
+    assert not list(filter(None, deviations))

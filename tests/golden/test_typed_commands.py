@@ -1,4 +1,4 @@
-"""What documents tell people to type is taken: command lines, flags, modules and paths."""
+"""What documents tell people to type is accepted: command lines, flags, modules and paths."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from firstflight.commands.virtual import captured, command_line
 from firstflight.runs import scenario_file
 from tests.golden.test_links import DOCUMENTS, PROGRAMS
 
-# CHANGELOG has what is gone.
+# CHANGELOG names what was removed.
 NAMES = [str(path.relative_to(PROJECT)) for path in DOCUMENTS
          if "results" not in path.parts and path.name != "CHANGELOG.md"]
-# In place of what a reader has.
+# What is typed in place of a reader's own word.
 MEANT = {"N": "3", "…": None, "SCENARIO": None}
-# Of Mininet, podman, apt, Python's server, mypy and packetdrill.
+# Flags of Mininet, podman, apt, Python's server, mypy and packetdrill.
 OTHERS = {"--bind", "--build-arg", "--cap-drop", "--controller", "--fix-broken", "--ip_version",
           "--network", "--purge", "--strict", "--switch", "--ulimit", "--user", "--userns"}
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
@@ -31,7 +31,7 @@ PATH = re.compile(r"(?<![\w/.~-])[a-z_]+/[\w./*-]*")
 # Where a run writes, and what is named with the commit that had it.
 OUTPUT = ("results/", "figures/", "files/")
 GONE = {"paper/fit", "benchmarks/outside/published_scripts.py"}
-# Of others: an example's folder, packetdrill's and Mininet's repositories.
+# Paths of others: an example's folder, packetdrill's and Mininet's repositories.
 FOREIGN = {"docs/QUESTIONS.md": ("site/", "s/"), "docs/INSTALL.md": ("actions/",),
            "vtime/MININET.md": ("packetdrill/", "gtests/", "tcp/", *(
                f"{name}/" for name in (
@@ -63,7 +63,7 @@ def lines_of(text: str, program: str) -> Iterator[list[str]]:
 
 
 def read(words: list[str]) -> None:
-    """Raises SystemExit where run.sh does not take the words."""
+    """Raises SystemExit where run.sh does not accept the words."""
     if "--" in words:
         before, after = command_line.divided(words)
         command_line.parse([*before, "--", *(after or ["true"])])
@@ -76,7 +76,7 @@ def read(words: list[str]) -> None:
 
 
 def refused(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What run.sh says to those command lines of a text that it does not take."""
+    """The answers of run.sh to those command lines of a text that it does not accept."""
     (folder / "mine").mkdir()
     (folder / "FOLDER").mkdir()
     (folder / "FOLDER" / "capture.pcapng").write_bytes(b"")
@@ -91,17 +91,18 @@ def refused(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> list
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_run_sh_takes_each_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_sh_accepts_each_command_line_of_a_document(name: str, tmp_path: Path,
+                                                        monkeypatch: pytest.MonkeyPatch,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert not refused(text_of(name), tmp_path, capsys)
 
 
 @pytest.mark.parametrize("line",
                          ["--rtt 25 --wi 10", "--iw 10, --rtt 5", "zhao2018", "--sede 3 -- ls"])
-def test_a_line_that_is_not_taken_is_found(line: str, tmp_path: Path,
-                                           monkeypatch: pytest.MonkeyPatch,
-                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_line_that_is_not_accepted_is_found(line: str, tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert len(refused(f"    ./run.sh {line}   # so\n", tmp_path, capsys)) == 1
 
@@ -122,15 +123,17 @@ def test_each_program_that_is_named_as_a_command_is_executable() -> None:
 
 @pytest.fixture(name="known", scope="module")
 def _known() -> set[str]:
-    """The flags of every program of the project, by what it says itself."""
-    said = [subprocess.run([*words, "--help", *more], cwd=PROJECT, stdout=subprocess.PIPE,
-                           text=True,
-                           check=True).stdout
-            for *words, more in (["./run.sh", ["all"]], ["./install.sh", []],
-                                 ["./topo.py", []], ["/usr/bin/python3", "docs/update.py", []])]
-    sources = [path.read_text(encoding="utf-8") for folder in ("benchmarks", "paper")
-               for path in (PROJECT / folder).glob("**/*.py")]
-    return {*OTHERS, *FLAG.findall("\n".join([*said, *sources]))}
+    """The flags of every program of the project, by its own help or its source."""
+    texts = []
+    for command in ("./run.sh --help all", "./install.sh --help", "./topo.py --help",
+                    "/usr/bin/python3 docs/update.py --help"):
+        done = subprocess.run(command.split(), cwd=PROJECT, stdout=subprocess.PIPE, text=True,
+                              check=True)
+        texts.append(done.stdout)
+    for folder in ("benchmarks", "paper"):
+        texts += [path.read_text(encoding="utf-8")
+                  for path in (PROJECT / folder).glob("**/*.py")]
+    return {*OTHERS, *FLAG.findall("\n".join(texts))}
 
 
 def strange(text: str, known: set[str]) -> set[str]:
@@ -140,7 +143,7 @@ def strange(text: str, known: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_flag_is_one_of_a_program(name: str, known: set[str]) -> None:
+def test_each_flag_in_a_document_is_one_of_a_program(name: str, known: set[str]) -> None:
     assert not strange(text_of(name), known)
 
 
@@ -158,17 +161,17 @@ def missing(name: str, text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_path_is_there(name: str) -> None:
+def test_each_path_in_a_document_exists(name: str) -> None:
     assert not missing(name, text_of(name))
 
 
-def test_a_path_that_is_not_there_is_found() -> None:
+def test_a_path_that_does_not_exist_is_found() -> None:
     assert missing("README.md", "`wire/deliveries` and `docs/update.py`, `vtime/kernel/tcp_*.c`\n"
                    ) == {"wire/deliveries"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_module_is_there(name: str) -> None:
+def test_each_module_in_a_document_exists(name: str) -> None:
     for line in code_of(text_of(name)):
         for module in re.findall(r"(?:-m |^)((?:benchmarks|tests|paper|firstflight)\.[\w.]+)",
                                  line):

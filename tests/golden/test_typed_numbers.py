@@ -30,7 +30,8 @@ RULES = {
     "docs/GLOSSARY.md": "90 %",
     "docs/INSTALL.md": "25 seconds; three times",
     "docs/METHOD.md":
-        "1 ms; two packets; 0.5 µs; 1 µs; 216 ms; 1 s; 95 %; 1 %; three times; 4 seconds; 2 seconds",
+        "1 ms; two packets; 0.5 µs; 1 µs; 216 ms; 1 s; 95 %; 1 %; three times; 4 seconds;"
+        " 2 seconds",
     "vtime/KERNELS.md": "11 s; two minutes",
     "vtime/MININET.md": "4 s; 80 s; 10 s; 1 ms; 1 µs; 10 µs; 20,000 TCP connections;"
                         " 200,000 packets",
@@ -85,7 +86,7 @@ def typed(name: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [str(path.relative_to(PROJECT)) for path in WRITTEN])
-def test_a_result_is_typed_nowhere(name: str) -> None:
+def test_no_document_has_a_typed_result(name: str) -> None:
     assert not typed(name, (PROJECT / name).read_text(encoding="utf-8"))
 
 
@@ -102,7 +103,7 @@ def test_a_result_is_typed_nowhere(name: str) -> None:
     ("README.md", "Then it runs the paper's Figure 5 in one to three minutes."),
     ("CONTRIBUTING.md", "Of 60 mutants 7 survived: 7 of 60."),
 ])
-def test_a_contradiction_that_is_put_back_is_found(name: str, sentence: str) -> None:
+def test_a_typed_result_is_found(name: str, sentence: str) -> None:
     text = (PROJECT / name).read_text(encoding="utf-8")
     assert typed(name, f"{text}\n\n{sentence}\n") == [sentence]
 
@@ -115,7 +116,7 @@ def beside_quotes(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", IN_TEMPLATES)
-def test_a_template_quotes_its_results(name: str) -> None:
+def test_a_template_types_no_result_but_those_listed(name: str) -> None:
     text = (PROJECT / "docs" / "templates" / f"{name}.txt").read_text(encoding="utf-8")
     assert beside_quotes(text) == set(IN_TEMPLATES[name].split("; "))
     added = f"{text}\n\nOf 125,046 trials {{x / trials}} are new, and 2 more by hand.\n"

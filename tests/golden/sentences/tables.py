@@ -3,7 +3,7 @@
 A sentence stands in front of the assertions that test it:
 
     @states("zhao2019")
-    def test_zhao2019(run: Run) -> None:
+    def test_the_sentences_of_zhao2019_hold(run: Run) -> None:
         saved = run.table("fig5_rtt")["improved: ms"]
 
         run.says("shortens a 9 kB response at every RTT, the more so the longer the RTT")
@@ -109,7 +109,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table, or some of them. Columns have the heads that quotes have, "improved: ms".
+    """The rows of a table, or some of them. Columns have the heads of quotes, "improved: ms".
 
     named_by: the column whose cells name the rows, by its place.
     """

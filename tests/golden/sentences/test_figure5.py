@@ -11,7 +11,7 @@ README, STUDIES = "README.md", "docs/STUDIES.md"
 
 
 @states("dukkipati2010")
-def test_dukkipati2010(run: Run) -> None:
+def test_the_sentences_of_dukkipati2010_hold(run: Run) -> None:
     """Of both samples: the pages of both have the same first line."""
     for sample in (run, run.on("dukkipati2010_full")):
         by_rtt, by_bandwidth = sample.table("fig5_rtt"), sample.table("fig5_bw")
@@ -39,7 +39,7 @@ def test_dukkipati2010(run: Run) -> None:
         assert alone.value < in_two_weeks.value / 2
 
 
-def test_what_dukkipati2010_does_not_reach() -> None:
+def test_dukkipati2010_misses_the_gains_of_the_paper_that_studies_names() -> None:
     run = Run("dukkipati2010")
     for sample in (run, run.on("dukkipati2010_full")):
         run.says("responses of three segments cannot gain from the window, and the paper has a"
@@ -80,7 +80,7 @@ def test_what_dukkipati2010_does_not_reach() -> None:
 
 
 @states("zhao2019")
-def test_zhao2019(run: Run) -> None:
+def test_the_sentences_of_zhao2019_hold(run: Run) -> None:
     by_rtt, by_bandwidth = run.table("fig5_rtt"), run.table("fig5_bw")
     with_three, with_ten = run.table("raw", "IW3"), run.table("raw", "IW10")
     bandwidths = [f"{kbps}, kbit/s" for kbps in (56, 256, 512, 1000, 2000, 3000, 5000, 7000)]
@@ -123,8 +123,8 @@ def test_zhao2019(run: Run) -> None:
     at_200_ms = by_rtt.where("RTT, ms", 200)
     assert above(at_200_ms["improved: ms"], at_200_ms["published: ms"])
 
-    run.says("In percent the bandwidth panel rises in the clean run, and the paper's highest bars are"
-             " those of the slowest networks", STUDIES)
+    run.says("In percent the bandwidth panel rises in the clean run, and the paper's highest bars"
+             " are those of the slowest networks", STUDIES)
     assert rises(by_bandwidth["improved: %"])
     assert highest_at(by_bandwidth["published: %"], "56", "256")
 
@@ -134,11 +134,11 @@ def test_zhao2019(run: Run) -> None:
 
 
 @states("zhao2019_as_published")
-def test_zhao2019_as_published(run: Run) -> None:
+def test_the_sentences_of_zhao2019_as_published_hold(run: Run) -> None:
     causes = run.table("causes", "Agreement")
 
-    run.says("Why that reproduction of 2019 measured what it measured: with its defects switched on,"
-             " 85 of the 96 times that it measured come out on real TCP")
+    run.says("Why that reproduction of 2019 measured what it measured: with its defects switched"
+             " on, 85 of the 96 times that it measured come out on real TCP")
     assert equal(causes.where("causes", "code and kernel alone")["agree"], 85)
     assert equal(causes["of"], 96)
 
@@ -157,10 +157,11 @@ def test_zhao2019_as_published(run: Run) -> None:
 
 
 @states("marrama2012")
-def test_marrama2012(run: Run) -> None:
+def test_the_sentences_of_marrama2012_hold(run: Run) -> None:
     by_rtt, by_window = run.table("fig5_rtt"), run.table("fig2")
 
-    run.says("An initial window of 10 instead of 3 saves round trips where bandwidth does not limit")
+    run.says("An initial window of 10 instead of 3 saves round trips where bandwidth does not"
+             " limit")
     from_100_ms = by_rtt.where("RTT, ms", 100, 200, 500, 1000, 3000)
     assert never_falls(by_rtt["improved: ms"])
     assert above(from_100_ms["improved: ms"], from_100_ms["RTT, ms"])
@@ -190,15 +191,16 @@ def test_marrama2012(run: Run) -> None:
 
 
 @states("marrama2012_as_published")
-def test_marrama2012_as_published(run: Run) -> None:
+def test_the_sentences_of_marrama2012_as_published_hold(run: Run) -> None:
     causes = run.table("causes", "Agreement")
 
-    run.says("With the habits of its set-up switched on, half of that reproduction's 28 numbers come"
-             " out on real TCP")
+    run.says("With the habits of its set-up switched on, half of that reproduction's 28 numbers"
+             " come out on real TCP")
     assert equal(causes.where("causes", "code and kernel alone")["agree"], 14)
     assert equal(causes["of"], 28)
 
-    run.says("with a first flight of eight packets, which fits but was not observed, most of them do")
+    run.says("with a first flight of eight packets, which fits but was not observed, most of them"
+             " do")
     assert above(causes.where("causes", "with what is inferred")["agree"], 20)
 
     run.says("With the causes from their code the times with IW 3 and 6 become *shorter* than"
@@ -215,7 +217,7 @@ def test_marrama2012_as_published(run: Run) -> None:
 
 
 @states("marrama2012_loss")
-def test_marrama2012_loss(run: Run) -> None:
+def test_the_sentences_of_marrama2012_loss_hold(run: Run) -> None:
     lossy = {figure: run.table(figure).where("loss, %", 1, 2, 5)
              for figure in ("loss", "loss_bdp5000", "loss_bdp1000")}
     recovery = "recovery: beyond lossless, ms"
@@ -232,7 +234,7 @@ def test_marrama2012_loss(run: Run) -> None:
 
 
 @states("tselentis2013")
-def test_tselentis2013(run: Run) -> None:
+def test_the_sentences_of_tselentis2013_hold(run: Run) -> None:
     by_window = run.table("fig2")
 
     run.says("At the bandwidth and RTT of 2012 an initial window of 26 shortens a 37 kB response"
@@ -243,13 +245,14 @@ def test_tselentis2013(run: Run) -> None:
 
 
 @states("tselentis2013_as_published")
-def test_tselentis2013_as_published(run: Run) -> None:
+def test_the_sentences_of_tselentis2013_as_published_hold(run: Run) -> None:
     causes = run.table("causes", "Causes")
     fastest = run.table("fig5_bw").where("BW, kbit/s", 5000)
 
-    run.says("Why that reproduction of 2013 measured a gain of almost 40 %: with the status line the"
-             " response is 27 packets, one more than the window of 26")
-    with_their_habit = causes.where("cause", "none: the clean run", "headers in writes of their own")
+    run.says("Why that reproduction of 2013 measured a gain of almost 40 %: with the status line"
+             " the response is 27 packets, one more than the window of 26")
+    with_their_habit = causes.where("cause", "none: the clean run",
+                                    "headers in writes of their own")
     assert rises(with_their_habit["agree of 5"])
     assert run.claim("fig5_bw", "almost a 40 % gain").outcome == "reproduced"
 
@@ -271,7 +274,7 @@ def test_tselentis2013_as_published(run: Run) -> None:
 
 
 @states("today2026_grid")
-def test_today2026_grid(run: Run) -> None:
+def test_the_sentences_of_today2026_grid_hold(run: Run) -> None:
     saved = {figure: run.table(figure)["improved: ms"]
              for figure in ("rtt_3_10", "http2_rtt_3_10", "rtt_10_20", "bw_10_20",
                             "http2_rtt_10_20", "http2_bw_10_20")}

@@ -14,7 +14,7 @@ AFTER_PAUSES = "After idle times"  # how the title of a table begins, a row for 
 
 
 @states("handley1999_idle")
-def test_handley1999_idle(run: Run) -> None:
+def test_the_sentences_of_handley1999_idle_hold(run: Run) -> None:
     pauses = run.table("fig1", AFTER_PAUSES)
 
     run.says("After a pause a validated window has decayed, so no old full window leaves at once")
@@ -30,7 +30,7 @@ def test_handley1999_idle(run: Run) -> None:
 
 
 @states("handley1999_clock")
-def test_handley1999_clock(run: Run) -> None:
+def test_the_sentences_of_handley1999_clock_hold(run: Run) -> None:
     pauses = run.table("fig2", AFTER_PAUSES)
     fine, coarse = f"{CWV}, least RTO 5 ms", f"{CWV}, least RTO 500 ms"
     of_cwv = pauses.where("TCP", fine, f"{CWV}, least RTO 200 ms", coarse)
@@ -50,7 +50,7 @@ def test_handley1999_clock(run: Run) -> None:
 
 
 @states("handley1999_memory")
-def test_handley1999_memory(run: Run) -> None:
+def test_the_sentences_of_handley1999_memory_hold(run: Run) -> None:
     transfers = run.table("fig3")
 
     run.says("With CWV ssthresh remembers the window from before a pause")
@@ -64,7 +64,7 @@ def test_handley1999_memory(run: Run) -> None:
 
 
 @states("handley1999_growth")
-def test_handley1999_growth(run: Run) -> None:
+def test_the_sentences_of_handley1999_growth_hold(run: Run) -> None:
     from_40_packets, from_90_packets = run.table("fig4"), run.table("fig4_ns")
 
     run.says("A window that grows while the application does not use it loses more in the next"
@@ -82,7 +82,7 @@ def test_handley1999_growth(run: Run) -> None:
 
 
 @states("handley1999_modem5")
-def test_handley1999_modem5(run: Run) -> None:
+def test_the_sentences_of_handley1999_modem5_hold(run: Run) -> None:
     of_1999, today = run.table("fig5"), run.table("fig5_today")
 
     run.says("Typing opens the window of the unmodified TCP so far that a listing loses many"
@@ -100,14 +100,14 @@ def test_handley1999_modem5(run: Run) -> None:
     assert equal(of_1999.where("TCP", "the report's CWV, 1999")["timeouts"], 0)
     assert equal(from_one["timeouts"], 0)
 
-    run.says("The first 10 s of both are typing, so that the listing itself takes about half as long"
-             " with CWV.")
+    run.says("The first 10 s of both are typing, so that the listing itself takes about half as"
+             " long with CWV.")
     without, validated = of_1999["finished, s"].numbers
     assert 0.45 < (validated.value - 10) / (without.value - 10) < 0.55
 
 
 @states("handley1999_modem_deep")
-def test_handley1999_modem_deep(run: Run) -> None:
+def test_the_sentences_of_handley1999_modem_deep_hold(run: Run) -> None:
     transfers = run.table("fig6")
 
     run.says("In a deep modem queue the burst of an unvalidated window loses no packet and gains"
@@ -121,7 +121,7 @@ def test_handley1999_modem_deep(run: Run) -> None:
 
 
 @states("handley1999_nagle")
-def test_handley1999_nagle(run: Run) -> None:
+def test_the_sentences_of_handley1999_nagle_hold(run: Run) -> None:
     transfers = run.table("nagle")
     exact = ("exact check, bulk transfer with Nagle",
              "exact check, 2000 bytes every 5 ms with Nagle")
@@ -133,8 +133,8 @@ def test_handley1999_nagle(run: Run) -> None:
     assert above(transfers.without("TCP", *exact)["largest window"], 30)
 
 
-def test_the_window_of_linux_in_application_limited_periods() -> None:
-    """With validation it is what it is without, in each scenario that has both and such a period."""
+def test_linux_in_application_limited_periods_is_the_same_with_validation() -> None:
+    """This holds in each scenario that has Linux with and without it, and such a period."""
     for name, figure in (("handley1999_growth", "fig4"), ("handley1999_growth", "fig4_ns"),
                          ("handley1999_modem5", "fig5_today"), ("handley1999_modem_deep", "fig6")):
         run = Run(name)
@@ -153,9 +153,10 @@ def test_the_window_of_linux_in_application_limited_periods() -> None:
 
 
 @states("handley1999_warm")
-def test_handley1999_warm(run: Run) -> None:
+def test_the_sentences_of_handley1999_warm_hold(run: Run) -> None:
     validated, not_validated = run.table("think", "deep, linux"), run.table("think", "deep, off")
-    short, short_not_validated = run.table("think", "short, linux"), run.table("think", "short, off")
+    short = run.table("think", "short, linux")
+    short_not_validated = run.table("think", "short, off")
     larger_windows = ("IW 10", "IW 16", "IW 32")
 
     run.says("On a kept connection with a deep queue a larger initial window helps only after a"

@@ -14,7 +14,7 @@ SAVED = "saved, %"
 
 
 @states("ietf78_africa")
-def test_ietf78_africa(run: Run) -> None:
+def test_the_sentences_of_ietf78_africa_hold(run: Run) -> None:
     for figure in ("all", "low_qps"):
         run.says("Far away, on slow and lossy links, IW 10 shortens Web search on average")
         saved = run.table(figure, "Here").where("", "Impr., ms", "% Impr.")
@@ -25,9 +25,9 @@ def test_ietf78_africa(run: Run) -> None:
 
 
 @states("ietf78_background")
-def test_ietf78_background(run: Run) -> None:
-    run.says("Where four fifths of the traffic on a loaded link keep IW 3, IW 10 saves our own users"
-             " more than it would if everybody had it, of 15 kB and of 50 kB")
+def test_the_sentences_of_ietf78_background_hold(run: Run) -> None:
+    run.says("Where four fifths of the traffic on a loaded link keep IW 3, IW 10 saves our own"
+             " users more than it would if everybody had it, of 15 kB and of 50 kB")
     assert falls(run.numbers("kb15", "How much IW 10 saves"))
     assert falls(run.numbers("kb50", "How much IW 10 saves"))
 
@@ -56,13 +56,14 @@ def test_ietf78_background(run: Run) -> None:
 
 
 @states("ietf78_beyond")
-def test_ietf78_beyond(run: Run) -> None:
+def test_the_sentences_of_ietf78_beyond_hold(run: Run) -> None:
     windows = run.table("windows")
 
     def of_slowest(senders: list[str], *larger: str) -> Rows:
         return windows.where("sender and queue", *senders).where("", *larger)
 
-    run.says("With every sender and queue an initial window of 10 to 64 is faster on average than 3")
+    run.says("With every sender and queue an initial window of 10 to 64 is faster on average"
+             " than 3")
     assert above(windows.without("", "IW 3")[SAVED], 0)
 
     run.says("IW 10 saves most with BBR")
@@ -83,7 +84,7 @@ def test_ietf78_beyond(run: Run) -> None:
 
 
 @states("ietf78_buffer")
-def test_ietf78_buffer(run: Run) -> None:
+def test_the_sentences_of_ietf78_buffer_hold(run: Run) -> None:
     at_75 = run.table("buffer").where("offered load", 0.75)
     shortest = at_75.where("buffer", "0.1 BDP")
 
@@ -96,7 +97,7 @@ def test_ietf78_buffer(run: Run) -> None:
 
 
 @states("ietf78_completion")
-def test_ietf78_completion(run: Run) -> None:
+def test_the_sentences_of_ietf78_completion_hold(run: Run) -> None:
     for title in ("Completion time", "The same without the handshake"):
         saved = run.table("completion", title).where("", "IW 10 saves, %", "IW 16 saves, %")
 
@@ -110,7 +111,7 @@ def test_ietf78_completion(run: Run) -> None:
 
 
 @states("ietf78_connections")
-def test_ietf78_connections(run: Run) -> None:
+def test_the_sentences_of_ietf78_connections_hold(run: Run) -> None:
     home = run.table("home")
     several = home.where("connections at once", 4, 6, 12)
 
@@ -170,22 +171,22 @@ def a_data_centre(run: Run) -> None:
 
 
 @states("ietf78_dc1")
-def test_ietf78_dc1(run: Run) -> None:
-    run.says("In a data centre whose users are far away IW 16 saves more than IW 10 for responses of"
-             " more than ten segments")
+def test_the_sentences_of_ietf78_dc1_hold(run: Run) -> None:
+    run.says("In a data centre whose users are far away IW 16 saves more than IW 10 for responses"
+             " of more than ten segments")
     a_data_centre(run)
 
 
 @states("ietf78_dc2")
-def test_ietf78_dc2(run: Run) -> None:
-    run.says("In a data centre whose users are near IW 16 saves little more than IW 10 for responses"
-             " of more than ten segments")
+def test_the_sentences_of_ietf78_dc2_hold(run: Run) -> None:
+    run.says("In a data centre whose users are near IW 16 saves little more than IW 10 for"
+             " responses of more than ten segments")
     a_data_centre(run)
     assert at_most(run.table("iw16")["improved: ms"], 21)
 
 
 @states("ietf78_fairness")
-def test_ietf78_fairness(run: Run) -> None:
+def test_the_sentences_of_ietf78_fairness_hold(run: Run) -> None:
     run.says("Where half of the users have IW 10, those who keep IW 3 wait longer for small"
              " responses")
     of_others = run.table("kb15", "mix of IW 3").where("", "IW 3 in the mix saves, %")
@@ -198,15 +199,15 @@ def test_ietf78_fairness(run: Run) -> None:
 
 
 @states("ietf78_live")
-def test_ietf78_live(run: Run) -> None:
+def test_the_sentences_of_ietf78_live_hold(run: Run) -> None:
     run.says("On one server and link a comparison by client address shows a larger gain than IW 10"
              " brings when everybody has it")
     assert falls(run.numbers("live", "How much IW 10 saves"))
     assert falls(run.numbers("live", "How much IW 16 saves"))
 
 
-def test_mixes() -> None:
-    """What STUDIES says of all comparisons within a mix, in all scenarios that have one."""
+def test_a_comparison_within_a_mix_overstates_the_gain() -> None:
+    """STUDIES says it of all scenarios that have a mix."""
     mixes = [(Run("ietf78_live"), "live", 10), (Run("ietf78_live"), "live", 16),
              (Run("ietf78_fairness"), "kb15", 10), (Run("ietf78_fairness"), "kb50", 10),
              (Run("ietf78_background"), "kb15", 10), (Run("ietf78_background"), "kb50", 10),
@@ -226,7 +227,7 @@ def test_mixes() -> None:
 
 
 @states("ietf78_load")
-def test_ietf78_load(run: Run) -> None:
+def test_the_sentences_of_ietf78_load_hold(run: Run) -> None:
     loads = run.table("load")
     of_slowest = loads.where("offered load", 0.99)
 
@@ -247,7 +248,7 @@ def test_ietf78_load(run: Run) -> None:
 
 
 @states("ietf78_losses")
-def test_ietf78_losses(run: Run) -> None:
+def test_the_sentences_of_ietf78_losses_hold(run: Run) -> None:
     losses = run.table("losses")
 
     run.says("Transfers that lost packets are shorter with IW 10 than with IW 3")
@@ -262,7 +263,7 @@ def test_ietf78_losses(run: Run) -> None:
 
 
 @states("ietf78_sndbuf")
-def test_ietf78_sndbuf(run: Run) -> None:
+def test_the_sentences_of_ietf78_sndbuf_hold(run: Run) -> None:
     cells = run.table("cells", "Every cell")
     buffer, window = "requested: SO_SNDBUF, bytes", "requested: IW, segments"
     not_set, ample, three_segments = 0, 92672, 4344
@@ -310,7 +311,7 @@ def test_ietf78_sndbuf(run: Run) -> None:
 
 
 @states("ietf78_south_america")
-def test_ietf78_south_america(run: Run) -> None:
+def test_the_sentences_of_ietf78_south_america_hold(run: Run) -> None:
     over_one, over_several = ("web", "igoogle", "news"), ("photos", "maps")
     saved = {service: run.table(service, "Completion time").where("", "IW 10 saves, %")["mean"]
              for service in over_one + over_several}

@@ -11,7 +11,7 @@ from tests.golden.sentences.tables import Column, Run, states
 
 
 @states("chou2026_cliffs")
-def test_chou2026_cliffs(run: Run) -> None:
+def test_the_sentences_of_chou2026_cliffs_hold(run: Run) -> None:
     first_byte, round_trips = run.table("steps"), run.table("rounds")
 
     run.says("From ten segments on, a larger certificate chain never has the earlier first byte")
@@ -38,7 +38,7 @@ def smallest_with_a_round_trip_more(first_byte: Column) -> int:
 
 
 @states("chou2026_mldsa")
-def test_chou2026_mldsa(run: Run) -> None:
+def test_the_sentences_of_chou2026_mldsa_hold(run: Run) -> None:
     with_mlkem = run.table("signatures")
     classical = smallest_with_a_round_trip_more(run.table("today")["first byte: IW10, ms"])
     ed25519, mldsa44, mldsa65 = (
@@ -56,7 +56,7 @@ def test_chou2026_mldsa(run: Run) -> None:
 
 
 @states("kampanakis2024_ttlb")
-def test_kampanakis2024_ttlb(run: Run) -> None:
+def test_the_sentences_of_kampanakis2024_ttlb_hold(run: Run) -> None:
     classical = "total: chain 2308 (classical), ms"
     post_quantum = {"": "total: chain 14305 (ML-DSA-65), ms",
                     "_real": "total: chain 11060 (ML-DSA-65 itself), ms"}
@@ -84,7 +84,7 @@ def test_kampanakis2024_ttlb(run: Run) -> None:
 
 
 @states("pq_chains")
-def test_pq_chains(run: Run) -> None:
+def test_the_sentences_of_pq_chains_hold(run: Run) -> None:
     round_trips = run.table("real_rounds")
 
     run.says("Whether a post-quantum handshake fits the first flight depends on more than the size"
@@ -101,7 +101,7 @@ def test_pq_chains(run: Run) -> None:
 
 
 @states("tls_records")
-def test_tls_records(run: Run) -> None:
+def test_the_sentences_of_tls_records_hold(run: Run) -> None:
     small, large = "first byte: record 4096 bytes, ms", "first byte: record 16384 bytes, ms"
     fits = {"first_byte": (4000, 10000), "nginx_first_byte": (4000, 10000),
             "nginx_http2_first_byte": (4000,)}
@@ -122,7 +122,7 @@ def test_tls_records(run: Run) -> None:
 
 
 @states("warm_handshake")
-def test_warm_handshake(run: Run) -> None:
+def test_the_sentences_of_warm_handshake_hold(run: Run) -> None:
     times = run.table("total")
 
     run.says("A large certificate chain warms the window")
@@ -141,7 +141,7 @@ def test_warm_handshake(run: Run) -> None:
 
 
 @states("westerbaan2021_bytes")
-def test_westerbaan2021_bytes(run: Run) -> None:
+def test_the_sentences_of_westerbaan2021_bytes_hold(run: Run) -> None:
     handshakes = run.table("handshake")
     slow, fast = "handshake: BW 1000 kbit/s, ms", "handshake: BW 50000 kbit/s, ms"
     fits = handshakes.where("chain, bytes", 2000, 4000, 6000, 8000, 9000, 10000, 12000, 12588)

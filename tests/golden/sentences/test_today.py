@@ -10,7 +10,7 @@ LOST = "observed: dropped by queue"
 
 
 @states("beta_after_slow_start")
-def test_beta_after_slow_start(run: Run) -> None:
+def test_the_sentences_of_beta_after_slow_start_hold(run: Run) -> None:
     cells = run.table("cells", "Every cell").named("requested: module parameter")
 
     run.says("With a queue of half a BDP a larger cut of CUBIC's window takes longer")
@@ -25,7 +25,7 @@ def test_beta_after_slow_start(run: Run) -> None:
 
 
 @states("kernels2026")
-def test_kernels2026(run: Run) -> None:
+def test_the_sentences_of_kernels2026_hold(run: Run) -> None:
     changed = run.table("cells", "What the kernel changed")
 
     run.says("The kernels that Debian ships send the same first flight")
@@ -42,7 +42,7 @@ def test_kernels2026(run: Run) -> None:
 
 
 @states("map_of_windows")
-def test_map_of_windows(run: Run) -> None:
+def test_the_sentences_of_map_of_windows_hold(run: Run) -> None:
     smallest = "Smallest sufficient window, segments: size"
     maps = run.tables("map", smallest)
 
@@ -71,7 +71,7 @@ def test_map_of_windows(run: Run) -> None:
 
 
 @states("page2026")
-def test_page2026(run: Run) -> None:
+def test_the_sentences_of_page2026_hold(run: Run) -> None:
     over_4g, on_cable = run.table("mobile"), run.table("cable")
 
     run.says("Over 4G 32 instead of 10 segments complete the median page of 2025")
@@ -92,7 +92,7 @@ def test_page2026(run: Run) -> None:
 
 
 @states("browser2026")
-def test_browser2026(run: Run) -> None:
+def test_the_sentences_of_browser2026_hold(run: Run) -> None:
     run.says("Over 4G a real browser has each of four pages earlier with 32 than with 10 segments")
     run.says("over HTTP/1.1 and HTTP/2")
     for page in ("text", "pictures", "scripts", "hosts"):
@@ -125,7 +125,7 @@ def test_browser2026(run: Run) -> None:
 
 
 @states("slow_start_exit")
-def test_slow_start_exit(run: Run) -> None:
+def test_the_sentences_of_slow_start_exit_hold(run: Run) -> None:
     of_5_mb = run.table("exit").where("size, bytes", 5000000)
     of_20_mb = run.table("cells", "Every cell").where("requested: size, bytes", 20000000)
 
@@ -148,7 +148,7 @@ def test_slow_start_exit(run: Run) -> None:
 
 
 @states("suss2024_log")
-def test_suss2024_log(run: Run) -> None:
+def test_the_sentences_of_suss2024_log_hold(run: Run) -> None:
     latency = run.table("cells", "Every cell").named("requested: size, bytes")["latency, ms"]
     rtt = 49.5  # from the departure of the first segment to its acknowledgement
     published = {"1000000": 342.2, "2000000": 509.5, "5000000": 1011.7, "16000000": 2851.6}
