@@ -1,9 +1,10 @@
 """Differences: from a long table of values to base − experiment, with an interval.
 
-Each row of the table is a value of a cell under a window, with a weight and its unit of drawing.
-What the unit is, and so which estimator fits, depends on how the values were measured:
+Each row of the table is a value of a cell under a window, with a weight and its sampling unit: what
+was drawn at random. Which unit that is, and so which estimator fits, depends on how the values were
+measured:
 
-- resampled_in_cells: each cell was repeated; repeats are drawn within their cell.
+- resampled_in_cells: each cell was repeated; repeats are resampled within their cell.
 - resampled_clients, resampled_quantiles: responses of clients, whose responses share a network.
 - resampled_users: users, each measured once under every window.
 - student_by_seed: runs of a load, each seed under both windows.
@@ -11,37 +12,30 @@ What the unit is, and so which estimator fits, depends on how the values were me
 - student_over_draws: whole runs, whose draws need not be the same.
 - exact: two numbers that cannot vary.
 
-`judge` gives the result of a published number or claim. `judge_larger`, `judge_equal` and
-`judge_highest` give those of claims on bars. `agrees` compares estimates without their intervals.
+figures/judging.py compares differences with what was published or claimed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firstflight.base import stats
 from firstflight.base.stats import CONFIDENCE, Estimate, estimate, percentile_interval
-from firstflight.findings import claims
-from firstflight.findings.bar import Bar
-from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECIDED, WITHIN_PERCENT,
-                                         WITHIN_POINTS, ComparedNumber, Ends, Published, Result,
-                                         equivalent)
+from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
 
 if TYPE_CHECKING:
     from firstflight.base.resampling import Numbers
 
 USER_RESAMPLES = 1000
-ALIKE_PERCENT = 5.0  # the largest difference of two values that a source calls alike
-EQUAL_PERCENT = 1.0  # of the base: the largest difference of bars that a source calls equal
-VARIES_MS = 0.001  # repeats that differ by less do not vary: they are rounded
+VARIES_MS = 0.001  # repeats that differ by less are equal: the difference is rounding
 
 
 class Row(NamedTuple):
-    """One value. unit: its unit of drawing, such as a repeat, a seed or a client."""
+    """One value. unit: its sampling unit, such as the number of a repeat, a seed or a client."""
 
     cell: Any
     window: Any
@@ -57,16 +51,19 @@ Estimator = Callable[[Rows, Rows, int], Difference]
 
 def difference(table: Iterable[Row], base: Hashable, experiment: Hashable, estimator: Estimator,
                sign: int = 1) -> Difference:
-    """What the experiment's window changes against the base's, which may be the same window.
+    """What the experiment's window changes, compared with the base's.
 
-    Raises ValueError where a window has no row.
+    sign: 1 where less of the metric is better, −1 where more is. Raises ValueError where a window
+    has no row.
     """
     rows = list(table)
-    first = [row for row in rows if row.window == base]
-    second = [row for row in rows if row.window == experiment]
-    if not first or not second:
-        raise ValueError(f"no value under {experiment if first else base}")
-    return estimator(first, second, sign)
+    base_rows = [row for row in rows if row.window == base]
+    experiment_rows = [row for row in rows if row.window == experiment]
+    if not base_rows:
+        raise ValueError(f"no value under {base}")
+    if not experiment_rows:
+        raise ValueError(f"no value under {experiment}")
+    return estimator(base_rows, experiment_rows, sign)
 
 
 def by_cell(rows: Iterable[Row]) -> dict[Any, list[Row]]:
@@ -82,75 +79,97 @@ def by_cell(rows: Iterable[Row]) -> dict[Any, list[Row]]:
 def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
     """The weighted mean over cells, with a bootstrap of the repeats within each cell.
 
-    A row's weight is that of its cell. Both sides have the same cells in the same order. Pairs are
-    drawn where each unit of each cell has a value on both sides; otherwise each side by itself.
+    A row's weight is that of its cell. Both sides have the same cells in the same order. If each
+    unit of each cell has a value on both sides, the pairs are resampled; otherwise the values of
+    each side are, separately.
     """
-    base_cells, experiment_cells = list(by_cell(base).values()), list(by_cell(experiment).values())
+    base_cells = list(by_cell(base).values())
+    experiment_cells = list(by_cell(experiment).values())
     weights = [rows[0].weight for rows in base_cells]
-    first, second = _values(base_cells), _values(experiment_cells)
 
-    before = stats.weighted_mean([sum(values) / len(values) for values in first], weights)
-    after = stats.weighted_mean([sum(values) / len(values) for values in second], weights)
+    base_values = _values(base_cells)
+    experiment_values = _values(experiment_cells)
+    base_mean = _mean_of_cells(base_values, weights)
+    experiment_mean = _mean_of_cells(experiment_values, weights)
+
     pairs = _pairs(base_cells, experiment_cells)
-    absolute, percent = _ends_in_cells(first, second, pairs, weights=weights, sign=sign)
+    absolute_ends, percent_ends = _intervals_in_cells(
+        base_values, experiment_values, pairs, weights=weights, sign=sign)
 
     n = len(base) + len(experiment)
     return Difference(
-        Estimate(before), Estimate(after), Estimate(sign * (before - after), absolute, n),
-        Estimate(percent_of(before, after, sign), percent, n), n=n, cells=len(weights),
-        cells_requested=len(weights), draws=min(len(base), len(experiment)),
-        base_median=_median(first, weights), experiment_median=_median(second, weights), sign=sign)
+        Estimate(base_mean), Estimate(experiment_mean),
+        absolute=Estimate(sign * (base_mean - experiment_mean), absolute_ends, n),
+        percent=Estimate(percent_of(base_mean, experiment_mean, sign), percent_ends, n),
+        n=n, cells=len(weights), cells_requested=len(weights),
+        draws=min(len(base), len(experiment)), base_median=_median(base_values, weights),
+        experiment_median=_median(experiment_values, weights), sign=sign)
 
 
 def _values(cells: Iterable[Rows]) -> list[list[float]]:
+    """The values of each cell."""
     return [[row.value for row in rows] for rows in cells]
+
+
+def _mean_of_cells(cells: Iterable[Sequence[float]], weights: Sequence[float]) -> float:
+    """The weighted mean of the cells' means."""
+    means = [sum(values) / len(values) for values in cells]
+    return stats.weighted_mean(means, weights)
 
 
 def _pairs(base: Sequence[Rows], experiment: Sequence[Rows]) -> list[list[Ends]] | None:
     """The pairs of values of each cell, one for each unit; None where a unit lacks a value."""
     pairs = []
-    for first, second in zip(base, experiment):
-        others = {row.unit: row.value for row in second}
-        is_once_each = len(others) == len(first) == len(second)
-        if not is_once_each or {row.unit for row in first} != others.keys():
+    for base_rows, experiment_rows in zip(base, experiment):
+        counterparts = {row.unit: row.value for row in experiment_rows}
+        is_once_each = len(counterparts) == len(base_rows) == len(experiment_rows)
+        if not is_once_each or {row.unit for row in base_rows} != counterparts.keys():
             return None
-        pairs.append([(row.value, others[row.unit]) for row in first])
+        pairs.append([(row.value, counterparts[row.unit]) for row in base_rows])
     return pairs
 
 
 def _median(cells: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
-    """The median over all values; the repeats of a cell share its weight."""
-    values = [value for cell in cells for value in cell]
-    shared = [weight / len(cell) for cell, weight in zip(cells, weights) for _ in cell]
-    return stats.weighted_quantile(values, shared, 0.5)
+    """The median over all values; the repeats of a cell share its weight equally."""
+    values: list[float] = []
+    value_weights: list[float] = []
+    for cell, weight in zip(cells, weights):
+        values += cell
+        value_weights += [weight / len(cell)] * len(cell)
+    return stats.weighted_quantile(values, value_weights, 0.5)
 
 
-def _ends_in_cells(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]],
-                   pairs: Sequence[Sequence[Ends]] | None, weights: Sequence[float],
-                   sign: int) -> tuple[Ends | None, Ends | None]:
-    """95 % intervals of the absolute and the relative (%) improvement; None for single values."""
-    cells = [*first, *second]
+def _intervals_in_cells(base: Sequence[Sequence[float]], experiment: Sequence[Sequence[float]],
+                        pairs: Sequence[Sequence[Ends]] | None, weights: Sequence[float],
+                        sign: int) -> tuple[Ends | None, Ends | None]:
+    """95 % intervals of the improvement, in the metric's unit and in percent.
+
+    None for both where a cell has a single value.
+    """
+    cells = [*base, *experiment]
     if any(len(cell) < 2 for cell in cells):
         return None, None
 
     if all(len(set(cell)) == 1 for cell in cells):
         # All repeats are equal, so there is nothing to resample.
-        before = stats.weighted_mean([cell[0] for cell in first], weights)
-        after = stats.weighted_mean([cell[0] for cell in second], weights)
-        percent = percent_of(before, after, sign)
-        return (sign * (before - after),) * 2, (percent,) * 2
+        base_mean = stats.weighted_mean([cell[0] for cell in base], weights)
+        experiment_mean = stats.weighted_mean([cell[0] for cell in experiment], weights)
+        improvement = sign * (base_mean - experiment_mean)
+        percent = percent_of(base_mean, experiment_mean, sign)
+        return (improvement, improvement), (percent, percent)
 
     import numpy
     generator = stats.generator(seed=1)
     if pairs is not None:
-        base, experiment = stats.resampled_pairs(pairs, weights, generator)
+        base_means, experiment_means = stats.resampled_pairs(pairs, weights, generator)
     else:
-        base, experiment = (stats.resampled_means(side, weights, generator)
-                            for side in (first, second))
+        base_means = stats.resampled_means(base, weights, generator)
+        experiment_means = stats.resampled_means(experiment, weights, generator)
 
-    absolute = sign * (base - experiment)
-    parts = absolute / numpy.where(base, base, math.inf)  # 0 where the base is 0, as percent_of
-    return percentile_interval(absolute), percentile_interval(parts * 100)
+    improvements = sign * (base_means - experiment_means)
+    # As in percent_of, the improvement is 0 % where the base is 0.
+    percents = improvements / numpy.where(base_means, base_means, math.inf) * 100
+    return percentile_interval(improvements), percentile_interval(percents)
 
 
 # Responses of clients ------------------------------------------------------------------
@@ -166,16 +185,24 @@ def resampled_clients(base: Rows, experiment: Rows, sign: int, clients: int) -> 
     import numpy
 
     from firstflight.base.resampling import RESAMPLES, resampling_factors
-    own, place = numpy.unique([row.unit for row in base], return_inverse=True)
-    (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
-    summed = (base_weight, weight, base_weight * first, weight * second, weight * first)
-    sums = numpy.stack([numpy.bincount(place, values, len(own)) for values in summed], axis=-1)
+    base_weights, base_values = _columns(base)
+    weights, values = _columns(experiment)
+    summed = (base_weights, weights, base_weights * base_values, weights * values,
+              weights * base_values)
+
+    numbers, place = numpy.unique([row.unit for row in base], return_inverse=True)
+    per_client = numpy.stack(
+        [numpy.bincount(place, terms, len(numbers)) for terms in summed], axis=-1)
 
     factors = resampling_factors(clients)
-    resamples = [factors[rows, own] @ sums for rows in stats.portions(RESAMPLES, len(own))]
-    drawn = numpy.concatenate([sums.sum(axis=0)[None], *resamples])
-    drawn = drawn[drawn[:, 0] > 0]
-    return _of_clients(base, experiment, sign, drawn[:, 2:] / drawn[:, [0, 1, 1]])
+    resamples = [factors[rows, numbers] @ per_client
+                 for rows in stats.portions(RESAMPLES, len(numbers))]
+    sums = numpy.concatenate([per_client.sum(axis=0)[None], *resamples])
+    sums = sums[sums[:, 0] > 0]  # a resample that drew none of these clients has no mean
+
+    base_weight, weight, base_sum, experiment_sum, reweighted_sum = sums.T
+    means = (base_sum / base_weight, experiment_sum / weight, reweighted_sum / weight)
+    return _difference_of_resamples(base, experiment, sign, numpy.stack(means, axis=-1))
 
 
 def resampled_quantiles(base: Rows, experiment: Rows, sign: int, clients: int,
@@ -187,21 +214,24 @@ def resampled_quantiles(base: Rows, experiment: Rows, sign: int, clients: int,
     import numpy
 
     from firstflight.base.resampling import resampling_factors, statistics
-    (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
+    base_weights, base_values = _columns(base)
+    weights, values = _columns(experiment)
     client = numpy.array([row.unit for row in base])
 
-    def resampled(own: Numbers) -> Iterator[Numbers]:
-        """The weights of the sample and of its resamples, shape (n,) each."""
-        yield own
+    def resampled(of_sample: Numbers) -> Iterator[Numbers]:
+        """The weights of the sample, then those of its resamples, shape (n,) each."""
+        yield of_sample
         for factors in resampling_factors(clients):
-            drawn = factors[client] * own
-            if drawn.sum() > 0:
-                yield drawn
+            of_resample = factors[client] * of_sample
+            if of_resample.sum() > 0:
+                yield of_resample
 
-    sides = ((first, base_weight), (second, weight), (first, weight))
-    drawn = numpy.stack([statistics(values, resampled(weights), shares)
-                         for values, weights in sides], axis=-1)
-    return [_of_clients(base, experiment, sign, drawn[:, place]) for place in range(len(shares))]
+    quantiles = numpy.stack([
+        statistics(base_values, resampled(base_weights), shares),
+        statistics(values, resampled(weights), shares),
+        statistics(base_values, resampled(weights), shares)], axis=-1)
+    return [_difference_of_resamples(base, experiment, sign, quantiles[:, place])
+            for place in range(len(shares))]
 
 
 def _columns(rows: Rows) -> tuple[Numbers, Numbers]:
@@ -210,58 +240,65 @@ def _columns(rows: Rows) -> tuple[Numbers, Numbers]:
     return numpy.array([row.weight for row in rows]), numpy.array([row.value for row in rows])
 
 
-def _of_clients(base: Rows, experiment: Rows, sign: int, drawn: Numbers) -> Difference:
-    """The difference of the sample, with intervals from its resamples.
+def _difference_of_resamples(base: Rows, experiment: Rows, sign: int,
+                             sampled: Numbers) -> Difference:
+    """The difference of a sample of clients, with intervals from its resamples.
 
-    drawn: shape (r, 3), row 0 of the sample: means of the base, of the experiment, and of the base
-    with the experiment's weights.
+    sampled: means or quantiles, shape (1 + resamples, 3). Row 0 has the sample's. The columns are
+    the base's, the experiment's, and the base's with the experiment's weights.
     """
     import numpy
 
     from firstflight.base.resampling import median
-    (base_weight, first), (weight, second) = _columns(base), _columns(experiment)
-    before, after, same = map(float, drawn[0])
+    base_weights, base_values = _columns(base)
+    weights, values = _columns(experiment)
+    of_base, of_experiment, of_reweighted = sampled.T
     clients, n = len({row.unit for row in base}), 2 * len(base)
 
     paired = None
-    if (weight != base_weight).any():
-        alone = numpy.multiply(sign, drawn[:, 2] - drawn[:, 1], dtype=float)
+    if (weights != base_weights).any():
+        paired_gains = numpy.multiply(sign, of_reweighted - of_experiment, dtype=float)
+        gain, reweighted_mean = float(paired_gains[0]), float(of_reweighted[0])
         paired = Difference(
-            Estimate(same), Estimate(after),
-            Estimate(float(alone[0]), percentile_interval(alone[1:]), n),
-            Estimate(float(100 * alone[0] / drawn[0, 2])), n=n, draws=clients, sign=sign)
+            Estimate(reweighted_mean), Estimate(float(of_experiment[0])),
+            absolute=Estimate(gain, percentile_interval(paired_gains[1:]), n),
+            percent=Estimate(100 * gain / reweighted_mean), n=n, draws=clients, sign=sign)
 
-    gains = numpy.multiply(sign, drawn[1:, 0] - drawn[1:, 1], dtype=float)
-    percents = 100 * gains / drawn[1:, 0]
+    gains = numpy.multiply(sign, of_base[1:] - of_experiment[1:], dtype=float)
+    percents = 100 * gains / of_base[1:]
+    base_mean, experiment_mean = float(of_base[0]), float(of_experiment[0])
+    percent = percent_of(base_mean, experiment_mean, sign)
     return Difference(
-        Estimate(before), Estimate(after),
-        Estimate(sign * (before - after), percentile_interval(gains), n),
-        Estimate(percent_of(before, after, sign), percentile_interval(percents), n),
+        Estimate(base_mean), Estimate(experiment_mean),
+        absolute=Estimate(sign * (base_mean - experiment_mean), percentile_interval(gains), n),
+        percent=Estimate(percent, percentile_interval(percents), n),
         n=n, cells=clients, cells_requested=clients, draws=clients,
-        base_median=median(first, base_weight), experiment_median=median(second, weight),
+        base_median=median(base_values, base_weights), experiment_median=median(values, weights),
         sign=sign, same=paired)
 
 
 # Student's intervals -------------------------------------------------------------------
 
 def student_by_seed(base: Rows, experiment: Rows, sign: int) -> Difference:
-    """The mean over the seeds that both sides have, with Student's interval of its differences.
+    """The mean over the seeds that both sides have, with Student's interval of the differences.
 
-    percent: of the mean of the base. Raises ValueError where no seed is shared.
+    The difference in percent is relative to the mean of the base. Raises ValueError where no seed
+    is shared.
     """
-    first = {row.unit: row.value for row in base}
-    second = {row.unit: row.value for row in experiment}
-    seeds = sorted(first.keys() & second.keys())
+    base_by_seed = {row.unit: row.value for row in base}
+    experiment_by_seed = {row.unit: row.value for row in experiment}
+    seeds = sorted(base_by_seed.keys() & experiment_by_seed.keys())
     if not seeds:
         raise ValueError("no seed was measured with both windows")
 
-    before, after = [first[seed] for seed in seeds], [second[seed] for seed in seeds]
-    mean = math.fsum(before) / len(before)
-    saved = [sign * (first[seed] - second[seed]) for seed in seeds]
-    percents = [part / mean * 100 if mean else 0.0 for part in saved]
+    base_values = [base_by_seed[seed] for seed in seeds]
+    experiment_values = [experiment_by_seed[seed] for seed in seeds]
+    saved = [sign * (base_by_seed[seed] - experiment_by_seed[seed]) for seed in seeds]
+    base_mean = math.fsum(base_values) / len(seeds)
+    percents = [value / base_mean * 100 if base_mean else 0.0 for value in saved]
     return Difference(
-        estimate(before), estimate(after), estimate(saved), estimate(percents),
-        n=2 * len(seeds), draws=len(seeds), sign=sign)
+        estimate(base_values), estimate(experiment_values), absolute=estimate(saved),
+        percent=estimate(percents), n=2 * len(seeds), draws=len(seeds), sign=sign)
 
 
 def student_of_repeats(base: Rows, experiment: Rows, sign: int) -> Difference:
@@ -269,15 +306,17 @@ def student_of_repeats(base: Rows, experiment: Rows, sign: int) -> Difference:
 
     It has no interval where fewer than two repeats have both sides, or where they do not vary.
     """
-    before, after = _weighted_mean(base), _weighted_mean(experiment)
-    absolute = Estimate(sign * (before - after))
+    base_mean, experiment_mean = _weighted_mean(base), _weighted_mean(experiment)
+    absolute = Estimate(sign * (base_mean - experiment_mean))
 
-    first = {row.unit: row.value for row in base}
-    saved = [sign * (first[row.unit] - row.value) for row in experiment if row.unit in first]
+    by_repeat = {row.unit: row.value for row in base}
+    saved = [sign * (by_repeat[row.unit] - row.value)
+             for row in experiment if row.unit in by_repeat]
     if len(saved) >= 2 and max(saved) - min(saved) >= VARIES_MS:
         absolute = replace(estimate(saved), value=absolute.value)
     return Difference(
-        Estimate(before), Estimate(after), absolute, Estimate(percent_of(before, after, sign)),
+        Estimate(base_mean), Estimate(experiment_mean), absolute=absolute,
+        percent=Estimate(percent_of(base_mean, experiment_mean, sign)),
         n=len(base) + len(experiment), draws=len(saved), sign=sign)
 
 
@@ -287,42 +326,58 @@ def _weighted_mean(rows: Rows) -> float:
 
 def student_over_draws(base: Rows, experiment: Rows, sign: int,
                        of_clients: bool = False) -> Difference:
-    """The difference of the means over cells, with an interval over what was drawn.
+    """The difference of the means over cells, with an interval over what was drawn at random.
 
-    Each draw moves the mean by the deviations of its values from what is expected of them: the mean
-    of their cell; or, where draws are clients (of_clients), each of which has cells of its own, the
-    mean of all. Deviations of one draw in several cells, and on both sides, add up. Both sides have
-    the same cells.
+    Both sides have the same cells. A draw is a seed, which may have a value in every cell, or a
+    client (of_clients), which has cells of its own. A value deviates from the mean of its cell; the
+    value of a client deviates from the mean over all cells. One draw's deviations in several cells
+    and on both sides are not independent, so they are added up before the interval is computed.
     """
-    moved: dict[Hashable, float] = {}
-    means, draws, cells = [], [], 0
+    deviations: dict[Hashable, float] = {}
+    means, draws = [], []
     for side_sign, side in ((sign, base), (-sign, experiment)):
-        of_cells = list(by_cell(side).values())
-        cells = len(of_cells)
-        cell_means = [math.fsum(row.value for row in rows) / len(rows) for rows in of_cells]
-        side_mean = math.fsum(cell_means) / cells
+        cells = list(by_cell(side).values())
+        cell_means = [math.fsum(row.value for row in rows) / len(rows) for rows in cells]
+        side_mean = math.fsum(cell_means) / len(cells)
         means.append(side_mean)
-        draws.append(len({row.unit for row in side}) if of_clients else max(map(len, of_cells)))
+        draws.append(len({row.unit for row in side}) if of_clients else max(map(len, cells)))
 
-        for rows, cell_mean in zip(of_cells, cell_means):
-            expected = side_mean if of_clients else cell_mean
-            for row in rows:
-                deviation = side_sign * (row.value - expected) / len(rows)
-                moved[row.unit] = moved.get(row.unit, 0.0) + deviation
+        expected = [side_mean] * len(cells) if of_clients else cell_means
+        for unit, deviation in _deviations(cells, expected):
+            deviations[unit] = deviations.get(unit, 0.0) + side_sign * deviation
 
-    before, after = means
-    absolute = before - after if sign > 0 else after - before  # 0, never −0
-    n, ends = min(draws), None
-    if n > 1:
-        from scipy.stats import t
-        squares = math.fsum(by ** 2 for by in moved.values())
-        factor = float(t.ppf((1 + CONFIDENCE) / 2, n - 1))
-        half = factor / cells * math.sqrt(squares * n / (n - 1))
-        ends = absolute - half, absolute + half
+    base_mean, experiment_mean = means
+    # Subtracted in this order, so that it is 0 and never −0.
+    absolute = base_mean - experiment_mean if sign > 0 else experiment_mean - base_mean
+    ends = _student_ends(absolute, deviations.values(), min(draws), len(cells))
     return Difference(
-        Estimate(before), Estimate(after), Estimate(absolute, ends, n),
-        Estimate(100 * absolute / before if before else 0.0), n=len(base) + len(experiment),
-        cells=cells, cells_requested=cells, draws=n, sign=sign)
+        Estimate(base_mean), Estimate(experiment_mean),
+        absolute=Estimate(absolute, ends, min(draws)),
+        percent=Estimate(100 * absolute / base_mean if base_mean else 0.0),
+        n=len(base) + len(experiment), cells=len(cells), cells_requested=len(cells),
+        draws=min(draws), sign=sign)
+
+
+def _deviations(cells: Iterable[Rows], expected: Iterable[float]
+                ) -> Iterator[tuple[Hashable, float]]:
+    """Each row's unit, and how far its deviation from the expected value moves the cell's mean."""
+    for rows, value in zip(cells, expected):
+        for row in rows:
+            yield row.unit, (row.value - value) / len(rows)
+
+
+def _student_ends(mean: float, deviations: Iterable[float], draws: int, cells: int) -> Ends | None:
+    """Student's interval of a mean over cells; None for a single draw.
+
+    deviations: of the sum over cells, one for each draw.
+    """
+    if draws < 2:
+        return None
+    from scipy.stats import t
+    squares = math.fsum(deviation ** 2 for deviation in deviations)
+    quantile = float(t.ppf((1 + CONFIDENCE) / 2, draws - 1))
+    half_width = quantile / cells * math.sqrt(squares * draws / (draws - 1))
+    return mean - half_width, mean + half_width
 
 
 # Users ---------------------------------------------------------------------------------
@@ -333,19 +388,20 @@ def resampled_users(base: Rows, experiment: Rows, sign: int) -> Difference:
     The interval is a bootstrap over users (Efron and Tibshirani 1993, chapter 6).
     """
     from firstflight.base.resampling import resampling_factors
-    (_, first), (weight, second) = _columns(base), _columns(experiment)
-    saved = sign * (first - second)
-    before, after, absolute = (float(weight @ values / weight.sum())
-                               for values in (first, second, saved))
+    _, base_values = _columns(base)
+    weights, experiment_values = _columns(experiment)
+    saved = sign * (base_values - experiment_values)
+    base_mean, experiment_mean, saved_mean = (
+        float(weights @ values / weights.sum())
+        for values in (base_values, experiment_values, saved))
 
-    draws = resampling_factors(len(weight), USER_RESAMPLES) * weight
-    ends = percentile_interval(draws @ saved / draws.sum(axis=1))
-
-    whole = after + sign * absolute
-    percent = 100 * absolute / whole if whole else 0.0
+    resampled_weights = resampling_factors(len(weights), USER_RESAMPLES) * weights
+    ends = percentile_interval(resampled_weights @ saved / resampled_weights.sum(axis=1))
+    percent = 100 * saved_mean / base_mean if base_mean else 0.0
     return Difference(
-        Estimate(before), Estimate(after), Estimate(absolute, ends, len(weight)),
-        Estimate(percent), n=2 * len(weight), draws=len(weight), sign=sign)
+        Estimate(base_mean), Estimate(experiment_mean),
+        absolute=Estimate(saved_mean, ends, len(weights)), percent=Estimate(percent),
+        n=2 * len(weights), draws=len(weights), sign=sign)
 
 
 # Numbers that cannot vary --------------------------------------------------------------
@@ -354,147 +410,5 @@ def exact(base: float, experiment: float, sign: int = 1) -> Difference:
     """The difference of two numbers that are the same in every repeat."""
     absolute, percent = sign * (base - experiment), percent_of(base, experiment, sign)
     return Difference(
-        Estimate(base), Estimate(experiment), Estimate(absolute, (absolute, absolute)),
-        Estimate(percent, (percent, percent)), n=2, lossless=True, exact=True, sign=sign)
-
-
-# Results -------------------------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Expected:
-    """What a claim expects of the experiment. sign: 1 for less, −1 for more, 0 for alike.
-
-    published: the difference, in percent of the base, or in the metric's unit (is_absolute).
-    within: the tolerance around it, in the same unit; for alike values, how far apart they may be.
-    """
-
-    sign: int
-    published: float | None = None
-    within: float = ALIKE_PERCENT
-    is_absolute: bool = False
-
-
-def judge(expected: Published | Expected, change: Difference, unit: str = "",
-          of_experiment: bool = False) -> Result:
-    """The result of a difference, by published numbers or by what a claim expects.
-
-    Published numbers are compared in the metric's unit, and in percent as their source prints it
-    (of_experiment, see Difference.printed). A claim whose number is too far away is not reproduced,
-    but may have the direction.
-    """
-    if isinstance(expected, Published):
-        return claims.judge(_numbers(expected, change, unit, of_experiment))
-
-    ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
-    if expected.sign == 0:
-        return Result(equivalent(ends, expected.within))
-    outcome = _direction(expected.sign, change)
-    if expected.published is None:
-        return Result(outcome)
-
-    low, high = sorted(expected.sign * end - expected.published for end in ends)
-    near = equivalent((low, high), expected.within)
-    return Result(DIRECTION if near == NOT_REPRODUCED and outcome == DIRECTION else near)
-
-
-def _numbers(known: Published, change: Difference, unit: str,
-             of_experiment: bool) -> list[ComparedNumber]:
-    """The measured and the published improvement, in the metric's unit and in percent."""
-    numbers = []
-    if known.absolute is not None:
-        allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
-        numbers.append(ComparedNumber(change.absolute.value, known.absolute, allowed,
-                                      change.known(change.absolute), unit))
-    if known.percent is not None:
-        percent = change.printed(of_experiment)
-        numbers.append(ComparedNumber(
-            percent.value, change.as_printed(known.percent, of_experiment),
-            max(WITHIN_POINTS, known.error_points), change.known(percent), "%"))
-    return numbers
-
-
-def _direction(sign: int, change: Difference) -> str:
-    """Whether a difference has the expected sign, 1 or −1, by its 95 % interval.
-
-    DIRECTION where the interval lies on that side, NOT_REPRODUCED where it ends before
-    ALIKE_PERCENT on that side. Else UNDECIDED.
-    """
-    if change.absolute.sign == sign:
-        return DIRECTION
-    most = max(sign * end for end in _percent_ends(change))
-    return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
-
-
-def _percent_ends(change: Difference) -> Ends:
-    """The interval of the difference in percent, infinite where the base is 0; ANY without one."""
-    if change.absolute.interval is None or change.percent.interval is None:
-        return ANY
-    if change.base.value:
-        return change.percent.interval
-    low, high = (math.copysign(math.inf, end) if end else 0.0 for end in change.absolute.interval)
-    return low, high
-
-
-# Claims on bars ------------------------------------------------------------------------
-
-def judge_larger(bar: Bar, *others: Bar) -> str:
-    """Whether a bar saves a larger percentage than each of the others, by their intervals."""
-    def percent_ends(compared: Bar) -> Ends:
-        return compared.difference.known(compared.percent) or ANY
-
-    return claims.worst(claims.larger(percent_ends(bar), percent_ends(other)) for other in others)
-
-
-def judge_equal(first: Bar, second: Bar) -> str:
-    """Whether two bars save the same, within EQUAL_PERCENT of the smaller base."""
-    (low, high), (least, most) = (bar.difference.known(bar.difference.absolute) or ANY
-                                  for bar in (first, second))
-    smaller_base = min(first.difference.base.value, second.difference.base.value)
-    return equivalent((low - most, high - least), EQUAL_PERCENT / 100 * smaller_base)
-
-
-def judge_highest(bar: Bar, published_percent: float) -> str:
-    """Whether the highest bar has the percentage that its source prints."""
-    return claims.judge([ComparedNumber(bar.percent.value, published_percent, WITHIN_POINTS,
-                                        bar.difference.known(bar.percent))]).outcome
-
-
-# Agreement of estimates ----------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How far an estimate may be from a published number and still agree.
-
-    percent, absolute: the larger of a percentage of the published number and a number in its unit.
-    points: for percentages. cut: the published numbers lost their decimals, so each stands for all
-    numbers from it up to 1 more.
-    """
-
-    percent: float
-    absolute: float
-    points: float = 0.0
-    cut: bool = False
-
-
-def agrees(bar: Bar, tolerance: Tolerance) -> bool:
-    """Whether a bar's estimates are near all published numbers; intervals do not count.
-
-    In a window sweep the published number is the value under the bar's window.
-    """
-    known, change = bar.published, bar.difference
-    if known.level is not None:
-        return _is_near(change.experiment.value, known.level, tolerance)
-    return ((known.absolute is None or _is_near(change.absolute.value, known.absolute, tolerance))
-            and (bar.published_percent is None or _is_near(
-                bar.percent.value, bar.published_percent, tolerance,
-                max(tolerance.points, known.error_points))))
-
-
-def _is_near(ours: float, published: float, tolerance: Tolerance,
-             points: float | None = None) -> bool:
-    """Whether a number is near a published one. points: the tolerance of a percentage, else None.
-    """
-    allowed = max(tolerance.percent / 100 * abs(published), tolerance.absolute
-                  ) if points is None else points
-    deviation = ours - published
-    return equivalent((deviation - tolerance.cut, deviation), allowed) != NOT_REPRODUCED
+        Estimate(base), Estimate(experiment), absolute=Estimate(absolute, (absolute, absolute)),
+        percent=Estimate(percent, (percent, percent)), n=2, lossless=True, exact=True, sign=sign)

@@ -1,6 +1,7 @@
-"""Makes the figures of a run: what is common to all workloads.
+"""Makes the figures of a run, for any workload.
 
-A workload has one table of functions, by the kinds of its figures (scenario.figure_kinds).
+Each workload has a table of functions that make them, one for each kind of figure
+(scenario.figure_kinds).
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from firstflight.scenario.figure_kinds import Figure
 
 
 class NothingToShow(FirstFlightError):
-    """The records do not give a figure; the message has the reason."""
+    """A figure cannot be made of the records; the message says why."""
 
 
 A = TypeVar("A")
 F = TypeVar("F", bound=Figure)
-# Takes an analysed run and a figure of it; returns the figure's finding, and further charts of the
-# same; [] where there is nothing to show. Raises NothingToShow without data.
+# Takes an analysed run and one of its figures. Returns the figure's finding, followed by findings
+# with other charts of the same data; [] if the run has nothing that such a figure compares. Raises
+# NothingToShow if the records that it needs are missing.
 Maker = Callable[[A, F], Sequence[Finding]]
 
 
 def make_figures(analysis: A, figures: Iterable[F], makers: Mapping[str, Maker[A, F]]
                  ) -> list[tuple[F, Sequence[Finding]]]:
-    """The findings of each figure, or the reason why it cannot be made.
+    """Each figure with its findings; a figure that cannot be made has one with the reason.
 
     Raises FirstFlightError where a file is missing or wrong.
     """

@@ -1,4 +1,4 @@
-"""What all trials of a figure share, and how many of a run have each verdict, in words."""
+"""Words that reports of several workloads need: shared values, a value with its name, verdicts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def shared_values(trials: Iterable[object], names: Iterable[str]) -> dict[str, V
     return shared
 
 
-def named(name: str, value: object) -> str:
+def format_named(name: str, value: object) -> str:
     """A value with the name and unit of its quantity, such as "RTT 20 ms"."""
     known = quantity(name)
     return f"{known.head} {in_words(value, known.unit)}"
 
 
 def verdict_lines(records: Sequence[Record], what: str) -> tuple[str, ...]:
-    """How many trials have each verdict, and each that does not count, with its reason.
+    """A line that counts the verdicts, then a line for each trial that does not count and why.
 
-    what: the trials' name, such as "pages".
+    what: the plural name of the trials, such as "pages".
     """
     counted = Counter(record.verdict if record.ok else "failed" for record in records)
     words = ", ".join(f"{count} {word}" for word, count in counted.items())

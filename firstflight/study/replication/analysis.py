@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from firstflight.figures.compare import Tolerance, agrees, exact
+from firstflight.figures.compare import exact
+from firstflight.figures.judging import Tolerance, agrees
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import DIRECTION, REPRODUCED, Published
 from firstflight.scenario.claims import LESS, MORE, MOST
@@ -175,7 +176,7 @@ def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -
     nothing = known.level is None and known.absolute is None and known.percent is None
     return Item(figure, first.label, known, tuple(bars), tuple(
         nothing if bar is None else agrees(bar, replace(
-            tolerance(levels[0].of), cut=level.level.reading.truncated and not is_sweep))
+            tolerance(levels[0].of), truncated=level.level.reading.truncated and not is_sweep))
         for bar, level in zip(bars, levels)), is_level=is_sweep)
 
 

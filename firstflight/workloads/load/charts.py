@@ -56,7 +56,7 @@ def _fixed(trials: Sequence[LoadTrial]) -> str:
     values = shared_values(trials, FIXED)
     for name, value in values.items():
         if value is not None:
-            known[name] = shared.named(name, value)
+            known[name] = shared.format_named(name, value)
     if values.get("queue_bdp") is not None:
         known["queue_bdp"] = named("queue_bdp", values["queue_bdp"])
     if "response_bytes" in values and trials[0].sizes != FIXED_SIZE:

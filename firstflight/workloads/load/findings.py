@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, format_number, plain
 from firstflight.figures import kernel_changes
-from firstflight.figures.claims import SIGNS, as_read, claims_on, expected_of
-from firstflight.figures.compare import ALIKE_PERCENT, Expected, judge
+from firstflight.figures.claims import SIGNS, claims_on, expected_of, qualify
+from firstflight.figures.judging import ALIKE_PERCENT, Expected, judge
 from firstflight.figures.making import Maker, all_findings, make_figures
 from firstflight.findings.charts import Chart
 from firstflight.findings.claims import (DIRECTION, NOT_MEASURED, REPRODUCED, UNDECIDED,
@@ -185,7 +185,7 @@ def statement(runs: Runs, claim: LoadClaim) -> Statement:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
     expected = expected_of(claim, claim.is_in_points)
     outcome = worst(judge(expected, gain).outcome for gain in gains)
-    return as_read(claim, Statement(claim.says, _measured(claim, gains), outcome))
+    return qualify(claim, Statement(claim.says, _measured(claim, gains), outcome))
 
 
 def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:

@@ -11,7 +11,7 @@ from firstflight.base.words import join_words, plain, format_brief
 from firstflight.figures import kernel_changes
 from firstflight.figures.kernel_changes import kernel_answer, note_on_windows
 from firstflight.figures.making import Maker, NothingToShow, all_findings, make_figures
-from firstflight.figures.shared import named, shared_values, verdict_lines
+from firstflight.figures.shared import format_named, shared_values, verdict_lines
 from firstflight.findings.charts import (FilmChart, ObjectBar, ObjectChart, ObjectPanel, PageBar,
                                          PageChart)
 from firstflight.findings.findings import Answer, Cell, Column, Finding, Rounded, Statement, Table
@@ -95,7 +95,7 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
         parts.append(f"queue {first.queue_packets} packets")
     if "loss_percent" in shared and first.loss_percent:
         parts.append(f"loss {plain(first.loss_percent)} %")
-    parts += [named(name, shared[name]) for name in others]
+    parts += [format_named(name, shared[name]) for name in others]
     if "http" in shared and "connections" in shared:
         parts.append(_http(first))
     return scenario.head.source, ", ".join(parts)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from firstflight.base.words import plain
-from firstflight.figures.claims import SIGNS, as_read, claims_on, expected_of
-from firstflight.figures.compare import exact, judge
+from firstflight.figures.claims import SIGNS, claims_on, expected_of, qualify
+from firstflight.figures.compare import exact
+from firstflight.figures.judging import judge
 from firstflight.figures.making import Maker, all_findings, make_figures
-from firstflight.figures.shared import named, shared_values, verdict_lines
+from firstflight.figures.shared import format_named, shared_values, verdict_lines
 from firstflight.findings.charts import Line, LineChart, Plot, TraceChart, TraceRow
 from firstflight.findings.claims import NOT_MEASURED, NOT_REPRODUCED, ComparedNumber
 from firstflight.findings.findings import Cell, Column, Finding, Rounded, Statement, Table
@@ -47,7 +48,7 @@ def _window(measured: TraceRun, figure: TraceFigure) -> list[Finding]:
     """The window of each curve over time, with its restarts, and the claims on them."""
     scenario, views = measured.scenario, measured.views
     tables = (_overview(scenario, figure, views), *_restarts(scenario, figure, views))
-    statements = tuple(as_read(claim, _statement(scenario, figure, claim, views))
+    statements = tuple(qualify(claim, _statement(scenario, figure, claim, views))
                        for claim in claims_on(figure, scenario.claims))
     return [Finding(figure.name, figure.title, tables, statements,
                     chart=_chart(scenario, figure, views))]
@@ -211,7 +212,7 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 
 def context_of(trials: Iterable[TraceTrial]) -> tuple[str, ...]:
     """What all curves of a figure have in common, with units; the page has the source."""
-    common = [named(name, value).removesuffix(" segments")
+    common = [format_named(name, value).removesuffix(" segments")
               for name, value in shared_values(trials, FIXED).items()]
     return (": ".join(filter(None, ("real Linux TCP", ", ".join(common)))),)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as some
 
 from firstflight.figures import compare
-from firstflight.figures.compare import Estimator, Expected, Row, difference, judge
+from firstflight.figures.compare import Estimator, Row, difference
+from firstflight.figures.judging import Expected, judge
 from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (
     DIRECTION, NOT_REPRODUCED, OUTCOMES, REBUILT, REPRODUCED, UNDECIDED, ComparedNumber,

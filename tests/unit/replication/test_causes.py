@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firstflight.base.errors import UsageError
-from firstflight.figures import compare
+from firstflight.figures import compare, judging
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import StepChart
 from firstflight.findings.claims import Published
@@ -162,15 +162,16 @@ def test_what_lacks_in_between_agrees_with_nothing_there() -> None:
 def test_bounds_of_an_agreement() -> None:
     bounds = analysis.tolerance(AsPublished("x", 10, 5, 3))
 
-    def agrees(saved_ms: float, known: Published, cut: bool = False) -> bool:
+    def agrees(saved_ms: float, known: Published, truncated: bool = False) -> bool:
         """The base is 100 ms, so that as many percent are saved."""
-        return compare.agrees(Bar("", compare.exact(100.0, 100.0 - saved_ms), known),
-                              replace(bounds, cut=cut))
+        return judging.agrees(Bar("", compare.exact(100.0, 100.0 - saved_ms), known),
+                              replace(bounds, truncated=truncated))
 
     assert agrees(99, Published(90)) and not agrees(99.1, Published(90))
     assert agrees(25, Published(20)) and not agrees(25.1, Published(20))
-    assert agrees(25.9, Published(20), cut=True) and not agrees(14.9, Published(20), cut=True)
-    assert agrees(27.5, Published(percent=24.0), cut=True)
+    assert agrees(25.9, Published(20), truncated=True)
+    assert not agrees(14.9, Published(20), truncated=True)
+    assert agrees(27.5, Published(percent=24.0), truncated=True)
     assert not agrees(27.5, Published(percent=24.0))
     assert agrees(20.9, Published(percent=24.0, error_points=3.2))
     assert not agrees(25, Published(20, percent=21.9)) and agrees(25, Published(20, percent=22.1))

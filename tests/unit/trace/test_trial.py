@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as any_
 
 from firstflight.base.errors import FirstFlightError, UsageError
-from firstflight.figures.claims import as_read
+from firstflight.figures.claims import qualify
 from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts,
                                          summary)
 from firstflight.findings.findings import Statement
@@ -613,7 +613,7 @@ def test_a_number_that_the_scenario_puts_in_is_rebuilt_and_not_reproduced(number
                                                                           word: str) -> None:
     put_in = replace(claim("is", 10, 2), rebuilt=True)
     outcome, words = _judged(put_in, (number,))
-    assert (as_read(put_in, Statement("", words, outcome)).outcome, words) == (word, ", 10 put in")
+    assert (qualify(put_in, Statement("", words, outcome)).outcome, words) == (word, ", 10 put in")
 
 
 def test_a_published_increase_is_compared_in_percent() -> None:

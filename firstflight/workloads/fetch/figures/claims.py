@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.base import words
-from firstflight.figures.claims import as_read, claims_on
-from firstflight.figures.compare import judge, judge_equal, judge_highest, judge_larger
+from firstflight.figures.claims import claims_on, qualify
+from firstflight.figures.judging import judge, judge_equal, judge_highest, judge_larger
 from firstflight.findings.bar import Bar
 from firstflight.findings.charts import is_wide
 from firstflight.findings.findings import Statement
@@ -32,7 +32,7 @@ def judge_bars(bar_figure: BarFigure, stated: Sequence[Claim], exact: bool = Fal
     enough.
     """
     bars = tuple(_judged(bar, bar_figure.metric.unit, exact) for bar in beside_baseline(bar_figure))
-    statements = tuple(as_read(claim, _tested(claim, bar_figure, bars))
+    statements = tuple(qualify(claim, _tested(claim, bar_figure, bars))
                        for claim in claims_on(bar_figure.figure, stated))
     return replace(bar_figure, bars=bars, statements=statements)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from firstflight.figures.shared import named, shared_values
+from firstflight.figures.shared import format_named, shared_values
 from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import Ends
 from firstflight.findings.findings import Interval
@@ -57,7 +57,7 @@ def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
     compared = {*windows}
     if len(compared) == 1:
         values["initcwnd"] = compared.pop()
-    return ", ".join(named(name, value) for name, value in values.items() if value)
+    return ", ".join(format_named(name, value) for name, value in values.items() if value)
 
 
 def heading(records: Sequence[Record]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from firstflight.base import stats
 from firstflight.base.quantity import Quantity
 from firstflight.base.stats import Estimate
 from firstflight.base.words import format_brief, format_number, plain
-from firstflight.figures.shared import named
+from firstflight.figures.shared import format_named
 from firstflight.findings.charts import GroupChart, Square, SquareChart, SquareMap, is_wide
 from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference, percent_of
@@ -81,7 +81,7 @@ class Grid:
                 if all(getattr(cell, name) == value for name, value in wanted.items()):
                     place = getattr(cell, self.figure.by), getattr(cell, self.figure.down, "")
                     cells[place] = cell
-            yield list(starmap(named, wanted.items())), cells
+            yield list(starmap(format_named, wanted.items())), cells
 
     def map(self, title: str, values: Mapping[Place, T | None],
             square: Callable[[T], Square]) -> SquareMap:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from firstflight.base.words import format_brief, plain
-from firstflight.figures.shared import named
+from firstflight.figures.shared import format_named
 from firstflight.figures.window_changes import mean
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.findings import Cell, Column, Finding, Table
@@ -111,7 +111,7 @@ def _sentence(figure: Figure, bars: Bars) -> str:
             if bar.lost is not None:
                 shown += f", {plain(bar.lost)} lost{_published(bar.published_lost)}"
             parts.append(shown)
-        sentences.append(f"{metric.axis}, {named(figure.by, value)}:"
+        sentences.append(f"{metric.axis}, {format_named(figure.by, value)}:"
                          f" {'; '.join(parts) or 'nothing that was measured counts'}.")
     return " ".join(sentences)
 
@@ -128,8 +128,8 @@ def _chart(figure: Figure, bars: Bars, records: Sequence[Record]) -> LineChart:
         ends = -ASIDE, len(ticks) - 1 + ASIDE
         of_metric = _lines([bar.value for bar in of_value], [bar.published for bar in of_value])
         of_lost = _lines([bar.lost for bar in of_value], [bar.published_lost for bar in of_value])
-        plots.append(Plot("", metric.axis, of_metric, title=named(figure.by, value), ticks=ticks,
-                          x_ends=ends))
+        plots.append(Plot("", metric.axis, of_metric, title=format_named(figure.by, value),
+                          ticks=ticks, x_ends=ends))
         plots.append(Plot("", "segments lost", of_lost, ticks=ticks, x_ends=ends))
     return LineChart(figure.title, heading(records), "Below each bar: the guest's kernel, and what"
                      " is set in its modules.", columns=(tuple(plots),), plot_inches=1.75,

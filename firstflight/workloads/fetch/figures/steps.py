@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from firstflight.base.quantity import in_words
 from firstflight.base.words import plain, format_brief
-from firstflight.figures.claims import as_read, claims_on
+from firstflight.figures.claims import claims_on, qualify
 from firstflight.findings.charts import (LOOKS, Chart, Line, LineChart, Plot, Square, SquareChart,
                                          SquareMap)
 from firstflight.findings.claims import NOT_MEASURED, outcome_of
@@ -31,7 +31,7 @@ from firstflight.workloads.fetch.record.transfers import computed, is_computable
 
 def test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
     """Test a claim on the trials of a figure; NOT_MEASURED unless all of them count."""
-    return as_read(claim, _test_claim(claim, metric, records))
+    return qualify(claim, _test_claim(claim, metric, records))
 
 
 def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:

@@ -1,0 +1,164 @@
+"""Compares differences with what was published or claimed.
+
+`judge` gives the result of a published number or claim. `judge_larger`, `judge_equal` and
+`judge_highest` give the results of claims on bars. `agrees` compares estimates without intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from firstflight.findings import claims
+from firstflight.findings.bar import Bar
+from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECIDED, WITHIN_PERCENT,
+                                         WITHIN_POINTS, ComparedNumber, Ends, Published, Result,
+                                         equivalent)
+from firstflight.findings.difference import Difference
+
+ALIKE_PERCENT = 5.0  # values that a source calls alike may differ by this much of the base
+EQUAL_PERCENT = 1.0  # bars that a source calls equal may differ by this much of the smaller base
+
+
+# Results -------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Expected:
+    """What a claim expects of the experiment, compared with the base."""
+
+    sign: int  # 1 for less, −1 for more, 0 for alike
+    published: float | None = None  # the difference
+    within: float = ALIKE_PERCENT  # how far from it a difference may be; if alike, how far from 0
+    is_absolute: bool = False  # both are in the metric's unit, not in percent of the base
+
+
+def judge(expected: Published | Expected, change: Difference, unit: str = "",
+          of_experiment: bool = False) -> Result:
+    """The result of a difference, by published numbers or by what a claim expects.
+
+    Published numbers are compared in the metric's unit and in percent, as their source prints them.
+    of_experiment: it prints percentages of the experiment, not of the base (Difference.printed). A
+    claim whose number is too far away is not reproduced, but may have the direction.
+    """
+    if isinstance(expected, Published):
+        return claims.judge(_numbers(expected, change, unit, of_experiment))
+
+    ends = (change.absolute.interval or ANY) if expected.is_absolute else _percent_ends(change)
+    if expected.sign == 0:
+        return Result(equivalent(ends, expected.within))
+    of_direction = _direction(expected.sign, change)
+    if expected.published is None:
+        return Result(of_direction)
+
+    low, high = sorted(expected.sign * end - expected.published for end in ends)
+    of_number = equivalent((low, high), expected.within)
+    if of_number == NOT_REPRODUCED and of_direction == DIRECTION:
+        return Result(DIRECTION)
+    return Result(of_number)
+
+
+def _numbers(known: Published, change: Difference, unit: str,
+             of_experiment: bool) -> list[ComparedNumber]:
+    """The measured and the published improvement, in the metric's unit and in percent."""
+    numbers = []
+    if known.absolute is not None:
+        allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
+        numbers.append(ComparedNumber(change.absolute.value, known.absolute, allowed,
+                                      change.known(change.absolute), unit))
+    if known.percent is not None:
+        percent = change.printed(of_experiment)
+        numbers.append(ComparedNumber(
+            percent.value, change.as_printed(known.percent, of_experiment),
+            max(WITHIN_POINTS, known.error_points), change.known(percent), "%"))
+    return numbers
+
+
+def _direction(sign: int, change: Difference) -> str:
+    """The result of a claim on the sign of a difference, 1 or −1, by its 95 % interval.
+
+    DIRECTION if the whole interval has that sign, NOT_REPRODUCED if it ends before ALIKE_PERCENT
+    on that side, otherwise UNDECIDED.
+    """
+    if change.absolute.sign == sign:
+        return DIRECTION
+    most = max(sign * end for end in _percent_ends(change))
+    return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
+
+
+def _percent_ends(change: Difference) -> Ends:
+    """The interval of the difference in percent; ANY if it has none, ±∞ or 0 if the base is 0."""
+    if change.absolute.interval is None or change.percent.interval is None:
+        return ANY
+    if change.base.value:
+        return change.percent.interval
+    low, high = (math.copysign(math.inf, end) if end else 0.0 for end in change.absolute.interval)
+    return low, high
+
+
+# Claims on bars ------------------------------------------------------------------------
+
+def judge_larger(bar: Bar, *others: Bar) -> str:
+    """The result of a claim that a bar saves a larger percentage than each of the others."""
+    def percent_ends(compared: Bar) -> Ends:
+        return compared.difference.known(compared.percent) or ANY
+
+    return claims.worst(claims.larger(percent_ends(bar), percent_ends(other)) for other in others)
+
+
+def judge_equal(first: Bar, second: Bar) -> str:
+    """The result of a claim that two bars save the same, within EQUAL_PERCENT."""
+    def ends(bar: Bar) -> Ends:
+        return bar.difference.known(bar.difference.absolute) or ANY
+
+    first_low, first_high = ends(first)
+    second_low, second_high = ends(second)
+    smaller_base = min(first.difference.base.value, second.difference.base.value)
+    return equivalent((first_low - second_high, first_high - second_low),
+                      EQUAL_PERCENT / 100 * smaller_base)
+
+
+def judge_highest(bar: Bar, published_percent: float) -> str:
+    """The result of a claim that the highest bar has the percentage that its source prints."""
+    interval = bar.difference.known(bar.percent)
+    number = ComparedNumber(bar.percent.value, published_percent, WITHIN_POINTS, interval=interval)
+    return claims.judge([number]).outcome
+
+
+# Agreement of estimates ----------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an estimate may be from a published number and still agree."""
+
+    percent: float  # of the published number; this or `absolute`, whichever is more
+    absolute: float  # in the unit of the published number
+    points: float = 0.0  # for published percentages, in place of both
+    truncated: bool = False  # the source cut off decimals: its 12 is any number from 12 to 13
+
+
+def agrees(bar: Bar, tolerance: Tolerance) -> bool:
+    """Whether a bar's estimates are near all published numbers; intervals do not count.
+
+    In a window sweep the published number is the value under the bar's window.
+    """
+    known, change = bar.published, bar.difference
+
+    def is_near(ours: float, published: float) -> bool:
+        allowed = max(tolerance.percent / 100 * abs(published), tolerance.absolute)
+        return _is_within(allowed, ours, published, tolerance.truncated)
+
+    if known.level is not None:
+        return is_near(change.experiment.value, known.level)
+    if known.absolute is not None and not is_near(change.absolute.value, known.absolute):
+        return False
+    if bar.published_percent is None:
+        return True
+    points = max(tolerance.points, known.error_points)
+    return _is_within(points, bar.percent.value, bar.published_percent, tolerance.truncated)
+
+
+def _is_within(allowed: float, ours: float, published: float, is_truncated: bool) -> bool:
+    """Whether a number is near a published one, or near one that this may be truncated from."""
+    deviation = ours - published
+    lowest = deviation - 1 if is_truncated else deviation
+    return equivalent((lowest, deviation), allowed) != NOT_REPRODUCED
