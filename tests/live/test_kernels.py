@@ -205,5 +205,5 @@ def test_two_kernels_that_differ_give_the_first_packet_that_does(patch: Path,
     found = json.loads(file.read_text())
     assert found["first"]["number"] > 20 and len(found["first"]["before"]) == 4
     assert found["first"]["first"] != found["first"]["second"], "the words show what differs"
-    assert found["ends"][0]["packets"] != found["ends"][1]["packets"]
+    assert found["totals"][0]["packets"] != found["totals"][1]["packets"]
     assert all(end["packets"] > 1000 and end["dropped"] > 0 for end in found["ends"])

@@ -110,7 +110,7 @@ MISTAKES = (
     Mistake("redecn", "q add root red limit 60000 min 5000 max 15000 avpkt 1000 burst 20 bandwidth"
             " 1mbit probability 1 ecn; pings", r"red min 5000 max 15000 bytes ecn"),
     Mistake("ownudp", "q add root netem rate 1mbit limit 10; udp 200 0.001",
-            r"a-eth0 dropped \d+ packets of its own host, whose program does not notice"),
+            r"a-eth0 dropped \d+ packets that its own host sent\. Its program does not notice"),
     Mistake("loop", "tc -n ${n}a qdisc add dev lo root netem delay 50ms; pings",
             r"qdisc add dev lo root netem delay 50ms: .*loopback"),
     Mistake("mtusize", "ip -n ${n}b link set ${n}b-eth0 mtu 1000; pings 3 0.01 1400",

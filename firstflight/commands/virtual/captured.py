@@ -126,13 +126,15 @@ def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> No
     capture = pcapng.read(folder / pcapng.NAME)
     next_s = time.monotonic() + PROGRESS_S
 
-    def proceed(what: str) -> None:
+    def show_progress(what: str) -> None:
         nonlocal next_s
         if not quiet and time.monotonic() >= next_s:
             next_s = time.monotonic() + PROGRESS_S
             say(f"run.sh: the report of {capture.packets.size} packets: {what}")
+
     begins_s = int(str(stored.get("clock", EARLIEST_S)))
-    rendered = report_capture(capture, stored, str(folder), begins_s * 1_000_000_000, proceed)
+    rendered = report_capture(capture, stored, str(folder), begins_s * 1_000_000_000,
+                              show_progress)
     *_, path = files.save_all(folder, {
         "links.csv": data.table_csv(rendered.links),
         "connections.csv": data.table_csv(rendered.connections),

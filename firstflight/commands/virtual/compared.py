@@ -20,7 +20,7 @@ from firstflight.commands.virtual.command_line import CommandLine
 from firstflight.commands.virtual.records import (CAPTURE_BYTES, COMMAND_JSON, MOST_SHOWN,
                                                   facts_of, kernel_of, new_folder)
 from firstflight.wire.capture import differing, pcapng
-from firstflight.wire.capture.differing import Ends, FirstDifference
+from firstflight.wire.capture.differing import FirstDifference, Totals
 from vtime import CommandRequest, Result
 from vtime.command.guest import CommandGuest
 
@@ -96,13 +96,13 @@ def run(line: CommandLine) -> int:
 
     first, second = captures
     begins_ns = request.begins_s * 1_000_000_000
-    found = differing.first_difference(first, second, begins_ns)
-    of_ends = tuple(differing.ends(capture, begins_ns) for capture in captures)
-    print_while_read(render(tuple(kernels), found, of_ends,
-                            tuple(machines.results[name] for name in kernels)))
+    found = differing.find_first_difference(first, second, begins_ns)
+    totals = [differing.add_up(capture, begins_ns) for capture in captures]
+    results = [machines.results[name] for name in kernels]
+    print_while_read(render(tuple(kernels), found, totals, results))
     difference = {"kernels": list(kernels), "seed": request.seed,
                   "first": asdict(found) if found else None,
-                  "ends": [asdict(each) for each in of_ends]}
+                  "totals": [asdict(of_capture) for of_capture in totals]}
     files.save(folder, DIFFERENCE_JSON,
                json.dumps(difference, indent=1, ensure_ascii=False) + "\n")
 
@@ -112,28 +112,30 @@ def run(line: CommandLine) -> int:
     return next((result.status for result in machines.results.values() if result.status), OK)
 
 
-def render(names: Sequence[str], found: FirstDifference | None, of_ends: Sequence[Ends],
+def render(names: Sequence[str], found: FirstDifference | None, totals: Sequence[Totals],
            results: Sequence[Result]) -> str:
-    """The answer in lines."""
-    rows = [("packets that left", *(f"{each.packets}" for each in of_ends)),
-            ("bytes", *(f"{each.frame_bytes}" for each in of_ends)),
-            ("dropped", *(f"{each.dropped}" for each in of_ends)),
-            ("last packet, s", *(f"{each.last_s:.9f}" for each in of_ends)),
+    """The answer in lines. names: of the two kernels."""
+    rows = [("packets that left", *(f"{of_capture.packets}" for of_capture in totals)),
+            ("bytes", *(f"{of_capture.frame_bytes}" for of_capture in totals)),
+            ("dropped", *(f"{of_capture.dropped}" for of_capture in totals)),
+            ("last packet, s", *(f"{of_capture.last_s:.9f}" for of_capture in totals)),
             ("the command's clock, s", *(f"{result.clock_s:.6f}" for result in results)),
             ("exit status", *(f"{result.status}" for result in results))]
+    differing_rows = [row for row in rows if row[1] != row[2]]
+    same_names = [name for name, first, second in rows if first == second]
 
-    differ = [row for row in rows if row[1] != row[2]]
-    lines = _first(names, found, of_ends[0].packets + of_ends[0].dropped)
-    if not differ:
+    lines = _first_lines(names, found, totals[0].packets + totals[0].dropped)
+    if not differing_rows:
         lines.append("In the end nothing differs: packets, bytes, drops, times.")
     else:
-        same = [name for name, one, other in rows if one == other]
-        lines += ["In the end:", *_aligned([("", *names), *differ]),
-                  *([f"  the same: {', '.join(same)}"] if same else [])]
+        lines += ["In the end:", *_aligned([("", *names), *differing_rows])]
+        if same_names:
+            lines.append(f"  the same: {', '.join(same_names)}")
     return "\n".join(lines)
 
 
-def _first(names: Sequence[str], found: FirstDifference | None, count: int) -> list[str]:
+def _first_lines(names: Sequence[str], found: FirstDifference | None, count: int) -> list[str]:
+    """The lines on the first packet that differs. count: packets of the first capture."""
     if found is None:
         return [f"Kernels {names[0]} and {names[1]}: no packet differs, of {count}."]
     width = max(map(len, ("both", *names)))

@@ -121,13 +121,13 @@ def _sysctls(capture: Capture) -> Iterator[str]:
 def _calls(capture: Capture) -> Iterator[str]:
     """What a script started itself, in the root namespace, or with Mininet's popen, in vain."""
     calls = capture.calls.commands
-    in_hosts = {key[1] for call in calls if not call.is_of_root
+    in_hosts = {key[1] for call in calls if not call.is_outside_hosts
                 for key in _WRITTEN.finditer(call.words)}
     for call in calls:
         place = f"{call.place}: " if call.place else ""
         if call.is_missing:
             yield f"{place}popen: {quoted(call.words.split(' ')[0], 40)}: no such program"
-        for key in _WRITTEN.finditer(call.words) if call.is_of_root else ():
+        for key in _WRITTEN.finditer(call.words) if call.is_outside_hosts else ():
             if key[1] not in in_hosts and not _OF_HOSTS.search(key[1]):
                 yield f"{place}{quoted(call.words, _MOST_WORDS)} ran in {_ROOT}, and the hosts" \
                       " have values of their own: run it in the host (h1.cmd)"

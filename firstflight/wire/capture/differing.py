@@ -1,7 +1,7 @@
-"""Two captures of one command packet by packet: the first packet that differs, and the ends.
+"""Two captures of one command, packet by packet: the first packet that differs, and the totals.
 
-Both were run with one seed, so that whatever differs is the work of what differs between the two
-machines, such as their kernels.
+Both machines ran the command with the same seed. So any difference comes from what distinguishes
+the machines, such as their kernels.
 """
 
 from __future__ import annotations
@@ -26,127 +26,134 @@ _ETHERTYPES = {0x0806: "ARP", 0x88CC: "LLDP"}
 
 
 @dataclass(frozen=True)
-class Ends:
-    """What a whole capture comes to.
+class Totals:
+    """Sums over a whole capture, and when it ends."""
 
-    packets, frame_bytes: of those that left a device; dropped: in queues and elsewhere. last_s:
-    when the last packet left or was dropped, by the guest's clock.
-    """
-
-    packets: int
-    frame_bytes: int
-    dropped: int
-    last_s: float
+    packets: int  # that left a device
+    frame_bytes: int  # of these packets
+    dropped: int  # packets, in queues and elsewhere
+    last_s: float  # when the last packet left or was dropped, from the command's start
 
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """The first packet that differs.
+    """The first packet that differs."""
 
-    number: its place in both captures, from 1. link: its device, in the first capture that has it.
-    at_s: by the guest's clock. first, second: the packet in words, "no packet" past the end.
-    before: the packets in front of it, which are the same in both. what: in what the two differ.
-    """
-
-    number: int
-    link: str
-    at_s: float
-    first: str
-    second: str
-    before: tuple[str, ...]
-    what: str
+    number: int  # of the packet in both captures, from 1
+    link: str  # the device that sent it, and the other end
+    at_s: float  # when it left or was dropped, from the command's start
+    first: str  # the first capture's packet in words, "no packet" past its end
+    second: str  # the second capture's
+    before: tuple[str, ...]  # the last packets before it, which are the same in both
+    what: str  # in what the two packets differ
 
 
-def ends(capture: Capture, begins_ns: int) -> Ends:
+def add_up(capture: Capture, begins_ns: int) -> Totals:
+    """The totals of a capture. begins_ns: as for find_first_difference."""
     packets = capture.packets
     left = packets.at(~packets.is_dropped)
+    dropped_elsewhere = sum(count for _, _, count in capture.dropped)
     last_ns = int(packets.time_ns[-1]) if packets.size else begins_ns
-    return Ends(left.size, int(left.frame_bytes.sum()),
-                packets.size - left.size + sum(count for *_, count in capture.dropped),
-                (last_ns - begins_ns) / 1e9)
+    return Totals(packets=left.size, frame_bytes=int(left.frame_bytes.sum()),
+                  dropped=packets.size - left.size + dropped_elsewhere,
+                  last_s=(last_ns - begins_ns) / 1e9)
 
 
-def first_difference(first: Capture, second: Capture, begins_ns: int) -> FirstDifference | None:
-    """Packets in the order in which they left or were dropped; None if all are the same.
+def find_first_difference(first: Capture, second: Capture,
+                          begins_ns: int) -> FirstDifference | None:
+    """The first packet that differs, in the order of leaving or being dropped; None for none.
 
-    begins_ns: the guest's clock as the command began, since the epoch.
+    begins_ns: the guest's clock when the command began, since the epoch.
     """
-    place = _first_place(first, second)
-    if place is None:
+    index = _first_index(first, second)
+    if index is None:
         return None
 
-    longer = first if place < first.packets.size else second
+    longer = first if index < first.packets.size else second
     packets = longer.packets
-    here, there = (describe(capture, place, begins_ns) if place < capture.packets.size
-                   else "no packet" for capture in (first, second))
-    before = tuple(describe(first, earlier, begins_ns)
-                   for earlier in range(max(0, place - BEFORE), place))
+    before = range(max(0, index - BEFORE), index)
     return FirstDifference(
-        place + 1, device_name(longer, int(packets.device[place])),
-        (int(packets.time_ns[place]) - begins_ns) / 1e9, first=here, second=there, before=before,
-        what=_what(first, second, place))
+        number=index + 1, link=device_name(longer, int(packets.device[index])),
+        at_s=(int(packets.time_ns[index]) - begins_ns) / 1e9,
+        first=_describe_if_any(first, index, begins_ns),
+        second=_describe_if_any(second, index, begins_ns),
+        before=tuple(describe(first, earlier, begins_ns) for earlier in before),
+        what=_what_differs(first, second, index))
 
 
-def _first_place(first: Capture, second: Capture) -> int | None:
-    """The place of the first packet that differs in any of COLUMNS, or in its bytes."""
-    one, other = first.packets, second.packets
-    count = min(one.size, other.size)
+def _describe_if_any(capture: Capture, index: int, begins_ns: int) -> str:
+    """A packet in a line; "no packet" past the capture's end."""
+    return describe(capture, index, begins_ns) if index < capture.packets.size else "no packet"
+
+
+def _first_index(first: Capture, second: Capture) -> int | None:
+    """The index of the first packet that differs in any of COLUMNS, or in its bytes; None if none.
+
+    Past the end of the shorter capture every packet differs.
+    """
+    count = min(first.packets.size, second.packets.size)
     differs = numpy.zeros(count, bool)
     for name in COLUMNS:
-        differs |= getattr(one, name)[:count] != getattr(other, name)[:count]
+        differs |= getattr(first.packets, name)[:count] != getattr(second.packets, name)[:count]
     found = numpy.flatnonzero(differs)
-    same = int(found[0]) if found.size else count
-    for place, (left, right) in enumerate(zip(_bytes(first, same), _bytes(second, same))):
-        if left != right:
-            return place
-    return same if same < max(one.size, other.size) else None
+    alike = int(found[0]) if found.size else count  # so many packets have the same columns
+
+    pairs = zip(_first_frames(first, alike), _first_frames(second, alike))
+    for index, (first_frame, second_frame) in enumerate(pairs):
+        if first_frame != second_frame:
+            return index
+    return alike if alike < max(first.packets.size, second.packets.size) else None
 
 
-def _bytes(capture: Capture, count: int) -> Iterator[memoryview]:
-    """The first bytes of each packet."""
+def _first_frames(capture: Capture, count: int) -> Iterator[memoryview]:
+    """The recorded bytes of each of the first packets."""
     data = capture.data.data
     packets: Packets = capture.packets
-    for place, kept in zip(packets.place[:count].tolist(), packets.kept[:count].tolist()):
-        yield data[place:place + kept]
+    for start, kept in zip(packets.place[:count].tolist(), packets.kept[:count].tolist()):
+        yield data[start:start + kept]
 
 
-def _what(first: Capture, second: Capture, place: int) -> str:
-    """In what the packets at a place differ, in words."""
-    if place >= min(first.packets.size, second.packets.size):
+def _what_differs(first: Capture, second: Capture, index: int) -> str:
+    """In what the packets with this index differ, in words."""
+    if index >= min(first.packets.size, second.packets.size):
         return "one of the two has no more packets"
     words = {"device": "the link", "time_ns": "the time", "reason": "whether it was dropped",
              "segments": "the segments", "frame_bytes": "the length"}
     found = [word for name, word in words.items()
-             if getattr(first.packets, name)[place] != getattr(second.packets, name)[place]]
+             if getattr(first.packets, name)[index] != getattr(second.packets, name)[index]]
     if found == ["the time"]:
-        late_ns = int(second.packets.time_ns[place]) - int(first.packets.time_ns[place])
+        late_ns = int(second.packets.time_ns[index]) - int(first.packets.time_ns[index])
         return f"only its time: {abs(late_ns) / 1e6:.6f} ms {'later' if late_ns > 0 else 'earlier'}"
     return ", ".join(found) or "its bytes"
 
 
 def device_name(capture: Capture, number: int) -> str:
     """A device and the other end of its link: "s1-eth1 → h1-eth0"."""
-    names = {device.number: device.name for device in capture.devices}
-    device: Device | None = next((device for device in capture.devices
-                                  if device.number == number), None)
-    state = device.state if device else None
-    peer = names.get(state.peer) if state and state.peer is not None else None
-    return f"{names.get(number, f'device {number}')}{f' → {peer}' if peer else ''}"
+    devices: dict[int, Device] = {device.number: device for device in capture.devices}
+    if number not in devices:
+        return f"device {number}"
+    device = devices[number]
+    state = device.state
+    if state is None or state.peer is None or state.peer not in devices:
+        return device.name
+    return f"{device.name} → {devices[state.peer].name}"
 
 
-def describe(capture: Capture, place: int, begins_ns: int) -> str:
+def describe(capture: Capture, index: int, begins_ns: int) -> str:
     """A packet in a line: its time, its link, and its headers."""
     packets = capture.packets
-    start, kept = int(packets.place[place]), int(packets.kept[place])
+    start, kept = int(packets.place[index]), int(packets.kept[index])
     frame = bytes(capture.data[start:start + kept])
-    dropped = " dropped" if packets.reason[place] else ""
-    return (f"{(int(packets.time_ns[place]) - begins_ns) / 1e9:.9f} s"
-            f" {device_name(capture, int(packets.device[place]))}{dropped}"
-            f" {decode(frame, int(packets.frame_bytes[place]))}")
+
+    time_s = (int(packets.time_ns[index]) - begins_ns) / 1e9
+    link = device_name(capture, int(packets.device[index]))
+    dropped = " dropped" if packets.reason[index] else ""
+    words = decode(frame, int(packets.frame_bytes[index]))
+    return f"{time_s:.9f} s {link}{dropped} {words}"
 
 
 def decode(frame: bytes, frame_bytes: int) -> str:
-    """The headers of a frame in words; of what is no IP its type, and its length."""
+    """The headers of an IP frame in words; of any other frame its type and length."""
     try:
         parsed = headers.headers(frame, frame_bytes)
         kind = headers.network_header(frame)[0]
@@ -155,11 +162,12 @@ def decode(frame: bytes, frame_bytes: int) -> str:
     if parsed is None:
         return f"{_ETHERTYPES.get(kind, f'type {kind:#06x}')}, {frame_bytes} bytes"
 
-    hosts = (f"{parsed.source}:{parsed.from_port} → {parsed.destination}:{parsed.to_port}"
-             if parsed.from_port else f"{parsed.source} → {parsed.destination}")
+    hosts = f"{parsed.source} → {parsed.destination}"
+    if parsed.from_port:
+        hosts = f"{parsed.source}:{parsed.from_port} → {parsed.destination}:{parsed.to_port}"
     if parsed.protocol != socket.IPPROTO_TCP:
-        return (f"{_PROTOCOLS.get(parsed.protocol, f'protocol {parsed.protocol}')} {hosts},"
-                f" {frame_bytes} bytes")
+        protocol = _PROTOCOLS.get(parsed.protocol, f"protocol {parsed.protocol}")
+        return f"{protocol} {hosts}, {frame_bytes} bytes"
 
     flags = "".join(letter for bit, letter in enumerate(_FLAGS) if parsed.flags >> bit & 1)
     return (f"TCP {hosts} [{flags}] seq {parsed.seq} ack {parsed.ack} window {parsed.window}"
@@ -169,7 +177,7 @@ def decode(frame: bytes, frame_bytes: int) -> str:
 def _options(options: bytes) -> str:
     """The options that change from segment to segment: the sender's clock, and SACK's blocks."""
     words = ""
-    with suppress(ValueError):  # of an option without a length
+    with suppress(ValueError):  # an option that lacks its length ends the list
         for kind, value in headers.tcp_options(options):
             numbers = [int.from_bytes(value[at:at + 4], "big") for at in range(0, len(value), 4)]
             if kind == _TIMESTAMPS and len(numbers) > 1:

@@ -1,4 +1,4 @@
-"""Where packets of a command were dropped other than by a queue in the network, and why."""
+"""Drops that no queue in the network made: by a host's own queue, or elsewhere in its kernel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.spaces import NamespaceNames, node_names
 from firstflight.wire.capture.pcapng import Capture
 
-_MOST_HOSTS, _MOST_REASONS = 3, 8  # a page names so many
+_MOST_HOSTS, _MOST_REASONS = 3, 8  # more are not listed
 # The kernel's reasons for drops that a program notices (dropreason-core.h), in words.
 LOSSES = {
     "SOCKET_RCVBUF": "the receive buffer of a socket was full",
     "PROTO_MEM": "the memory for sockets was used up",
     "TCP_BACKLOG": "a socket's backlog was full",
-    "TCP_RETRANSMIT": "a segment had come before",
+    "TCP_RETRANSMIT": "the segment had arrived before",
     "IP_OUTNOROUTES": "there was no route", "IP_INNOROUTES": "there was no route",
     "PKT_TOO_BIG": "the packet was larger than the MTU",
     "TCP_CSUM": "TCP's checksum was wrong", "UDP_CSUM": "UDP's checksum was wrong",
@@ -34,24 +34,26 @@ LOSSES = {
 
 def drop_statements(capture: Capture, links: Sequence[LinkDirection], spaces: NamespaceNames
                     ) -> list[Statement]:
-    """Statements about such drops, the most surprising first; [] for none."""
+    """Statements on such drops: of hosts' own queues first, then by reason; [] for none."""
     names = node_names(capture.devices, spaces)
     return [*_drops_of_own_queues(links), *_drops_by_reason(capture, names)]
 
 
 def _drops_of_own_queues(links: Sequence[LinkDirection]) -> Iterable[Statement]:
-    """Drops of a shaper on the sending host itself, which are no losses of a network."""
-    receiving = Counter(link.to_node for link in links)
-    hosts = [link for link in links if receiving[link.from_node] == 1 and link.queue_drops]
-    for link in sorted(hosts, key=lambda link: -link.queue_drops)[:_MOST_HOSTS]:
+    """Drops by a shaper on the sending host itself, which no network has lost."""
+    count_into = Counter(link.to_node for link in links)
+    # A node that only one link leads to is a host; switches have several.
+    from_hosts = [link for link in links if count_into[link.from_node] == 1 and link.queue_drops]
+    for link in sorted(from_hosts, key=lambda link: -link.queue_drops)[:_MOST_HOSTS]:
         of_tcp = link.queue_drops - link.udp_drops
-        who = ("whose program does not notice: no counter of the network has them" if not of_tcp
-               else "whose TCP learns of it at once, and slows down without a loss on the wire")
-        mixed = f" ({link.udp_drops} of UDP)" if link.udp_drops and of_tcp else ""
+        of_udp = f" ({link.udp_drops} of UDP)" if link.udp_drops and of_tcp else ""
+        effect = ("Its TCP learns of it at once and slows down, so no loss is seen on the wire."
+                  if of_tcp else
+                  "Its program does not notice, and no counter in the network shows it.")
         yield Statement(
-            "The bottleneck in the host:",
-            f"{link.sender} dropped {_packets(link.queue_drops)}{mixed} of its own host, {who}."
-            " A bottleneck in the network loses them: put the limit on the switch's port.")
+            "The bottleneck is in the host:",
+            f"{link.sender} dropped {_packets(link.queue_drops)}{of_udp} that its own host sent."
+            f" {effect} To lose packets in the network, set the limit on the switch's port.")
 
 
 def _drops_by_reason(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement]:

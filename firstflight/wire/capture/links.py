@@ -39,10 +39,10 @@ _MOST_OWN = 12  # packets that a kernel sends by itself on a new device
 
 
 def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
-                  proceed: Callable[[str], None] = lambda what: None) -> list[LinkDirection]:
+                  show_progress: Callable[[str], None] = lambda what: None) -> list[LinkDirection]:
     """Both directions of each veth pair, in the order of creation, and other devices with a qdisc.
 
-    proceed: called with a text about the progress.
+    show_progress: called with a text whenever a direction is done.
     """
     names = node_names(capture.devices, spaces)
     packets = capture.packets
@@ -96,7 +96,7 @@ def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
         _note_down(link, ends_of_link)
         note_misplaced(link, device, capture)
         directions.append(link)
-        proceed(f"{len(directions)} directions of links")
+        show_progress(f"{len(directions)} directions of links")
     return directions
 
 

@@ -30,23 +30,27 @@ from firstflight.wire.capture.drops import LOSSES, drop_statements
 from firstflight.wire.capture.pcapng import MOST_BLOCKS, Capture
 
 MOST_ROWS = 12  # of a table on the page, which then fits on two screens; the CSV files have all
+MOST_LINES = 12  # of the table on the terminal
 MOST_ALARMS = 10
+NAME = "command"  # of the report, where a scenario's has the scenario's
 # Reasons for drops on arrival that somebody has to configure.
 _SET_ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "OVS_DROP_METER")
-MOST_LINES = 12  # of the answer on the terminal
-NAME = "command"
+_FAILED = (REFUSED, NOT_ANSWERED, RESET)
 
 _LINKS = (
     Column("what differs", is_text=True),
     Column("from", is_text=True), Column("to", is_text=True), Column("device", is_text=True),
-    Column("rate", "kbit/s", "as set"), Column("delay", "ms", "as set", 3),
-    Column("jitter", "ms", "as set", 3), Column("loss", "%", "as set", 3),
+    Column("rate", "kbit/s", "as set"), Column("delay", "ms", "as set", digits=3),
+    Column("jitter", "ms", "as set", digits=3), Column("loss", "%", "as set", digits=3),
     Column("queue", "", "as set", is_text=True),
-    Column("highest rate", "kbit/s", "as seen", 0), Column("least delay", "ms", "as seen", 3),
-    Column("most queued", "packets", "as seen", 0),
-    Column("dropped by the queue", "packets", "as seen", 0),
-    Column("lost at random", "packets", "as seen", 0), Column("longest delay", "ms", "as seen", 3),
-    Column("sent", "packets", "as seen", 0), Column("sent", "bytes", "as seen", 0, rank=2),
+    Column("highest rate", "kbit/s", "as seen", digits=0),
+    Column("least delay", "ms", "as seen", digits=3),
+    Column("most queued", "packets", "as seen", digits=0),
+    Column("dropped by the queue", "packets", "as seen", digits=0),
+    Column("lost at random", "packets", "as seen", digits=0),
+    Column("longest delay", "ms", "as seen", digits=3),
+    Column("sent", "packets", "as seen", digits=0),
+    Column("sent", "bytes", "as seen", digits=0, rank=2),
     Column("since", "s", digits=3), Column("set", is_text=True, rank=3))
 _ON_THE_PAGE = (  # the columns of links that fit on 1280 pixels
     "what differs", "from", "to", "device", "rate", "delay", "loss", "queue", "highest rate",
@@ -55,26 +59,30 @@ _CONNECTIONS = (
     Column("number", digits=0), Column("client", is_text=True), Column("server", is_text=True),
     Column("state", is_text=True),
     Column("retransmitted", "segments", digits=0), Column("why", is_text=True, rank=3),
-    Column("initial window", "segments", "to client", 0),
-    Column("initial window", "segments", "to server", 0),
+    Column("initial window", "segments", "to client", digits=0),
+    Column("initial window", "segments", "to server", digits=0),
     Column("goodput", "kbit/s", digits=0), Column("handshake", "ms", digits=3),
-    Column("data", "bytes", "to client", 0), Column("first flight", "segments", "to client", 0),
-    Column("data", "bytes", "to server", 0), Column("first flight", "segments", "to server", 0),
+    Column("data", "bytes", "to client", digits=0),
+    Column("first flight", "segments", "to client", digits=0),
+    Column("data", "bytes", "to server", digits=0),
+    Column("first flight", "segments", "to server", digits=0),
     Column("begins", "s", digits=6), Column("takes", "s", digits=6))
 _OF_CONNECTIONS = ("number", "client", "server", "state", "retransmitted", "why", "initial window",
                    "first flight", "data")  # on the page; Wireshark shows the rest
-_SMALL = 0.01  # where connections are many, one with less of the largest one's data only counts
+# Of many connections, those that carried less than this share of what the largest one carried are
+# counted, and have no row.
+_SMALL = 0.01
 _FLOWS = (
     Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
     Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
-    Column("sent", "bytes", digits=0), Column("least", "ms", "delay, or RTT of a ping", 3),
-    Column("mean", "ms", "delay, or RTT of a ping", 3),
-    Column("longest", "ms", "delay, or RTT of a ping", 3))
+    Column("sent", "bytes", digits=0), Column("least", "ms", "delay, or RTT of a ping", digits=3),
+    Column("mean", "ms", "delay, or RTT of a ping", digits=3),
+    Column("longest", "ms", "delay, or RTT of a ping", digits=3))
 
 
 @dataclass(frozen=True)
 class CaptureReport:
-    """The report of a capture, and two tables of it in full."""
+    """The report of a capture, and two of its tables with all rows and columns."""
 
     report: Report
     links: Table
@@ -82,19 +90,20 @@ class CaptureReport:
 
 
 def report_capture(capture: Capture, facts: Mapping[str, object], path: str, origin_ns: int,
-                   proceed: Callable[[str], None] = lambda what: None) -> CaptureReport:
-    """The report of a capture.
+                   show_progress: Callable[[str], None] = lambda what: None) -> CaptureReport:
+    """Reports what a capture shows.
 
-    facts: the command's command.json. path: of its folder. origin_ns: when its clock began.
-    proceed: called with texts about the progress.
+    facts: the content of the command's command.json. path: the folder with the command's results.
+    origin_ns: the guest's clock when the command began, since the epoch. show_progress: called with
+    a text whenever a part is done.
     """
     spaces = NamespaceNames(_list_of(facts, "namespaces"))
     capture.calls = read_calls(_list_of(facts, "calls"), _list_of(facts, "command"))
     fields = read_headers(capture)
-    directions = observe_links(capture, fields, spaces, proceed)
+    directions = observe_links(capture, fields, spaces, show_progress)
 
     conversations = find_conversations(capture, fields, directions)
-    proceed(f"{len(conversations.connections)} TCP connections")
+    show_progress(f"{len(conversations.connections)} TCP connections")
     connections = _follow_connections(capture, conversations, directions)
     unfollowed = len(conversations.connections) - len(connections)
     excluded = {**conversations.excluded, "connections that could not be followed": unfollowed}
@@ -106,7 +115,7 @@ def report_capture(capture: Capture, facts: Mapping[str, object], path: str, ori
     connection_table = Table("TCP connections", _CONNECTIONS, connection_rows, _CONNECTION_NOTES,
                              wraps=True)
 
-    wrong = _alarms(capture, directions, spaces)
+    alarms = _alarms(capture, directions, spaces)
     command = " ".join(_list_of(facts, "command"))
     report = Report(
         NAME, "What the network really did", "What the network really did",
@@ -114,16 +123,16 @@ def report_capture(capture: Capture, facts: Mapping[str, object], path: str, ori
         facts=dict(facts), verified=0, count=0,
         findings=(_links_finding(link_table), *_connections_finding(connection_table, connections),
                   *_flows_finding(conversations), *_drops_finding(capture, directions, spaces)),
-        alarms=tuple(wrong), files=("links.csv", "connections.csv", "capture.pcapng"),
-        answer=Answer(_sentence(directions, connections, conversations),
-                      notes=tuple(wrong[:MOST_LINES]), table=_short_links(link_table)),
+        alarms=tuple(alarms), files=("links.csv", "connections.csv", "capture.pcapng"),
+        answer=Answer(_summary(directions, connections, conversations), notes=tuple(alarms),
+                      table=_short_links(link_table)),
         provenance=_provenance(facts, capture, excluded))
     return CaptureReport(report, link_table, connection_table)
 
 
 def observed_connections(capture: Capture, facts: Mapping[str, object]
                          ) -> list[ObservedConnection]:
-    """The TCP connections of a capture only. facts: the command's command.json."""
+    """The TCP connections of a capture, without the report. facts: as in report_capture."""
     fields = read_headers(capture)
     directions = observe_links(capture, fields, NamespaceNames(_list_of(facts, "namespaces")))
     return _follow_connections(capture, find_conversations(capture, fields, directions), directions)
@@ -140,7 +149,7 @@ def _follow_connections(capture: Capture, conversations: Conversations,
 
 
 def _list_of(facts: Mapping[str, object], name: str) -> list[str]:
-    """A list in command.json; [] if it has none."""
+    """The items of a list in command.json, as text; [] if it has no such list."""
     words = facts.get(name, ())
     return [*map(str, words)] if isinstance(words, Iterable) else []
 
@@ -148,59 +157,75 @@ def _list_of(facts: Mapping[str, object], name: str) -> list[str]:
 def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: NamespaceNames
             ) -> list[str]:
     """What a reader must not miss, the most important first."""
-    wrong = [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.wrong]
-    wrong += [f"{link.name} ({link.sender}): {what}" for link in directions for what in link.advice]
-    wrong[:0] = [*lines_about_links(capture.calls), *lines_about_commands(capture, spaces)]
-
-    short = [link for link in directions if link.short_delays]
-    if short:
-        number, unit = min(short[0].short_delays)
-        places = ", ".join(f"{link.name} ({link.sender})" for link in short[:3])
-        wrong.insert(0, f"{places}{f' and {len(short) - 3} more' if len(short) > 3 else ''}: delay"
-                        f" {number} {unit}; did you mean {number} ms? Without a unit tc takes"
-                        f" {WITHOUT_UNIT[unit]}")
-
-    if capture.is_full:
-        wrong.insert(0, "the capture was full: what came after is not in it (--capture BYTES)")
-    if capture.unread:
-        wrong.insert(0, f"{capture.unread} settings of queues and commands are not read: there are"
-                        f" more than {MOST_BLOCKS}")
+    alarms = []
     if capture.is_cut:
-        wrong.insert(0, "the capture ends within a packet: its file was cut, or not written whole")
+        alarms.append("the capture ends within a packet: its file was cut, or not written whole")
+    if capture.unread:
+        alarms.append(f"{capture.unread} settings of queues and commands are not read: there are"
+                      f" more than {MOST_BLOCKS}")
+    if capture.is_full:
+        alarms.append("the capture was full: what came after is not in it (--capture BYTES)")
 
-    if len(wrong) > MOST_ALARMS:
-        wrong[MOST_ALARMS:] = [f"… and {len(wrong) - MOST_ALARMS} more, in links.csv"]
-    return wrong
+    alarms += _alarm_of_units(directions)
+    alarms += lines_about_links(capture.calls)
+    alarms += lines_about_commands(capture, spaces)
+    for link in directions:
+        alarms += [f"{link.name} ({link.sender}): {what}" for what in link.wrong]
+    for link in directions:
+        alarms += [f"{link.name} ({link.sender}): {what}" for what in link.advice]
+
+    if len(alarms) > MOST_ALARMS:
+        alarms[MOST_ALARMS:] = [f"… and {len(alarms) - MOST_ALARMS} more, in links.csv"]
+    return alarms
+
+
+def _alarm_of_units(directions: Sequence[LinkDirection]) -> list[str]:
+    """A line on delays that were probably set without their unit; [] for none."""
+    short = [link for link in directions if link.short_delays]
+    if not short:
+        return []
+    number, unit = min(short[0].short_delays)
+    places = ", ".join(f"{link.name} ({link.sender})" for link in short[:3])
+    more = f" and {len(short) - 3} more" if len(short) > 3 else ""
+    return [f"{places}{more}: delay {number} {unit}; did you mean {number} ms? Without a unit tc"
+            f" takes {WITHOUT_UNIT[unit]}"]
 
 
 # Links ----------------------------------------------------------------------------------
 
 def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
+    """The cells under _LINKS."""
+    ends = (link.from_node, link.to_node, link.sender)
     setting = link.setting
-    return ("; ".join(link.wrong), link.from_node, link.to_node, link.sender,
-            None if math.isinf(setting.rate_kbps) else setting.rate_kbps,
-            setting.delay_ms or None, setting.jitter_ms or None,
-            setting.loss_percent or None,
-            setting.queue_words, link.highest_kbps, link.least_ms, link.most_queued,
-            link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms, link.sent,
-            link.sent_bytes,
-            (link.since_ns - origin_ns) / 1e9, _settings_in_words(link, origin_ns))
+    as_set = (None if math.isinf(setting.rate_kbps) else setting.rate_kbps,
+              setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
+              setting.queue_words)
+    as_seen = (link.highest_kbps, link.least_ms, link.most_queued,
+               link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms,
+               link.sent, link.sent_bytes)
+    since_s = (link.since_ns - origin_ns) / 1e9
+    return ("; ".join(link.wrong), *ends, *as_set, *as_seen, since_s,
+            _settings_in_words(link, origin_ns))
 
 
 def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
-    """The settings of a link in order, without those before its first limit."""
-    limited = [*dropwhile(lambda setting: not setting.is_shaping, link.settings)]
-    first, *later = limited or link.settings or (link.setting,)
-    return "; ".join([first.words, *(
-        f"from {(setting.time_ns - origin_ns) / 1e9:.3f} s: {setting.words}"
-        for before, setting in pairwise((first, *later)) if before.words != setting.words)])
+    """The settings of a link in order, from the first that shapes on."""
+    shaping = [*dropwhile(lambda setting: not setting.is_shaping, link.settings)]
+    first, *later = shaping or link.settings or (link.setting,)
+    words = [first.words]
+    for before, setting in pairwise((first, *later)):
+        if before.words != setting.words:
+            since_s = (setting.time_ns - origin_ns) / 1e9
+            words.append(f"from {since_s:.3f} s: {setting.words}")
+    return "; ".join(words)
 
 
 def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
+    """What the columns of links mean, and which directions were judged packet by packet."""
     judged = [link for link in directions if link.judged]
     notes = ["As set: the last setting under which packets came; links.csv has all. As seen: the"
-             " highest rate is over a second, a delay from coming to the queue until leaving the"
-             " link."]
+             " highest rate is the highest over any second, and a delay is the time from a packet's"
+             " arrival at the queue until it leaves the link."]
 
     if judged:
         notes.append(
@@ -217,7 +242,7 @@ def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
 
 
 def _short_links(table: Table) -> Table:
-    """The columns and rows that a terminal shows."""
+    """The links as a terminal shows them: fewer columns and rows, and no notes."""
     names = (("from", ""), ("to", ""), ("rate", "as set"), ("highest rate", "as seen"),
              ("delay", "as set"), ("least delay", "as seen"), ("most queued", "as seen"),
              ("dropped by the queue", "as seen"), ("lost at random", "as seen"))
@@ -226,7 +251,7 @@ def _short_links(table: Table) -> Table:
 
 
 def _with_columns(table: Table, is_shown: Callable[[Column], bool]) -> Table:
-    """Some columns of a table."""
+    """The table with the columns that are shown."""
     places = [place for place, column in enumerate(table.columns) if is_shown(column)]
     columns = tuple(table.columns[place] for place in places)
     rows = []
@@ -236,18 +261,22 @@ def _with_columns(table: Table, is_shown: Callable[[Column], bool]) -> Table:
 
 
 def _links_finding(table: Table) -> Finding:
-    """Directions that differ from their settings come first, then those that dropped most."""
+    """The first links and their columns on the page.
+
+    Directions that differ from their settings come first, then those that dropped most.
+    """
     dropped = []
     for cells in zip(table.column("dropped by the queue", "as seen"),
                      table.column("lost at random", "as seen")):
         dropped.append(sum(number for number in cells if isinstance(number, int)))
+
     order = sorted(range(len(table.rows)),
                    key=lambda row: (not table.rows[row][0], -dropped[row]))
     shown = replace(table, rows=tuple(table.rows[row] for row in order))
     shown = _with_columns(shown, lambda column: (column.name in _ON_THE_PAGE
                                                  and column.unit != "bytes"))
-    return Finding("links", "Links", (shown.without_empty().first(MOST_ROWS),), missing="" if
-                   table.rows else "no link between two hosts or switches was made")
+    missing = "" if table.rows else "no link between two hosts or switches was made"
+    return Finding("links", "Links", (shown.without_empty().first(MOST_ROWS),), missing=missing)
 
 
 # Connections and flows ------------------------------------------------------------------
@@ -259,21 +288,26 @@ _CONNECTION_NOTES = (
 
 def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
                     ) -> tuple[Cell, ...]:
-    ends, main, causes = connection.ends, connection.main, connection.retransmitted
+    """The cells under _CONNECTIONS."""
+    ends, causes = connection.ends, connection.retransmitted
+    client = f"{ends.client_node} {format_end(ends.client)}"
+    server = f"{ends.server_node} {format_end(ends.server)}"
+    if ends.also:
+        server += f" (NAT: {', '.join(map(format_end, ends.also))})"
     why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
-    also = f" (NAT: {', '.join(map(format_end, ends.also))})" if ends.also else ""
-    (flight, window), (other_flight, other_window) = (
-        _flight(side) for side in (connection.to_client, connection.to_server))
-    return (number, f"{ends.client_node} {format_end(ends.client)}",
-            f"{ends.server_node} {format_end(ends.server)}{also}", connection.state,
-            causes.total(), why, window, other_window, main.goodput_kbps,
-            connection.handshake_ms, connection.to_client.bytes, flight,
-            connection.to_server.bytes, other_flight, (connection.begun_ns - origin_ns) / 1e9,
-            (connection.ended_ns - connection.begun_ns) / 1e9)
+
+    to_client, to_server = connection.to_client, connection.to_server
+    flight_to_client, window_to_client = _first_flight(to_client)
+    flight_to_server, window_to_server = _first_flight(to_server)
+    begins_s = (connection.begun_ns - origin_ns) / 1e9
+    takes_s = (connection.ended_ns - connection.begun_ns) / 1e9
+    return (number, client, server, connection.state, causes.total(), why, window_to_client,
+            window_to_server, connection.main.goodput_kbps, connection.handshake_ms,
+            to_client.bytes, flight_to_client, to_server.bytes, flight_to_server, begins_s, takes_s)
 
 
-def _flight(direction: Direction) -> tuple[Cell, Cell]:
-    """The first flight, and the initial window if that limited it."""
+def _first_flight(direction: Direction) -> tuple[Cell, Cell]:
+    """The first flight in segments, and the initial window if that limited it, otherwise None."""
     flight = direction.first_flight
     if flight is None or not flight.bytes:
         return None, None
@@ -282,13 +316,18 @@ def _flight(direction: Direction) -> tuple[Cell, Cell]:
 
 def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
                          ) -> Iterable[Finding]:
-    """Connections that carried data, failed or lost packets; of many, small ones are counted."""
-    least = (0.0 if len(connections) <= MOST_ROWS else
-             _SMALL * max(connection.main.bytes for connection in connections))
+    """The connections on the page: those that failed come first, then those that carried most.
+
+    Where there are many, small ones without retransmissions are left out; the table says how many.
+    """
+    least_bytes = 0.0
+    if len(connections) > MOST_ROWS:
+        least_bytes = _SMALL * max(connection.main.bytes for connection in connections)
     kept = [number for number, connection in enumerate(connections) if connection.state in _FAILED
-            or connection.retransmitted or connection.main.bytes >= least]
+            or connection.retransmitted or connection.main.bytes >= least_bytes]
     kept.sort(key=lambda number: (connections[number].state not in _FAILED,
                                   -connections[number].main.bytes))
+
     shown = replace(_with_columns(table, lambda column: column.name in _OF_CONNECTIONS),
                     hidden_rows=len(connections) - len(kept),
                     picked="that failed, retransmitted or carried most")
@@ -305,53 +344,79 @@ def _flows_finding(conversations: Conversations) -> Iterable[Finding]:
 
 
 def _flow_row(flow: Flow) -> tuple[Cell, ...]:
-    sender, receiver = ((flow.sender[0], flow.receiver[0]) if flow.kind == "ping" else
-                        (format_end(flow.sender), format_end(flow.receiver)))
-    measured = ((flow.least_ms, flow.sum_ms / flow.came, flow.longest_ms) if flow.came
-                else (None,) * 3)
+    """The cells under _FLOWS."""
+    sender, receiver = format_end(flow.sender), format_end(flow.receiver)
+    if flow.kind == "ping":  # has addresses and no ports
+        sender, receiver = flow.sender[0], flow.receiver[0]
+
+    delays_ms: tuple[Cell, ...] = (None, None, None)
+    if flow.came:
+        delays_ms = (flow.least_ms, flow.sum_ms / flow.came, flow.longest_ms)
     return (flow.kind, f"{flow.from_node} {sender}", f"{flow.to_node} {receiver}",
-            flow.sent, flow.sent - flow.came, flow.bytes, *measured)
+            flow.sent, flow.sent - flow.came, flow.bytes, *delays_ms)
 
 
 def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces: NamespaceNames
                    ) -> Iterable[Finding]:
-    statements = (*(Statement(f"{link.name} ({link.sender}):", f"{remark}.")
-                    for link in directions for remark in link.remarks),
-                  *drop_statements(capture, directions, spaces))
+    statements = []
+    for link in directions:
+        statements += [Statement(f"{link.name} ({link.sender}):", f"{remark}.")
+                       for remark in link.remarks]
+    statements += drop_statements(capture, directions, spaces)
     if statements:
-        yield Finding("drops", "What else was dropped or unused, and why", statements=statements)
+        yield Finding("drops", "What else was dropped or unused, and why",
+                      statements=tuple(statements))
 
 
 # In words -------------------------------------------------------------------------------
 
-def _sentence(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
-              conversations: Conversations) -> str:
+def _summary(directions: Sequence[LinkDirection], connections: Sequence[ObservedConnection],
+             conversations: Conversations) -> str:
+    """The answer in a few sentences: links, losses, connections and pings."""
     if not directions:
         return "The command made no link between two hosts or switches."
+    sentences = [_outcome(directions), _largest_loss(directions), _refused(directions),
+                 _connections_in_words(connections), _pings_in_words(conversations.flows)]
+    return " ".join(filter(None, sentences))
 
-    sentence = f"{_outcome(directions)}{_largest_loss(directions)}{_refused(directions)}"
-    if connections:
-        states = Counter(connection.state for connection in connections
-                         if connection.state != RESET or not connection.main.bytes)
-        several = len(connections) > 1
-        bad = ", ".join(f"{states[state]} {state}" if several else state for state in _FAILED
-                        if states[state])
-        sentence += f" {f'{len(connections)} TCP connections' if several else 'One TCP connection'}"
-        again = sum(connection.retransmitted.total() for connection in connections)
-        sentence += f", {bad}" if bad else ""
-        if again > 1:
-            sentence += f"; {again} segments were retransmitted."
-        else:
-            sentence += "; one segment was retransmitted." if again else "."
 
-    pings = [flow for flow in conversations.flows if flow.kind == "ping"]
-    sent, came = sum(flow.sent for flow in pings), sum(flow.came for flow in pings)
-    if came:
-        took = [ms for flow in pings if flow.came for ms in (flow.least_ms, flow.longest_ms)]
-        sentence += f" Pings took {format_range(took, 'ms')}."
-    if sent > came:
-        sentence += f" {sent - came} of {sent} pings were not answered."
-    return sentence
+def _connections_in_words(connections: Sequence[ObservedConnection]) -> str:
+    """How many TCP connections there were, failed or retransmitted; "" for none."""
+    if not connections:
+        return ""
+    # A connection that was reset after it carried data did its work.
+    states = Counter(connection.state for connection in connections
+                     if connection.state != RESET or not connection.main.bytes)
+    failed = [state for state in _FAILED if states[state]]
+    if len(connections) == 1:
+        words = ["One TCP connection", *failed]
+    else:
+        words = [f"{len(connections)} TCP connections",
+                 *(f"{states[state]} {state}" for state in failed)]
+
+    retransmitted = sum(connection.retransmitted.total() for connection in connections)
+    ending = ""
+    if retransmitted == 1:
+        ending = "; one segment was retransmitted"
+    elif retransmitted:
+        ending = f"; {retransmitted} segments were retransmitted"
+    return f"{', '.join(words)}{ending}."
+
+
+def _pings_in_words(flows: Sequence[Flow]) -> str:
+    """How long pings took, and how many were not answered; "" without pings."""
+    pings = [flow for flow in flows if flow.kind == "ping"]
+    answered = [flow for flow in pings if flow.came]
+    sent = sum(flow.sent for flow in pings)
+    unanswered = sent - sum(flow.came for flow in pings)
+
+    sentences = []
+    if answered:
+        times_ms = [flow.least_ms for flow in answered] + [flow.longest_ms for flow in answered]
+        sentences.append(f"Pings took {format_range(times_ms, 'ms')}.")
+    if unanswered > 0:
+        sentences.append(f"{unanswered} of {sent} pings were not answered.")
+    return " ".join(sentences)
 
 
 def _outcome(directions: Sequence[LinkDirection]) -> str:
@@ -384,23 +449,22 @@ def _largest_loss(directions: Sequence[LinkDirection]) -> str:
     link = max(directions, key=lambda link: link.drops)
     if not link.drops:
         return ""
-    how = [f"{count} {words}" for count, words in (
-        (link.queue_drops + link.managed_drops, "by its queue"), (link.random_drops, "at random"))
-        if count]
-    return (f" Most were lost at {link.name} ({link.sender}; {link.setting.words}):"
+    by_queue = link.queue_drops + link.managed_drops
+    losses = ((by_queue, "by its queue"), (link.random_drops, "at random"))
+    how = [f"{count} {words}" for count, words in losses if count]
+    return (f"Most were lost at {link.name} ({link.sender}; {link.setting.words}):"
             f" {', '.join(how)}.")
 
 
 def _refused(directions: Sequence[LinkDirection]) -> str:
     """Drops on arrival by policing or a filter, at the host with most of them; "" for none."""
-    count, reason, receiver = max(
-        (link.dropped_behind[reason], reason, link.receiver) for link in directions
-        for reason in _SET_ON_ARRIVAL)
-    return (f" {count} {_were(count)} dropped on arrival at {receiver}:"
-            f" {LOSSES[reason]} ({reason}).") if count else ""
-
-
-_FAILED = (REFUSED, NOT_ANSWERED, RESET)
+    drops = [(link.dropped_behind[reason], reason, link.receiver)
+             for link in directions for reason in _SET_ON_ARRIVAL]
+    count, reason, receiver = max(drops)
+    if not count:
+        return ""
+    return (f"{count} {_were(count)} dropped on arrival at {receiver}:"
+            f" {LOSSES[reason]} ({reason}).")
 
 
 def _were(count: int) -> str:
@@ -409,8 +473,10 @@ def _were(count: int) -> str:
 
 def _provenance(facts: Mapping[str, object], capture: Capture, excluded: Mapping[str, int]
                 ) -> tuple[Fact, ...]:
+    """What was run on which kernel, how long it took, and which packets the report covers."""
     lines = [Fact("command", " ".join(_list_of(facts, "command")) or "not known"),
-            Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
+             Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
+
     virtual_s, wall_s = facts.get("virtual_s"), facts.get("wall_s")
     if isinstance(virtual_s, float) and isinstance(wall_s, float):
         lines.append(Fact("time", f"{format_duration(virtual_s)} of virtual time in"

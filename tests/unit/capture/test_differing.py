@@ -11,10 +11,12 @@ import numpy
 import pytest
 
 from firstflight.commands.virtual import compared
-from firstflight.wire.capture.differing import Ends, decode, ends, first_difference
+from firstflight.wire.capture.differing import (FirstDifference, Totals, add_up, decode,
+                                                find_first_difference)
 from firstflight.wire.capture.pcapng import Capture, Device, DeviceState, packets_of
 
 BEGINS_NS = 1_000_000_000
+ETHERNET_BYTES, IP_BYTES, TCP_BYTES, PAYLOAD_BYTES = 14, 20, 20, 10  # of a frame
 
 
 def frame(seq: int = 1000, flags: int = 0x18) -> bytes:
@@ -27,51 +29,64 @@ def frame(seq: int = 1000, flags: int = 0x18) -> bytes:
 
 def capture(*frames: bytes, times_ns: list[int] | None = None,
             reasons: list[int] | None = None) -> Capture:
+    """A capture of frames that s1-eth1 sent to h1-eth0, a microsecond apart."""
     count, size = len(frames), len(frame())
-    state = DeviceState(0, "s1-eth1", "veth", 1, False, 2, 1500, True)
-    peer = DeviceState(0, "h1-eth0", "veth", 2, False, 1, 1500, True)
+    state = DeviceState(0, "s1-eth1", "veth", namespace=1, is_root=False, peer=2, mtu=1500,
+                        is_up=True)
+    peer = state._replace(name="h1-eth0", namespace=2, peer=1)
     return Capture(
         [Device(1, "s1-eth1", [state]), Device(2, "h1-eth0", [peer])],
         packets_of(device=[1] * count, frame_bytes=[size] * count, kept=[size] * count,
-                   time_ns=times_ns or [BEGINS_NS + 1000 * place for place in range(count)],
-                   place=[size * place for place in range(count)], reason=reasons or [0] * count),
+                   time_ns=times_ns or [BEGINS_NS + 1000 * index for index in range(count)],
+                   place=[size * index for index in range(count)], reason=reasons or [0] * count),
         numpy.frombuffer(b"".join(frames), numpy.uint8))
 
 
-SAME = [frame(1000 + 10 * place) for place in range(8)]
+FRAMES = [frame(1000 + 10 * index) for index in range(8)]
 
 
-def test_two_captures_that_are_the_same_have_no_difference() -> None:
-    assert first_difference(capture(*SAME), capture(*SAME), BEGINS_NS) is None
-    assert first_difference(capture(), capture(), BEGINS_NS) is None
+def difference_from(other: Capture) -> FirstDifference:
+    """The first difference of a capture from one of FRAMES."""
+    found = find_first_difference(capture(*FRAMES), other, BEGINS_NS)
+    assert found is not None
+    return found
 
 
-@pytest.mark.parametrize("place", [0, 2, 7])
-def test_one_bit_of_one_packet_is_found(place: int) -> None:
-    other = [*SAME]
-    other[place] = other[place][:-1] + b"!"
-    found = first_difference(capture(*SAME), capture(*other), BEGINS_NS)
-    assert found is not None and found.number == place + 1 and found.what == "its bytes"
-    assert found.link == "s1-eth1 → h1-eth0" and found.at_s == place / 1e6
-    assert len(found.before) == min(4, place)
+def test_equal_captures_have_no_difference() -> None:
+    assert find_first_difference(capture(*FRAMES), capture(*FRAMES), BEGINS_NS) is None
+    assert find_first_difference(capture(), capture(), BEGINS_NS) is None
+
+
+@pytest.mark.parametrize("index", [0, 2, 7])
+def test_a_packet_with_another_byte_is_found_with_those_before_it(index: int) -> None:
+    frames = [*FRAMES]
+    frames[index] = frames[index][:-1] + b"!"
+    found = difference_from(capture(*frames))
+    assert found.number == index + 1 and found.what == "its bytes"
+    assert found.link == "s1-eth1 → h1-eth0" and found.at_s == index / 1e6
+    assert len(found.before) == min(4, index)
     assert all("TCP 10.0.0.1:80 → 10.0.0.2:5000 [PA] seq" in line for line in found.before)
 
 
-def test_a_nanosecond_a_drop_and_an_end_are_differences() -> None:
-    times_ns = [BEGINS_NS + 1000 * place + (place > 4) for place in range(8)]
-    later = first_difference(capture(*SAME), capture(*SAME, times_ns=times_ns), BEGINS_NS)
-    assert later is not None and (
-        (later.number, later.what) == (6, "only its time: 0.000001 ms later"))
-    dropped = first_difference(capture(*SAME), capture(*SAME, reasons=[0, 0, 0, 5, 0, 0, 0, 0]),
-                               BEGINS_NS)
-    assert dropped is not None and (dropped.number, dropped.what) == (4, "whether it was dropped")
-    assert " dropped TCP" in dropped.second and " dropped TCP" not in dropped.first
-    over = first_difference(capture(*SAME), capture(*SAME[:5]), BEGINS_NS)
-    assert over is not None and (over.number, over.second) == (6, "no packet")
-    assert "no more packets" in over.what
+def test_a_packet_that_is_a_nanosecond_late_differs_in_its_time_only() -> None:
+    times_ns = [BEGINS_NS + 1000 * index + (index > 4) for index in range(8)]
+    found = difference_from(capture(*FRAMES, times_ns=times_ns))
+    assert (found.number, found.what) == (6, "only its time: 0.000001 ms later")
 
 
-def test_what_is_no_tcp_is_named_and_what_is_broken_too() -> None:
+def test_a_packet_that_was_dropped_in_one_capture_differs() -> None:
+    found = difference_from(capture(*FRAMES, reasons=[0, 0, 0, 5, 0, 0, 0, 0]))
+    assert (found.number, found.what) == (4, "whether it was dropped")
+    assert " dropped TCP" in found.second and " dropped TCP" not in found.first
+
+
+def test_the_first_packet_past_the_end_of_the_shorter_capture_differs() -> None:
+    found = difference_from(capture(*FRAMES[:5]))
+    assert (found.number, found.second) == (6, "no packet")
+    assert "no more packets" in found.what
+
+
+def test_frames_of_other_protocols_and_cut_frames_are_described_by_type_and_length() -> None:
     assert decode(bytes(12) + b"\x08\x06" + bytes(28), 42) == "ARP, 42 bytes"
     assert decode(b"", 60) == "type 0x0000, 60 bytes"
     assert decode(frame()[:30], 64).endswith("64 bytes")
@@ -82,31 +97,40 @@ def test_what_is_no_tcp_is_named_and_what_is_broken_too() -> None:
     (b"\x01\x01\x05\x0a\x00\x00\x00\x01\x00\x00\x00\x09", "10 bytes SACK 1–9"),
     (b"\x08\x00\x01\x01", "10 bytes"), (b"\x08\x03\x01\x00", "10 bytes"),
     (b"\x01\x01\x01\x08", "10 bytes")])
-def test_options_that_change_from_segment_to_segment_are_shown(options: bytes, words: str) -> None:
-    """Two segments may differ in nothing else, such as one that waited behind others in a queue."""
+def test_timestamps_and_sack_blocks_are_shown(options: bytes, words: str) -> None:
+    """They may be all that differs: a time stamp shows that a segment waited in a queue."""
     plain = frame()
-    head, tcp, payload = plain[:34], plain[34:54], plain[54:]
-    head = head[:16] + struct.pack("!H", 20 + 20 + len(options) + 10) + head[18:]
-    tcp = tcp[:12] + bytes([(20 + len(options)) // 4 << 4]) + tcp[13:]
-    assert decode(head + tcp + options + payload, 64 + len(options)).endswith(words)
+    tcp_at, payload_at = ETHERNET_BYTES + IP_BYTES, ETHERNET_BYTES + IP_BYTES + TCP_BYTES
+    before, tcp, payload = plain[:tcp_at], plain[tcp_at:payload_at], plain[payload_at:]
+
+    ip_length = IP_BYTES + TCP_BYTES + len(options) + PAYLOAD_BYTES
+    before = before[:16] + struct.pack("!H", ip_length) + before[18:]
+    tcp = tcp[:12] + bytes([(TCP_BYTES + len(options)) // 4 << 4]) + tcp[13:]
+    with_options = before + tcp + options + payload
+    assert decode(with_options, len(with_options)).endswith(words)
 
 
-def test_the_ends_count_what_left_and_what_was_dropped() -> None:
-    shown = replace(capture(*SAME, reasons=[0, 5, 0, 0, 0, 0, 0, 0]), dropped=[(1, "x", 2)])
-    assert ends(shown, BEGINS_NS) == Ends(7, 7 * len(frame()), 3, 7e-6)
+def test_totals_count_packets_that_left_and_all_drops() -> None:
+    counted = replace(capture(*FRAMES, reasons=[0, 5, 0, 0, 0, 0, 0, 0]), dropped=[(1, "x", 2)])
+    assert add_up(counted, BEGINS_NS) == Totals(
+        packets=7, frame_bytes=7 * len(frame()), dropped=3, last_s=7e-6)
 
 
-def test_the_answer_has_both_versions_and_what_parts_in_the_end() -> None:
-    result: Any = SimpleNamespace(clock_s=1.0, status=0)
-    other = [*SAME[:6], frame(7), *SAME[7:]]
-    first, second = capture(*SAME), capture(*other)
-    found = first_difference(first, second, BEGINS_NS)
-    text = compared.render(("plain", "mine"), found, (Ends(8, 640, 0, 1.0), Ends(8, 640, 2, 1.5)),
-                           (result, result))
+TOTALS = Totals(packets=8, frame_bytes=640, dropped=0, last_s=1.0)
+RESULT: Any = SimpleNamespace(clock_s=1.0, status=0)
+
+
+def test_the_answer_shows_both_packets_and_which_totals_differ() -> None:
+    found = difference_from(capture(*FRAMES[:6], frame(7), *FRAMES[7:]))
+    text = compared.render(("plain", "mine"), found,
+                           (TOTALS, replace(TOTALS, dropped=2, last_s=1.5)), (RESULT, RESULT))
     assert "packet 7 is the first that differs, on s1-eth1 → h1-eth0 after 0.000006000 s" in text
     assert text.count("  both ") == 4 and "mine   0.000006000 s s1-eth1 → h1-eth0 TCP" in text
     assert "dropped" in text.partition("In the end:")[2]
     assert "the same: packets that left, bytes" in text
-    alike = compared.render(("plain", "mine"), None, (Ends(8, 640, 0, 1.0),) * 2, (result, result))
-    assert alike == ("Kernels plain and mine: no packet differs, of 8.\n"
-                     "In the end nothing differs: packets, bytes, drops, times.")
+
+
+def test_the_answer_says_that_nothing_differs_where_nothing_does() -> None:
+    text = compared.render(("plain", "mine"), None, (TOTALS, TOTALS), (RESULT, RESULT))
+    assert text == ("Kernels plain and mine: no packet differs, of 8.\n"
+                    "In the end nothing differs: packets, bytes, drops, times.")
