@@ -31,7 +31,7 @@ def report(study: Study[LoadScenario, LoadTrial, LoadRecord], run: RunData[LoadR
     """The report: a whole run's figures, or a partial one's runs."""
     from firstflight.workloads.load import findings
     shown = (findings.findings(study.scenario, run) if study.whole else
-             (findings.partial(run.records), *findings.kernel_findings(run.records)))
+             (findings.finding_of_part(run.records), *findings.kernel_findings(run.records)))
     return report_of(study, run, shown)
 
 

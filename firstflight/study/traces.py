@@ -27,7 +27,9 @@ def expand(scenario: TraceScenario, overrides: Overrides, seed: int) -> list[Tra
 
 def report(study: Study[TraceScenario, TraceTrial, TraceRecord], run: RunData[TraceRecord]
            ) -> Report:
-    shown = study.scenario if study.whole else findings.partial(study.scenario, run.records)
+    shown = study.scenario
+    if not study.whole:
+        shown = findings.scenario_of_part(study.scenario, run.records)
     is_asked = is_question(study)
     why = tuple(reasons.sentences(study.scenario, run.records, run.what_ifs, is_asked))
     compared = reasons.finding(study.scenario, run.records, run.what_ifs) if is_asked else None

@@ -175,7 +175,7 @@ def stated(expects: Any, *saved: tuple[float, ...], **published: Any) -> Stateme
         if seed < len(saved[load]):
             less = saved[load][seed] if trial.window == "10" else 0
             records.append(replace(record, mean_ms=100.0 - less))
-    return load_findings.statement(
+    return load_findings.judge_claim(
         Runs.of_figure(_figure("gain"), records, stored_load.RUN),
         LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
                   metric="mean_ms", expects=expects, **published))
@@ -197,8 +197,8 @@ def _of_load() -> Iterator[tuple[str, list[str]]]:
             "why it is so": stated("less", (10, 10), (10, 10), why="Because of it.")}.items():
         yield f"load: {name}", [made.measured]
     for mean_ms in (800.0, 1200.0, 995.0):
-        of_own = load_findings._against_own(_distribution("IW 3 in the mix", mean_ms),
-                                            _distribution("IW 3", 1000.0))
+        of_own = load_findings._effect_of_mixing(_distribution("IW 3 in the mix", mean_ms),
+                                                  _distribution("IW 3", 1000.0))
         assert of_own is not None
         yield f"load: a group of {mean_ms:g} ms beside 1000", [f"{of_own.text} {of_own.measured}"]
     for by in (80, 1):

@@ -74,17 +74,17 @@ class Runs:
         return (f"{self.excluded} {are} excluded: not measured, or not verified",)
 
     def values(self, axis: str) -> list[Any]:
-        """The values on an axis, in the order of the file; "" alone for no axis."""
+        """The values on an axis, in the order of the file; [""] if the axis is ""."""
         return Cells(self.records).values(axis)
 
-    def at(self, window: str, **places: object) -> BySeed:
+    def at(self, window: str, **values: object) -> BySeed:
         """The runs with a window and the given values on axes, by repeat.
 
-        Raises MissingRuns where several cells share the place.
+        Raises MissingRuns where several cells have these values.
         """
-        there = Cells(self.records).at(window=window, **places).records
-        by_seed = {record.trial.repeat: record for record in there}
-        if len(by_seed) < len(there):
+        chosen = Cells(self.records).at(window=window, **values).records
+        by_seed = {record.trial.repeat: record for record in chosen}
+        if len(by_seed) < len(chosen):
             raise MissingRuns(f"{self.figure.name}: several runs fall on one place; say by which"
                               " axis they differ (by, down)")
         return by_seed
@@ -95,7 +95,7 @@ class Runs:
                     if record.trial.window == name)
 
     def connections(self, record: LoadRecord) -> Connections:
-        """The connections of a run that count. Raises FirstFlightError."""
+        """The connections of a run that arrived in its counted span. Raises FirstFlightError."""
         trial = record.trial
         if trial.id not in self._read:
             path = trial_file_path(self.folder, trial.id, FILE)
@@ -124,7 +124,7 @@ def name_of(axis: str) -> str:
     return known.label or known.head
 
 
-def describe(axis: str, value: Any) -> str:
+def format_value(axis: str, value: Any) -> str:
     """A value on an axis in words: "50 kB", "0.95", "2 BDP"."""
     if axis == "response_bytes":
         return f"{plain(value / 1000)} kB"
@@ -133,10 +133,10 @@ def describe(axis: str, value: Any) -> str:
     return plain(value) if isinstance(value, (int, float)) else str(value)
 
 
-def named(axis: str, value: Any) -> str:
+def format_named(axis: str, value: Any) -> str:
     """A value with the name of its axis, such as "buffer 2 BDP"; a variant without it."""
     name = "" if axis == "variant" else f"{name_of(axis)} "
-    return name + describe(axis, value)
+    return name + format_value(axis, value)
 
 
 # Quantities of records -----------------------------------------------------------
@@ -147,17 +147,17 @@ def over_seeds(values: Collection[float | None]) -> Estimate | None:
     return estimate(known) if known and len(known) == len(values) else None
 
 
-def gain(base: BySeed, experiment: BySeed, quantity: str) -> Difference | None:
-    """What the second window changes, over pairs of one seed; None where either lacks a value."""
+def gain(base: BySeed, experiment: BySeed, column: str) -> Difference | None:
+    """What the experiment changes of a column, seed by seed; None where a run lacks the value."""
     def values(records: BySeed) -> dict[int, float | None]:
-        return {repeat: value_of(record, quantity) for repeat, record in records.items()}
+        return {repeat: value_of(record, column) for repeat, record in records.items()}
 
     return paired(values(base), values(experiment))
 
 
 def paired(base: Mapping[int, float | None],
            experiment: Mapping[int, float | None]) -> Difference | None:
-    """The difference over the seeds that both have; None without one, or without a value."""
+    """The difference over the seeds that both have; None if there is none, or one has no value."""
     rows = []
     for seed in base.keys() & experiment.keys():
         first, second = base[seed], experiment[seed]
@@ -168,7 +168,8 @@ def paired(base: Mapping[int, float | None],
     return difference(rows, 0, 1, student_by_seed) if rows else None
 
 
-PLACES: tuple[float | None, ...] = (None, *PERCENTILES)  # of a distribution; None: the mean
+# What is reported of a distribution: its mean, for which None stands, and percentiles.
+MEAN_AND_PERCENTILES: tuple[float | None, ...] = (None, *PERCENTILES)
 
 
 # Figures ---------------------------------------------------------------------------
@@ -188,21 +189,34 @@ class GainPoint:
 def points(runs: Runs) -> list[GainPoint]:
     """The points of a figure of kind gain, ordered by series, then by window."""
     figure, found = runs.figure, []
-    along = [(window, window, x) for window in figure.windows[1:] for x in runs.values(figure.by)]
-    if figure.by == "window":
-        along = [("", window, window) for window in figure.windows]
     for series in runs.values(figure.down):
-        for line, window, x in along:
-            place = {figure.down: series}
-            if line:
-                place[figure.by] = x
-            base, experiment = runs.at(figure.windows[0], **place), runs.at(window, **place)
-            mean = gain(base, experiment, "mean_ms")
-            p99 = gain(base, experiment, "p99_ms")
-            retransmission = gain(base, experiment, "retransmission_percent")
-            if mean is not None and retransmission is not None:
-                found.append(GainPoint(line, series, x, mean, p99, retransmission))
+        place = {figure.down: series}
+        if figure.by == "window":
+            # One line, along which the windows are the axis.
+            for window in figure.windows:
+                found += _point(runs, window, place, line="", x=window)
+            continue
+
+        for window in figure.windows[1:]:
+            for x in runs.values(figure.by):
+                found += _point(runs, window, {**place, figure.by: x}, line=window, x=x)
     return found
+
+
+def _point(runs: Runs, window: str, place: Mapping[str, Any], line: str,
+           x: Any) -> list[GainPoint]:
+    """What a window changes, compared with the figure's first; [] where a run lacks a value.
+
+    place: the values on axes where both are compared. line, x: where it is drawn.
+    """
+    base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
+    mean = gain(base, experiment, "mean_ms")
+    p99 = gain(base, experiment, "p99_ms")
+    retransmission = gain(base, experiment, "retransmission_percent")
+    if mean is None or retransmission is None:
+        return []
+    return [GainPoint(line, place[runs.figure.down], x, mean=mean, p99=p99,
+                      retransmission=retransmission)]
 
 
 @dataclass(frozen=True)
@@ -214,23 +228,23 @@ class Distribution:
     curve_ms: NDArray[numpy.float64]  # completion times, sorted and pooled over the seeds
     count: int  # of all connections, completed or not
     retransmission: Estimate
-    # For each of PLACES its value by seed, None where a connection that never completed has that
-    # rank.
+    # The values of each of MEAN_AND_PERCENTILES by seed. A percentile is None where the connection
+    # with that rank never completed.
     by_seed: dict[float | None, Mapping[int, float | None]]
     rate_kbps: float  # the mean over connections of bits per time
 
-    def at(self, place: float | None) -> Estimate | None:
+    def at(self, percentile: float | None) -> Estimate | None:
         """The estimate of a percentile, or of the mean for None."""
-        return over_seeds(self.by_seed[place].values())
+        return over_seeds(self.by_seed[percentile].values())
 
     @property
     def mean(self) -> Estimate:
         """The mean over the connections that completed."""
         return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
 
-    def gain_over(self, base: Distribution, place: float | None = None) -> Difference | None:
-        """What this saves against a base, of a percentile, or of the mean for None."""
-        return paired(base.by_seed[place], self.by_seed[place])
+    def gain_over(self, base: Distribution, percentile: float | None = None) -> Difference | None:
+        """How much shorter a percentile of this is than the base's; for None, the mean."""
+        return paired(base.by_seed[percentile], self.by_seed[percentile])
 
 
 def distribution(name: str, window: Window, by_seed: dict[int, Connections]) -> Distribution:
@@ -255,12 +269,15 @@ def distribution(name: str, window: Window, by_seed: dict[int, Connections]) -> 
 
 
 def distributions(runs: Runs, with_handshake: bool = True) -> list[Distribution]:
-    """The distribution of each window of the figure; a mix is one distribution."""
-    return [whole(runs, window, with_handshake) for window in runs.figure.windows]
+    """The distribution of each window of the figure; a mix is one distribution.
+
+    with_handshake: whether completion times begin with the SYN, not with the request.
+    """
+    return [all_connections(runs, window, with_handshake) for window in runs.figure.windows]
 
 
-def whole(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
-    """The distribution of all connections of the runs with a window."""
+def all_connections(runs: Runs, window: str, with_handshake: bool = True) -> Distribution:
+    """The distribution of all connections of the runs with a window or mix."""
     by_seed = {}
     for repeat, record in runs.at(window).items():
         connections = runs.connections(record)
@@ -306,7 +323,7 @@ def mixes(runs: Runs) -> Mixes:
         if requested.is_mix:
             groups[window] = groups_of_mix(runs, window)
         else:
-            alone[window] = whole(runs, window)
+            alone[window] = all_connections(runs, window)
     return Mixes(alone, groups, labels)
 
 
@@ -321,13 +338,14 @@ def jain(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Hit:
-    """Transfers that retransmitted (were hit), at one point of the axis."""
+    """Transfers that retransmitted ("were hit", in the deck), at one point of the axis."""
 
     x: object
-    share: Difference  # of all transfers, in percent
-    own: Difference | None  # mean completion time of the transfers that each window hit
-    # Mean completion time of the arrivals that either window hit, so that the same ones are
-    # compared; and how many these are.
+    share: Difference  # how many of all transfers were hit, in percent
+    # The mean completion time over the transfers hit under each window, which are not the same.
+    own: Difference | None
+    # The mean completion time over the arrivals hit under either window, which are the same under
+    # both; and how many these are.
     same: Difference | None
     same_count: int
 
@@ -347,8 +365,8 @@ def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
     common = sorted(set(base) & set(experiment))
     if not common:
         raise MissingRuns(f"{runs.figure.name}: no seed was measured with both windows at"
-                          f" {describe(runs.figure.by, x)}; measure the whole scenario again with"
-                          " --fresh")
+                          f" {format_value(runs.figure.by, x)}; measure the whole scenario again"
+                          " with --fresh")
 
     share: Sides = ({}, {})
     own: Sides = ({}, {})
@@ -364,10 +382,10 @@ def _hit(runs: Runs, x: object, base: BySeed, experiment: BySeed) -> Hit:
         was_hit = [numpy.nan_to_num(connections.retransmitted_bytes) > 0 for connections in both]
         either = was_hit[0] | was_hit[1]
         count += int(either.sum())
-        for place, connections in enumerate(both):
-            share[place][repeat] = float(was_hit[place].mean() * 100)
-            own[place][repeat] = _mean_ms(connections, was_hit[place])
-            same[place][repeat] = _mean_ms(connections, either)
+        for side, connections in enumerate(both):
+            share[side][repeat] = float(was_hit[side].mean() * 100)
+            own[side][repeat] = _mean_ms(connections, was_hit[side])
+            same[side][repeat] = _mean_ms(connections, either)
 
     of_all = paired(*share)
     assert of_all is not None  # each seed in common has its shares

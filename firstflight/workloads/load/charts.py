@@ -18,8 +18,9 @@ from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 from firstflight.runs.results.cells import grouped
 from firstflight.scenario import published
-from firstflight.workloads.load.analysis import (PLACES, QUEUE_SMOOTHED_S, Distribution, GainPoint,
-                                                 Hit, Mixes, Runs, describe, name_of, named)
+from firstflight.workloads.load.analysis import (MEAN_AND_PERCENTILES, QUEUE_SMOOTHED_S,
+                                                 Distribution, GainPoint, Hit, Mixes, Runs,
+                                                 format_named, format_value, name_of)
 from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from firstflight.workloads.load.trial import FIXED as FIXED_SIZE, LoadTrial
 
@@ -58,7 +59,7 @@ def _fixed(trials: Sequence[LoadTrial]) -> str:
         if value is not None:
             known[name] = shared.format_named(name, value)
     if values.get("queue_bdp") is not None:
-        known["queue_bdp"] = named("queue_bdp", values["queue_bdp"])
+        known["queue_bdp"] = format_named("queue_bdp", values["queue_bdp"])
     if "response_bytes" in values and trials[0].sizes != FIXED_SIZE:
         known["response_bytes"] = f"mean size {in_words(values['response_bytes'], 'bytes')}"
     if values.get("connections") == 1:
@@ -223,8 +224,8 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
         xs, values = [], []
         for column in DECK_COLUMNS:
             if row[column]:
-                place = None if column == "Avg." else float(column)
-                xs.append(PLACES.index(place) - ASIDE)
+                percentile = None if column == "Avg." else float(column)
+                xs.append(MEAN_AND_PERCENTILES.index(percentile) - ASIDE)
                 values.append(published.number(row, column, DECK_FILE))
         lines.append(Line("the deck", tuple(xs), tuple(values), style="published"))
 
@@ -236,7 +237,7 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
     """The gains by percentile; the mean stands apart at the left."""
-    gains = [other.gain_over(base, percentile) for percentile in PLACES]
+    gains = [other.gain_over(base, percentile) for percentile in MEAN_AND_PERCENTILES]
     known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
              if gain is not None]
     initcwnd = other.window.initcwnd
@@ -248,7 +249,8 @@ def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Lin
 
 def _gain_plot(title: str, lines: Sequence[Line], ends: Ends) -> Plot:
     """A plot of what is saved by percentile; ends: of the axis upwards."""
-    ticks = tuple((x, "mean" if place is None else f"{place:g}") for x, place in enumerate(PLACES))
+    ticks = tuple((x, "mean" if percentile is None else f"{percentile:g}")
+                  for x, percentile in enumerate(MEAN_AND_PERCENTILES))
     return Plot("percentile of the completion time", "saved (%)", tuple(lines), title=title,
                 ticks=ticks, y_ends=ends, zero=True, legend=True)
 
@@ -281,7 +283,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     saved, of_p99, retransmitted = [], [], []
     is_base_named = False
     for number, ((window, series), of_line) in enumerate(lines.items()):
-        words = [named(figure.down, series)] if figure.down else []
+        words = [format_named(figure.down, series)] if figure.down else []
         if window and len(figure.windows) > 2:
             words.append(f"IW {window}")
         name, look = ", ".join(words) or f"IW {window}", number + 1
@@ -302,7 +304,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
                 style="faint", window=base.initcwnd if initcwnd else 0))
             is_base_named = True
 
-    ticks = tuple((float(place), describe(figure.by, x)) for x, place in places.items())
+    ticks = tuple((float(place), format_value(figure.by, x)) for x, place in places.items())
     axis = name_of(figure.by)
     plots = [Plot(axis, "saved (%)", tuple(saved), ticks=ticks, zero=True, y_ends=_ends(saved),
                   title=f"What is saved of the mean against {base.label}")]
@@ -334,7 +336,7 @@ def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
             values += [mean.value, *(mean.interval or ())]
     ends = 0.0, 1.25 * max(values)
 
-    ticks = tuple((float(place), describe(runs.figure.by, hit.x))
+    ticks = tuple((float(place), format_value(runs.figure.by, hit.x))
                   for place, hit in enumerate(measured))
     return _chart(
         runs, Plot(name_of(runs.figure.by), "mean completion time (ms)", _hit_bars(runs, own),

@@ -22,25 +22,25 @@ from firstflight.runs.kinds import RunData
 from firstflight.scenario import published
 from firstflight.scenario.claims import ALIKE, LESS, MORE
 from firstflight.workloads.load import analysis, charts, tables
-from firstflight.workloads.load.analysis import Distribution, GainPoint, Hit, Runs, describe
+from firstflight.workloads.load.analysis import Distribution, GainPoint, Hit, Runs, format_value
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
 from firstflight.workloads.load.scenario import (DECK_FILE, Compared, LoadClaim, LoadFigure,
                                                  LoadScenario)
 
 
 def findings(scenario: LoadScenario, run: RunData[LoadRecord]) -> tuple[Finding, ...]:
-    """A finding for each figure, or the runs that it lacks. Raises FirstFlightError."""
+    """The findings of each figure, or which runs it lacks. Raises FirstFlightError."""
     made = make_figures(LoadRun(scenario.claims, run), scenario.figures, MAKERS)
     return (*all_findings(made), *kernel_findings(run.records))
 
 
 def kernel_findings(records: Sequence[LoadRecord]) -> tuple[Finding, ...]:
-    """What further kernels changed; () where there was one."""
+    """A finding on what the other kernels changed; () if only one kernel was measured."""
     return kernel_changes.findings(tables.kernel_changes(records), "mean")
 
 
-def partial(records: Sequence[LoadRecord]) -> Finding:
-    """The finding of a part of a scenario: a row for each run, and what windows changed."""
+def finding_of_part(records: Sequence[LoadRecord]) -> Finding:
+    """The finding where only a part of a scenario was measured: its runs, and their windows."""
     changes = tables.changes(records)
     return Finding("runs", "what was requested, and what was measured",
                    (tables.each_run(records), *([changes] if changes.rows else [])))
@@ -54,41 +54,48 @@ class LoadRun:
     run: RunData[LoadRecord]
 
 
-def _of_runs(show: Callable[[Runs], Finding]) -> Maker[LoadRun, LoadFigure]:
-    """A maker of figures, by what shows the runs of one; with the results of its claims."""
+def _maker(show: Callable[[Runs], Finding]) -> Maker[LoadRun, LoadFigure]:
+    """A maker that gathers a figure's runs, shows them, and adds the results of its claims.
+
+    show: tables, chart and statements of one kind of figure.
+    """
     def make(measured: LoadRun, figure: LoadFigure) -> Sequence[Finding]:
         runs = Runs.of_figure(figure, measured.run.records, measured.run.folder)
         shown = show(runs)
-        statements = tuple(statement(runs, claim)
-                           for claim in claims_on(figure, measured.claims))
-        return [replace(shown, statements=(*statements, *shown.statements),
-                        published=published.source(DECK_FILE) if figure.published else "")]
+        results = [judge_claim(runs, claim) for claim in claims_on(figure, measured.claims)]
+        source = published.source(DECK_FILE) if figure.published else ""
+        return [replace(shown, statements=(*results, *shown.statements), published=source)]
     return make
 
 
 # Kinds of figures ----------------------------------------------------------------------
 
-def _content(runs: Runs, tables: Sequence[Table], chart: Chart,
+def _finding(runs: Runs, of_figure: Sequence[Table], chart: Chart,
              answers: Sequence[Statement] = ()) -> Finding:
-    """The finding of a figure, without the results of its claims."""
-    return Finding(runs.figure.name, runs.figure.title, tuple(tables), statements=tuple(answers),
-                   chart=chart)
+    """The finding of a figure, without the results of its claims. of_figure: its tables."""
+    return Finding(runs.figure.name, runs.figure.title, tuple(of_figure),
+                   statements=tuple(answers), chart=chart)
 
 
 def _distribution(runs: Runs) -> Finding:
+    """Completion times under each window, with and without the handshake."""
     distributions = analysis.distributions(runs)
-    without = analysis.distributions(runs, with_handshake=False)
-    return _content(runs, (
+    without_handshake = analysis.distributions(runs, with_handshake=False)
+    of_figure = (
         tables.percentiles(distributions),
-        tables.percentiles(without, "The same without the handshake"),
-        tables.runs_themselves(runs)), charts.distribution(runs, distributions))
+        tables.percentiles(without_handshake, "The same without the handshake"),
+        tables.runs_by_window(runs))
+    return _finding(runs, of_figure, charts.distribution(runs, distributions))
 
 
 def _deck(runs: Runs) -> Finding:
+    """Two windows in the form of the deck's table, with the table that the deck prints."""
     distributions = analysis.distributions(runs)
-    theirs = [tables.deck_table(runs.figure.published)] if runs.figure.published else []
-    return _content(runs, (tables.deck(*distributions[:2]), *theirs, tables.runs_themselves(runs)),
-                    charts.deck(runs, distributions))
+    of_figure = [tables.deck(*distributions[:2])]
+    if runs.figure.published:
+        of_figure.append(tables.published_deck(runs.figure.published))
+    of_figure.append(tables.runs_by_window(runs))
+    return _finding(runs, of_figure, charts.deck(runs, distributions))
 
 
 def _mix(runs: Runs) -> Finding:
@@ -100,48 +107,56 @@ def _mix(runs: Runs) -> Finding:
         compared.append(tables.percentiles([*mixes.alone.values(), *groups],
                                            f"{mixes.labels[window]} compared with unmixed runs"))
         first, *others = groups
-        answers += [_against_own(group, mixes.alone.get(group.window.name)) for group in groups]
-        answers += [_within(first, group, mixes.alone) for group in others]
-    return _content(runs, (*compared, tables.fairness(mixes), tables.runs_themselves(runs)),
-                    charts.mix(runs, mixes), answers=list(filter(None, answers)))
+        answers += [_effect_of_mixing(group, mixes.alone.get(group.window.name))
+                    for group in groups]
+        answers += [_saving_both_ways(first, group, mixes.alone) for group in others]
+    of_figure = (*compared, tables.fairness(mixes), tables.runs_by_window(runs))
+    return _finding(runs, of_figure, charts.mix(runs, mixes),
+                    answers=list(filter(None, answers)))
 
 
-def _against_own(group: Distribution, own: Distribution | None) -> Statement | None:
-    """A group against the runs where everybody has its window; None where one is missing."""
-    change = None if own is None else group.gain_over(own)
-    if own is None or change is None:
+def _effect_of_mixing(group: Distribution, unmixed: Distribution | None) -> Statement | None:
+    """A group of a mix against runs where everybody has its window; None where they are missing."""
+    change = None if unmixed is None else group.gain_over(unmixed)
+    if unmixed is None or change is None:
         return None
     verb = "less" if change.percent.value > 0 else "more"
-    return Statement(f"{group.name} against everybody with {own.name}:",
-                     f"{estimated(change.percent, 1).lstrip(MINUS)} % {verb} on average, from"
-                     f" {estimated(change.base)} to {estimated(change.experiment)} ms.")
+    size = format_estimate(change.percent, 1).lstrip(MINUS)
+    return Statement(f"{group.name} against everybody with {unmixed.name}:",
+                     f"{size} % {verb} on average, from {format_estimate(change.base)} to"
+                     f" {format_estimate(change.experiment)} ms.")
 
 
-def _within(first: Distribution, group: Distribution,
-            alone: dict[str, Distribution]) -> Statement | None:
-    """The saving by a comparison within the mix, and by one between unmixed runs."""
-    base, own = alone.get(first.window.name), alone.get(group.window.name)
-    if base is None or own is None:
+def _saving_both_ways(first: Distribution, group: Distribution,
+                      alone: dict[str, Distribution]) -> Statement | None:
+    """A window's saving, compared within the mix and between unmixed runs; None without these.
+
+    first: the group that has the smallest window. alone: unmixed runs, by window.
+    """
+    base, experiment = alone.get(first.window.name), alone.get(group.window.name)
+    if base is None or experiment is None:
         return None
-    within, apart = group.gain_over(first), own.gain_over(base)
-    if within is None or apart is None:
+    within_mix, between_runs = group.gain_over(first), experiment.gain_over(base)
+    if within_mix is None or between_runs is None:
         return None
-    return Statement(f"How much {own.name} saves of the mean against {base.name}:",
-                     f"{estimated(within.percent, 1)} % by a comparison within the mix,"
-                     f" {estimated(apart.percent, 1)} % between runs where everybody has it.",
-                     numbers=(Rounded(within.percent, 1), Rounded(apart.percent, 1)))
+    return Statement(f"How much {experiment.name} saves of the mean against {base.name}:",
+                     f"{format_estimate(within_mix.percent, 1)} % by a comparison within the mix,"
+                     f" {format_estimate(between_runs.percent, 1)} % between runs where everybody"
+                     " has it.",
+                     numbers=(Rounded(within_mix.percent, 1), Rounded(between_runs.percent, 1)))
 
 
 def _hit(runs: Runs) -> Finding:
+    """Transfers that retransmit, along an axis."""
     hits = analysis.hits(runs)
-    return _content(runs, (tables.hits(runs, hits),), charts.hit(runs, hits),
-                    (_hit_answer(runs, hits),))
+    return _finding(runs, (tables.hits(runs, hits),), charts.hit(runs, hits),
+                    answers=(_hit_answer(runs, hits),))
 
 
 def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
     """The saving for the arrivals that either window hit."""
     base, experiment = runs.figure.windows[:2]
-    parts = [f"{estimated(hit.same.percent, 1)} % at {describe(runs.figure.by, hit.x)}"
+    parts = [f"{format_estimate(hit.same.percent, 1)} % at {format_value(runs.figure.by, hit.x)}"
              for hit in hits if hit.same is not None]
     return Statement(
         "With a larger window other transfers retransmit. For the arrivals that retransmit under"
@@ -150,9 +165,10 @@ def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
 
 
 def _gain(runs: Runs) -> Finding:
+    """What larger windows change, along an axis."""
     points = analysis.points(runs)
-    return _content(runs, (tables.gains(runs, points),), charts.gain(runs, points),
-                    _gain_answers(runs, points))
+    return _finding(runs, (tables.gains(runs, points),), charts.gain(runs, points),
+                    answers=_gain_answers(runs, points))
 
 
 def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, ...]:
@@ -162,24 +178,26 @@ def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, .
         where = ", ".join(tables.where(runs, point))
         for name, gain in (("mean", point.mean), ("99th percentile", point.p99)):
             if gain is not None and gain.absolute.sign < 0:
-                worse[name].append(f"{where} (by {estimated(gain.percent, 1).lstrip(MINUS)} %)")
+                size = format_estimate(gain.percent, 1).lstrip(MINUS)
+                worse[name].append(f"{where} (by {size} %)")
 
-    nowhere = "undetermined: one seed has no interval."
-    if any(point.mean.absolute.interval for point in points):
-        nowhere = "in no cell, by its 95 % interval."
-    return tuple(Statement(f"Where a larger window than {runs.figure.windows[0]} makes the {name}"
-                           " longer:", f"{'; '.join(cells)}." if cells else nowhere)
+    have_intervals = any(point.mean.absolute.interval for point in points)
+    none_worse = ("in no cell, by its 95 % interval." if have_intervals else
+                  "undetermined: one seed has no interval.")
+    base = runs.figure.windows[0]
+    return tuple(Statement(f"Where a larger window than {base} makes the {name} longer:",
+                           f"{'; '.join(cells)}." if cells else none_worse)
                  for name, cells in worse.items())
 
 
-MAKERS = {"distribution": _of_runs(_distribution), "mix": _of_runs(_mix),
-          "gain": _of_runs(_gain), "hit": _of_runs(_hit), "percentiles": _of_runs(_deck)}
+MAKERS = {"distribution": _maker(_distribution), "mix": _maker(_mix), "gain": _maker(_gain),
+          "hit": _maker(_hit), "percentiles": _maker(_deck)}
 
 
 # Claims --------------------------------------------------------------------------
 
-def statement(runs: Runs, claim: LoadClaim) -> Statement:
-    """The result of a claim: the worst one of its cells."""
+def judge_claim(runs: Runs, claim: LoadClaim) -> Statement:
+    """The result of a claim: the worst of its cells' results."""
     gains = _gains(runs, claim)
     if not gains:
         return Statement(claim.says, "no run measured it.", NOT_MEASURED)
@@ -192,26 +210,30 @@ def _gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
     """The difference in each cell of the claim."""
     if claim.is_of_groups:
         return _group_gains(runs, claim)
-    only = dict(claim.where)
-    shown = [axis for axis in (runs.figure.by, runs.figure.down) if axis not in ("", "window")]
+    allowed = dict(claim.where)
+    axes = [axis for axis in (runs.figure.by, runs.figure.down) if axis not in ("", "window")]
+    values_of = [[value for value in runs.values(axis) if value in allowed.get(axis, (value,))]
+                 for axis in axes]
+
     gains = []
-    for values in itertools.product(*(runs.values(axis) for axis in shown)):
-        place = dict(zip(shown, values))
-        if all(value in only.get(axis, (value,)) for axis, value in place.items()):
-            first, second = (runs.at(compared.window, **place) for compared in claim.compares)
-            gains.append(analysis.gain(first, second, claim.metric))
-    return [gain for gain in gains if gain is not None]
+    for values in itertools.product(*values_of):
+        place = dict(zip(axes, values))
+        base, experiment = (runs.at(compared.window, **place) for compared in claim.compares)
+        gain = analysis.gain(base, experiment, claim.metric)
+        if gain is not None:
+            gains.append(gain)
+    return gains
 
 
 def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
-    """The difference of a claim on a group of a mix, of the mean or a percentile; [] without one.
+    """The difference of a claim on a group of a mix: of a percentile or the mean; [] without one.
     """
     percentile = next((percentile for percentile in PERCENTILES
                        if percentile_column(percentile) == claim.metric), None)
 
     def distribution_of(compared: Compared) -> Distribution:
         if compared.part is None:
-            return analysis.whole(runs, compared.window)
+            return analysis.all_connections(runs, compared.window)
         return next(group for group in analysis.groups_of_mix(runs, compared.window)
                     if group.window.largest == compared.part)
 
@@ -222,47 +244,63 @@ def _group_gains(runs: Runs, claim: LoadClaim) -> list[Difference]:
 
 def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
     """The numbers behind a result, in a sentence."""
-    unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
-    lowest = min(gains, key=lambda gain: gain.percent.value)
-    highest = max(gains, key=lambda gain: gain.percent.value)
-    changes = [f"from {estimated(gain.base, digits)} to"
-               f" {estimated(gain.experiment, digits)} {unit}"
-               for gain in dict.fromkeys((lowest, highest))]
-    if claim.published is not None:
-        difference = f"{estimated(highest.percent, 1).lstrip(MINUS)} %"
-        if claim.is_in_points:
-            difference = f"{estimated(highest.absolute, 2).lstrip(MINUS)} points"
-        changes.append(f"{difference}, where {plain(claim.published)} ±"
-                       f" {plain(claim.within or 0)} were published")
-
     outcomes = [judge(Expected(SIGNS[claim.expects]), gain).outcome for gain in gains]
-    count = sum(outcome in (REPRODUCED, DIRECTION) for outcome in outcomes)
-    does, is_not_shown, does_not = VERBS[claim.expects]
-    if count:
-        verb, where = does, f" in {count} of {len(gains)} cells"
+    holding = sum(outcome in (REPRODUCED, DIRECTION) for outcome in outcomes)
+    verbs = VERBS[claim.expects]
+    if holding:
+        verb, cells = verbs.holds, f" in {holding} of {len(gains)} cells"
     else:
-        verb = is_not_shown if UNDECIDED in outcomes else does_not
-        where = f" in any of {len(gains)} cells"
+        verb = verbs.is_open if UNDECIDED in outcomes else verbs.fails
+        cells = f" in any of {len(gains)} cells"
     if len(gains) == 1:
-        where = ""
+        cells = ""
+
     base, experiment = (compared.words for compared in claim.compares)
-    return (f"{of_column(claim.metric).what} {verb} with IW"
-            f" {experiment} instead of {base}{where}: {', '.join(changes)}.")
+    return (f"{of_column(claim.metric).what} {verb} with IW {experiment} instead of {base}{cells}:"
+            f" {', '.join(_changes(claim, gains))}.")
 
 
-# Of a claim that some cells have, that is undecided, and that no cell has.
-VERBS = {LESS: ("falls", "is not shown to fall", "does not fall"),
-         MORE: ("rises", "is not shown to rise", "does not rise"),
-         ALIKE: (f"stays within {ALIKE_PERCENT:g} %",
-                 f"is not shown to stay within {ALIKE_PERCENT:g} %",
-                 f"does not stay within {ALIKE_PERCENT:g} %")}
+def _changes(claim: LoadClaim, gains: Sequence[Difference]) -> list[str]:
+    """The smallest and the largest change, and the published number beside the largest."""
+    unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
+    smallest = min(gains, key=lambda gain: gain.percent.value)
+    largest = max(gains, key=lambda gain: gain.percent.value)
+    changes = [f"from {format_estimate(gain.base, digits)} to"
+               f" {format_estimate(gain.experiment, digits)} {unit}"
+               for gain in dict.fromkeys((smallest, largest))]
+    if claim.published is None:
+        return changes
+
+    difference = f"{format_estimate(largest.percent, 1).lstrip(MINUS)} %"
+    if claim.is_in_points:
+        difference = f"{format_estimate(largest.absolute, 2).lstrip(MINUS)} points"
+    changes.append(f"{difference}, where {plain(claim.published)} ±"
+                   f" {plain(claim.within or 0)} were published")
+    return changes
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """How a sentence says what a metric does."""
+
+    holds: str  # where the claim holds in some cells
+    is_open: str  # where it holds in none, and more seeds might show it
+    fails: str  # where it holds in none
+
+
+VERBS = {LESS: Verbs("falls", "is not shown to fall", "does not fall"),
+         MORE: Verbs("rises", "is not shown to rise", "does not rise"),
+         ALIKE: Verbs(f"stays within {ALIKE_PERCENT:g} %",
+                      f"is not shown to stay within {ALIKE_PERCENT:g} %",
+                      f"does not stay within {ALIKE_PERCENT:g} %")}
 
 
 # Numbers as text -------------------------------------------------------------------
 
-def estimated(estimate: Estimate, digits: int = 0) -> str:
+def format_estimate(estimate: Estimate, digits: int = 0) -> str:
     """An estimate in words, such as "1205 ± 3"."""
     value = format_number(estimate.value, digits)
     if estimate.interval is None:
         return value
-    return f"{value} ± {format_number((estimate.interval[1] - estimate.interval[0]) / 2, digits)}"
+    low, high = estimate.interval
+    return f"{value} ± {format_number((high - low) / 2, digits)}"

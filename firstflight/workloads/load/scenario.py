@@ -25,7 +25,7 @@ from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import seed_for
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord, percentile_column
 from firstflight.workloads.load.traffic import (ClientHost, Curve, MixPart, SizePoint, Window,
-                                                check_points, check_sum, mean_bytes, named_curve,
+                                                check_points, check_shares, mean_bytes, named_curve,
                                                 single)
 from firstflight.workloads.load.trial import FIXED, OF_SETTING, POINTS, LoadTrial
 
@@ -61,7 +61,7 @@ class PopulationHost:
 
 def _window(mix: object, where: str) -> Window:
     window = Window(schema.listed(MixPart, "{ initcwnd = 3, share = 0.5 }")(mix, where))
-    check_sum([part.share for part in window.parts], "the mix", where)
+    check_shares([part.share for part in window.parts], "the mix", where)
     return window
 
 
@@ -69,7 +69,7 @@ def _hosts(value: object, where: str) -> tuple[PopulationHost, ...]:
     hosts: tuple[PopulationHost, ...] = schema.listed(
         PopulationHost, "{ share = 0.25, rtt_ms = 300, bandwidth_kbps = 512, loss_percent = 1 }")(
             value, where)
-    check_sum([host.share for host in hosts], "the clients", where)
+    check_shares([host.share for host in hosts], "the clients", where)
     return hosts
 
 

@@ -1,4 +1,4 @@
-"""The tables of load findings, and the published tables of the deck."""
+"""The tables of load findings, and those of the deck: Google's slides for IETF 78."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from firstflight.runs.results.cells import Cells
 from firstflight.scenario import published
 from firstflight.setting.kernels import KERNEL, pair_words
 from firstflight.workloads.load import analysis
-from firstflight.workloads.load.analysis import (PLACES, BySeed, Distribution, GainPoint, Hit,
-                                                 Mixes, Runs, describe, name_of, named)
+from firstflight.workloads.load.analysis import (MEAN_AND_PERCENTILES, BySeed, Distribution,
+                                                 GainPoint, Hit, Mixes, Runs, format_named,
+                                                 format_value, name_of)
 from firstflight.workloads.load.record import PERCENTILES, LoadRecord
 from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from firstflight.workloads.load.traffic import segments_of
 
-NAME = Column("", is_text=True)
-DECK_PLACES = (None, 50, 75, 90, 99)
-# Fields that the runs of a cell share: they differ in window and seed only.
+TEXT = Column("", is_text=True)  # a column without a head
+DECK_PERCENTILES = (None, 50, 75, 90, 99)  # the deck's columns; None stands for the mean
+# The fields in which the runs of a cell are equal; only window and seed differ.
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
         "connections", "variant", *KERNEL,
         "loss_percent", "loss_burst", "jitter_ms", "initrwnd", "mss", "sysctl")
@@ -33,10 +34,12 @@ def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table
     """Completion times by percentile, and what each distribution saves against the first."""
     base, *others = distributions
     rows: list[tuple[Cell, ...]] = [
-        (f"{distribution.name}, ms", distribution.count, *map(distribution.at, PLACES))
+        (f"{distribution.name}, ms", distribution.count,
+         *map(distribution.at, MEAN_AND_PERCENTILES))
         for distribution in distributions]
     for other in others:
-        saved = [saved_percent(other.gain_over(base, place)) for place in PLACES]
+        saved = [saved_percent(other.gain_over(base, percentile))
+                 for percentile in MEAN_AND_PERCENTILES]
         rows.append((f"{other.name} saves, %", "", *saved))
 
     heads = ("n", "mean", *(f"p{percentile:g}" for percentile in PERCENTILES))
@@ -44,7 +47,7 @@ def percentiles(distributions: Sequence[Distribution], title: str = "") -> Table
     if base.mean.n > 1:
         note = f"± is the 95 % interval over {base.mean.n} independent seeds"
     return Table(title or "Completion time (SYN to last byte) by percentile",
-                 (NAME, *(Column(head, digits=0) for head in heads)), tuple(rows), notes=(note,))
+                 (TEXT, *(Column(head, digits=0) for head in heads)), tuple(rows), notes=(note,))
 
 
 def saved_percent(gain: Difference | None) -> Rounded | None:
@@ -52,8 +55,8 @@ def saved_percent(gain: Difference | None) -> Rounded | None:
     return None if gain is None else Rounded(gain.percent, 1)
 
 
-def runs_themselves(runs: Runs) -> Table:
-    """Load, queue, losses and failures of the runs, by window."""
+def runs_by_window(runs: Runs) -> Table:
+    """Load, queue, losses and failures of the runs: a row for each window."""
     rows: list[tuple[Cell, ...]] = []
     for window in runs.figure.windows:
         by_seed = runs.at(window)
@@ -68,8 +71,9 @@ def runs_themselves(runs: Runs) -> Table:
                      _over_seeds(by_seed, "hit_percent"),
                      sum(record.unfinished or 0 for record in records),
                      sum(record.failed or 0 for record in records)))
+
     columns = (
-        NAME, Column("seeds", digits=0), Column("offered load", "%", digits=2),
+        TEXT, Column("seeds", digits=0), Column("offered load", "%", digits=2),
         Column("utilisation", "%", digits=2), Column("queue mean", "packets", digits=0),
         Column("queue max", digits=0), Column("dropped", "%", digits=3),
         Column("retransmitted", "%", digits=3), Column("transfers hit", "%", digits=2),
@@ -84,21 +88,21 @@ def _over_seeds(records: BySeed, name: str, factor: float = 1) -> Estimate | Non
 
 
 def fairness(mixes: Mixes) -> Table:
-    """How fair each mix is to its groups."""
+    """What each group of a mix has, compared with unmixed runs, and how fair the mix is."""
     rows: list[tuple[Cell, ...]] = []
     for window, groups in mixes.groups.items():
         for group in groups:
-            own = mixes.alone.get(group.window.name)
-            change = None if own is None else group.gain_over(own)
+            unmixed = mixes.alone.get(group.window.name)
+            change = None if unmixed is None else group.gain_over(unmixed)
             rows.append((group.name, group.mean, change.percent if change else None,
                          group.rate_kbps, group.retransmission))
         rows.append((f"Jain's index of {mixes.labels[window]}", "", "",
                      Rounded(analysis.jain([group.rate_kbps for group in groups]), 4), ""))
-    rows += [(f"{own.name}, unmixed", own.mean, "", own.rate_kbps, own.retransmission)
-             for own in mixes.alone.values()]
+    rows += [(f"{unmixed.name}, unmixed", unmixed.mean, "", unmixed.rate_kbps,
+              unmixed.retransmission) for unmixed in mixes.alone.values()]
 
     columns = (
-        NAME, Column("mean", "ms", digits=0), Column("saved by the mix", "%", signed=True),
+        TEXT, Column("mean", "ms", digits=0), Column("saved by the mix", "%", signed=True),
         Column("rate of a transfer", "kbit/s", digits=0),
         Column("retransmitted", "%", digits=3))
     note = ("Jain's index of the groups' mean rates (response bits over completion time): 1 if all"
@@ -114,12 +118,12 @@ def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for point in points:
         at = {figure.down: point.series, figure.by: point.x}
-        rows.append((where(runs, point)[0], *(describe(axis, at[axis]) for axis in shown),
+        rows.append((where(runs, point)[0], *(format_value(axis, at[axis]) for axis in shown),
                      point.mean.base, point.mean.experiment, point.mean.absolute,
                      point.mean.percent, point.p99.percent if point.p99 else None,
                      point.retransmission.base, point.retransmission.experiment))
     columns = (
-        NAME, *(Column(name_of(axis)) for axis in shown),
+        TEXT, *(Column(name_of(axis)) for axis in shown),
         Column(f"IW {base} mean", "ms", digits=0), Column("mean", "ms", digits=0),
         Column("saved", "ms", digits=0), Column("saved", "%"), Column("saved of p99", "%"),
         Column(f"IW {base} retransmits", "%", digits=3), Column("retransmits", "%", digits=3))
@@ -127,7 +131,12 @@ def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
 
 
 def where(runs: Runs, point: GainPoint) -> list[str]:
-    """The window of a point and its place on the axes, in words."""
+    """The window of a point and its place on the axes, in words.
+
+    Along connections at once the window's words say how many segments leave in the first flights,
+    such as "IW 10 × 4 = 40 at once". Where responses are shorter than the window, these are fewer
+    than the product, so there is no equals sign: "IW 64 × 4: 148 at once".
+    """
     figure = runs.figure
     window = runs.window(point.window or point.x)
     words = [window.label]
@@ -135,14 +144,15 @@ def where(runs: Runs, point: GainPoint) -> list[str]:
         segments = min(window.largest, _largest_response(runs))
         sign = ":" if segments < window.largest else " ="
         words[0] += f" × {point.x}{sign} {segments * point.x} at once"
+
     for axis, value in ((figure.down, point.series), (figure.by, point.x)):
         if axis not in ("", "window", "connections"):
-            words.append(named(axis, value))
+            words.append(format_named(axis, value))
     return words
 
 
 def _largest_response(runs: Runs) -> int:
-    """The segments of the largest response: a larger window than that sends no more at once."""
+    """How many segments the largest response has, which is the most that can leave at once."""
     return max(segments_of(record.trial.size_curve[-1][1], record.trial.mss)
                for record in runs.records)
 
@@ -159,7 +169,7 @@ def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
              Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
              Column("n", digits=0))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (describe(runs.figure.by, hit.x), hit.share.base.value, hit.share.experiment.value,
+        (format_value(runs.figure.by, hit.x), hit.share.base.value, hit.share.experiment.value,
          *_cells(hit.own), *_cells(hit.same), hit.same_count)
         for hit in measured)
     note = ("own: the mean over the transfers that retransmitted under this window, as in the deck;"
@@ -176,12 +186,13 @@ def _cells(gain: Difference | None) -> tuple[Estimate | None, ...]:
 def deck(base: Distribution, experiment: Distribution) -> Table:
     """The measured numbers, in the form of the deck's table."""
     def row(distribution: Distribution) -> tuple[Cell, ...]:
-        return (distribution.name, *map(distribution.at, DECK_PLACES),
+        return (distribution.name, *map(distribution.at, DECK_PERCENTILES),
                 distribution.retransmission.value)
 
-    columns = (NAME, Column("Avg."), *(Column(str(place), digits=0) for place in DECK_PLACES[1:]),
+    columns = (TEXT, Column("Avg."),
+               *(Column(str(percentile), digits=0) for percentile in DECK_PERCENTILES[1:]),
                Column("Retrans. %", digits=2))
-    changes = [experiment.gain_over(base, place) for place in DECK_PLACES]
+    changes = [experiment.gain_over(base, percentile) for percentile in DECK_PERCENTILES]
     saved_ms = [None if change is None else Rounded(change.absolute, 1) for change in changes]
     retransmitted = experiment.retransmission.value - base.retransmission.value
     return Table("Here", columns, (
@@ -190,20 +201,24 @@ def deck(base: Distribution, experiment: Distribution) -> Table:
         ("% Impr.", *map(saved_percent, changes), "")))
 
 
-# A part of a scenario ----------------------------------------------------------
-
-def deck_table(name: str) -> Table:
+def published_deck(name: str) -> Table:
     """One published table: windows 10 and 3, improvement in ms and percent. Raises UsageError."""
-    return Table(f"Published: {name}", (Column("", is_text=True), *map(Column, DECK_COLUMNS)),
-                 tuple((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS))
-                       for row in deck_rows(name))).without_empty()
+    rows: list[tuple[Cell, ...]] = []
+    for row in deck_rows(name):
+        rows.append((row["row"], *(_as_printed(row, column) for column in DECK_COLUMNS)))
+    columns = (TEXT, *map(Column, DECK_COLUMNS))
+    return Table(f"Published: {name}", columns, tuple(rows)).without_empty()
 
 
 def _as_printed(row: dict[str, str], column: str) -> Cell:
-    """A number with the decimals that it was published with."""
+    """A number with the decimals that it was published with; "" where there is none."""
+    if not row[column]:
+        return ""
     decimals = len(row[column].partition(".")[2])
-    return Rounded(published.number(row, column, DECK_FILE), decimals) if row[column] else ""
+    return Rounded(published.number(row, column, DECK_FILE), decimals)
 
+
+# A part of a scenario ----------------------------------------------------------
 
 def each_run(records: Sequence[LoadRecord]) -> Table:
     """A row for each run."""
@@ -212,7 +227,7 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
         Column("failed", digits=0), Column("open", digits=0), Column("mean", "ms", digits=0),
         Column("p50", digits=0), Column("p90", digits=0), Column("p99", digits=0),
         Column("retransmitted", "%", digits=3), Column("offered", digits=4),
-        Column("utilisation", digits=4), Column("verdict", is_text=True), NAME)
+        Column("utilisation", digits=4), Column("verdict", is_text=True), TEXT)
     rows = tuple(
         (record.trial.id, record.arrivals, record.completed, record.failed, record.unfinished,
          record.mean_ms, record.p50_ms, record.p90_ms, record.p99_ms,
@@ -232,13 +247,12 @@ def changes(records: Sequence[LoadRecord]) -> Table:
         trial = cell.records[0].trial
         words = [f"{trial.part}, load {plain(trial.load)}, {trial.response_bytes} B",
                  f"queue {trial.queue_packets}"]
-        words += [f"{named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
+        words += [f"{format_named(axis, getattr(trial, axis))} {quantity(axis).unit}".rstrip()
                   for axis in varied]
         place = ", ".join(words)
 
         windows = {window: _by_seed(of_window)
                    for (window,), of_window in cell.by("window").items()}
-        # By size, the mixes last.
         base, *others = sorted(windows, key=lambda window: _by_size(windows[window]))
         for other in others:
             mean, p50, p99 = (analysis.gain(windows[base], windows[other], name)
@@ -248,7 +262,7 @@ def changes(records: Sequence[LoadRecord]) -> Table:
                              mean.percent, p50.percent if p50 else None,
                              p99.percent if p99 else None))
 
-    columns = (NAME, Column("mean", "ms", digits=0), Column("instead of", digits=0),
+    columns = (TEXT, Column("mean", "ms", digits=0), Column("instead of", digits=0),
                Column("saved", "%"), Column("saved of p50", "%"), Column("of p99", "%"))
     return Table("What the windows change", columns, tuple(rows))
 
@@ -259,20 +273,21 @@ def _by_seed(cell: Cells[LoadRecord]) -> BySeed:
 
 
 def _by_size(of_window: BySeed) -> tuple[int, int]:
-    """The place of a window among others: single ones by their size, then the mixes."""
+    """The key by which windows are sorted: by size, and mixes after single windows."""
     parts = next(iter(of_window.values())).trial.requested_window.parts
     return len(parts), parts[0].initcwnd
 
 
 def kernel_changes(records: Sequence[LoadRecord]) -> list[KernelChange]:
-    """What each further kernel changes of the mean time of a cell, under each window."""
+    """What each other kernel changes in the mean time of a cell, under each window."""
     axes = [axis for axis in (*CELL, "window") if axis not in KERNEL]
     counting = Cells(sorted(records, key=_order)).counting
     varied = [axis for axis in axes if len(counting.values(axis)) > 1]
     changes = []
     for cell in counting.by(*axes).values():
+        trial = cell.records[0].trial
+        place = ", ".join(format_named(axis, getattr(trial, axis)) for axis in varied)
         base, *others = cell.by(*KERNEL).values()
-        place = ", ".join(named(axis, getattr(cell.records[0].trial, axis)) for axis in varied)
         for other in others:
             saved = analysis.gain(_by_seed(base), _by_seed(other), "mean_ms")
             if saved is not None:
@@ -282,5 +297,5 @@ def kernel_changes(records: Sequence[LoadRecord]) -> list[KernelChange]:
 
 
 def _order(record: LoadRecord) -> tuple[tuple[str, ...], int]:
-    """The place of a record among others: by its cell, then by its repeat."""
+    """The key by which records are sorted: by cell, then by repeat."""
     return tuple(str(getattr(record.trial, axis)) for axis in CELL), record.trial.repeat

@@ -21,22 +21,19 @@ SHARE_TOLERANCE = 1e-6
 SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
 _BELOW = Quantity("share", "a share of a distribution", lowest=0, highest=1)
 
-Curve = tuple[tuple[float, float], ...]  # of a distribution of sizes: (share, bytes)
+# A distribution of response sizes: points (share, bytes); this share has at most so many bytes.
+Curve = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class ClientHost:
-    """One client host and its share of the arrivals.
-
-    rtt_ms: of the empty path to it. initcwnd: of the servers' routes to it, in segments.
-    bandwidth_kbps: rate of its own link, None for as fast as can be. loss_percent, loss_burst,
-    jitter_ms: on the way to it, whatever the load, as of a trial's path.
-    """
+    """One client host and its share of the arrivals."""
 
     share: float = key(quantity="host_share")
-    rtt_ms: float = key()
-    initcwnd: int = key()
-    bandwidth_kbps: float | None = None
+    rtt_ms: float = key()  # of the empty path to the host
+    initcwnd: int = key()  # set on the servers' routes to the host, in segments
+    bandwidth_kbps: float | None = None  # of the host's own link; None for unlimited
+    # Random loss and jitter on the way to the host, independent of the load (setting/path.py).
     loss_percent: float = default("loss_percent")
     loss_burst: float = default("loss_burst")
     jitter_ms: float = default("jitter_ms")
@@ -60,7 +57,7 @@ class SizePoint:
 
 @dataclass(frozen=True)
 class Window:
-    """Who has which initial window: all one, or each part of a mix its own."""
+    """The initial windows that are compared with others: one for all clients, or a mix."""
 
     parts: tuple[MixPart, ...]
 
@@ -70,11 +67,11 @@ class Window:
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """"3" and "10" for equal shares, "3*0.9" and "10*0.1" for others."""
+        """A name for each part: "3" and "10" if shares are equal, otherwise "3*0.9", "10*0.1"."""
         first = self.parts[0]
-        even = all(abs(part.share - first.share) < SHARE_TOLERANCE for part in self.parts)
-        return tuple(f"{part.initcwnd}" if even
-                     else f"{part.initcwnd}*{format_lossless(part.share)}" for part in self.parts)
+        if all(abs(part.share - first.share) < SHARE_TOLERANCE for part in self.parts):
+            return tuple(f"{part.initcwnd}" for part in self.parts)
+        return tuple(f"{part.initcwnd}*{format_lossless(part.share)}" for part in self.parts)
 
     @property
     def name(self) -> str:
@@ -93,15 +90,17 @@ class Window:
 
     @property
     def largest(self) -> int:
+        """The largest initial window of all parts."""
         return max(part.initcwnd for part in self.parts)
 
 
 def single(initcwnd: int) -> Window:
+    """The window that all clients have."""
     return Window((MixPart(initcwnd, 1.0),))
 
 
-def check_sum(shares: Sequence[float], what: str, where: str) -> None:
-    """Raises UsageError where shares do not sum to 1. what: whose they are."""
+def check_shares(shares: Sequence[float], what: str, where: str) -> None:
+    """Check that shares sum to 1. what: names their owners in the message. Raises UsageError."""
     if abs(sum(shares) - 1) > SHARE_TOLERANCE:
         summed = " + ".join(f"{share:g}" for share in shares)
         raise UsageError(f"{where}: the shares of {what} {summed}"
@@ -111,11 +110,11 @@ def check_sum(shares: Sequence[float], what: str, where: str) -> None:
 # Sizes -------------------------------------------------------------------------------
 
 def wire_bytes(response_bytes: float, mss: int = MSS) -> float:
-    """What one response takes of the bottleneck where nothing is lost, in bytes.
+    """How many bytes cross the bottleneck for one response if nothing is lost.
 
-    Headers are counted, as the qdisc counts them: the response's own (HTTP), and those of Ethernet,
-    IPv4 and TCP for every segment: the SYN-ACK, the data, the acknowledgement of the request, and
-    that of the client's FIN together with the server's.
+    Headers are included, as the qdisc counts them: the HTTP header of the response, and those of
+    Ethernet, IPv4 and TCP for each segment. Besides the data these are the SYN-ACK, the
+    acknowledgement of the request, and the server's FIN, which acknowledges the client's.
     """
     segments = segments_of(response_bytes, mss)
     return SYN_BYTES + _with_head(response_bytes) + (segments + 2) * HEADER_BYTES
@@ -140,7 +139,7 @@ def named_curve(name: str) -> Curve:
 
 
 def check_points(points: Sequence[SizePoint], where: str) -> None:
-    """Raises UsageError where points are no distribution function from share 0 to 1."""
+    """Check that points are a distribution function from share 0 to 1. Raises UsageError."""
     if len(points) < 2:
         raise UsageError(f"{where} has to be a list of two points or more, such as"
                          " [{ share = 0, bytes = 500 }, { share = 1, bytes = 60000 }]")
@@ -152,23 +151,25 @@ def check_points(points: Sequence[SizePoint], where: str) -> None:
 
 @cache
 def mean_bytes(curve: Curve) -> float:
-    """The mean response of a distribution of sizes."""
-    return sum(_even_sizes(curve)) / len(_even_sizes(curve))
+    """The mean size of a response, in bytes."""
+    sizes = _even_quantiles(curve)
+    return sum(sizes) / len(sizes)
 
 
 @cache
 def mean_wire_bytes(curve: Curve, mss: int = MSS) -> float:
     """The mean of wire_bytes over a distribution of sizes."""
-    sizes = _even_sizes(curve)
+    sizes = _even_quantiles(curve)
     return sum(wire_bytes(size, mss) for size in sizes) / len(sizes)
 
 
 @cache
-def _even_sizes(curve: Curve) -> tuple[float, ...]:
-    """Sizes at even steps of their distribution, as load_client.py draws them."""
+def _even_quantiles(curve: Curve) -> tuple[float, ...]:
+    """Evenly spaced quantiles of the sizes, in bytes, rounded as load_client.py rounds a draw."""
     if len(curve) == 1:
         return (curve[0][1],)
     import numpy
     shares, sizes = zip(*curve)
-    even = (numpy.arange(SIZE_STEPS) + 0.5) / SIZE_STEPS
-    return tuple(map(float, numpy.maximum(numpy.rint(numpy.interp(even, shares, sizes)), 1)))
+    even_shares = (numpy.arange(SIZE_STEPS) + 0.5) / SIZE_STEPS
+    quantiles = numpy.rint(numpy.interp(even_shares, shares, sizes))
+    return tuple(map(float, numpy.maximum(quantiles, 1)))

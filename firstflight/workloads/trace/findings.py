@@ -54,7 +54,7 @@ def _window(measured: TraceRun, figure: TraceFigure) -> list[Finding]:
                     chart=_chart(scenario, figure, views))]
 
 
-def partial(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
+def scenario_of_part(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
     """What can be shown of a run on another network than the scenario's.
 
     The source's sentences are not to be tested there, and a figure may name an

@@ -76,7 +76,7 @@ def test_the_parts_of_a_mix_are_all_of_it(records: list[LoadRecord]) -> None:
     assert list(found.alone) == ["3", "10"] and list(found.groups) == ["3+10"]
     parts = found.groups["3+10"]
     assert [part.window.name for part in parts] == ["3", "10"]
-    assert sum(part.count for part in parts) == analysis.whole(runs, "3+10").count
+    assert sum(part.count for part in parts) == analysis.all_connections(runs, "3+10").count
 
 
 def test_without_the_handshake_every_percentile_is_earlier(records: list[LoadRecord]) -> None:
@@ -164,7 +164,7 @@ def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     claim = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
                       metric="p99_ms",
                       expects="less")
-    statement = findings.statement(Runs.of_figure(figure, records, RUN), claim)
+    statement = findings.judge_claim(Runs.of_figure(figure, records, RUN), claim)
     assert statement.measured == "no run measured it."
 
 
@@ -225,22 +225,22 @@ CLAIM = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10
 def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     # Ten segments at once into a buffer of 25 packets lose more than three, in every cell.
-    words = {expects: findings.statement(runs, replace(CLAIM, expects=expects)).outcome
+    words = {expects: findings.judge_claim(runs, replace(CLAIM, expects=expects)).outcome
              for expects in ("less", "more", "alike")}
     assert words["more"] != NOT_REPRODUCED
     assert words["less"] == words["alike"] == NOT_REPRODUCED
     # Two seeds that differ widely: it is left open.
-    assert findings.statement(runs, replace(CLAIM, metric="mean_ms")).outcome == UNDECIDED
+    assert findings.judge_claim(runs, replace(CLAIM, metric="mean_ms")).outcome == UNDECIDED
 
 
 def test_a_claim_may_be_on_some_cells_only(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
-    full = findings.statement(runs, replace(CLAIM, where=(("load", (0.9,)),)))
+    full = findings.judge_claim(runs, replace(CLAIM, where=(("load", (0.9,)),)))
     gain = analysis.gain(runs.at("3", load=0.9), runs.at("10", load=0.9),
                          "retransmission_percent")
     assert gain is not None and full.outcome == DIRECTION
     assert f"from {gain.base.value:.3f} ±" in full.measured and "cells" not in full.measured
-    nowhere = findings.statement(runs, replace(CLAIM, where=(("load", (0.7,)),)))
+    nowhere = findings.judge_claim(runs, replace(CLAIM, where=(("load", (0.7,)),)))
     assert (nowhere.measured, nowhere.outcome) == ("no run measured it.", NOT_MEASURED)
 
 
@@ -250,7 +250,7 @@ def test_a_claim_may_be_on_every_number_of_a_run() -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     assert {*OF_GROUPS} <= {*OF_RUNS}
     for name in OF_RUNS:
-        found = findings.statement(runs, replace(CLAIM, metric=name)).measured
+        found = findings.judge_claim(runs, replace(CLAIM, metric=name)).measured
         assert " with IW 10 instead of 3" in found, name
 
 
@@ -258,7 +258,7 @@ def test_a_claim_may_be_on_a_part_of_a_mix(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["mix"], records, RUN)
     claim = replace(CLAIM, figure="mix", compares=(Compared("3+10", 3), Compared("3+10", 10)),
                     metric="mean_ms", expects="alike")
-    sentence = findings.statement(runs, claim).measured
+    sentence = findings.judge_claim(runs, claim).measured
     assert sentence.startswith("the mean completion time ")
     for group in analysis.groups_of_mix(runs, "3+10"):
         assert f"{group.mean.value:.0f}" in sentence
@@ -282,7 +282,7 @@ def test_a_row_names_what_distinguishes_its_cell(records: list[LoadRecord]) -> N
                                  ("queue_packets", 50, ": one, load 0.9, 15000 B, queue 50")):
         elsewhere = [replace(record, trial=replace(record.trial, **{field: other}))
                      for record in some]
-        _, changes = findings.partial([*some, *elsewhere]).tables
+        _, changes = findings.finding_of_part([*some, *elsewhere]).tables
         names = [str(row[0]) for row in changes.rows]
         assert len(names) == len(set(names)) == 4
         assert sum(name.endswith(ending) for name in names) == 2
@@ -417,7 +417,7 @@ def test_the_published_number_of_a_rate_is_compared_in_points() -> None:
     claim = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
                       published=2.93, within=0.88,
                       metric="retransmission_percent", expects="more")
-    near, far = (findings.statement(runs, replace(claim, published=points))
+    near, far = (findings.judge_claim(runs, replace(claim, published=points))
                  for points in (2.93, 1.28))
     assert (near.outcome, far.outcome) == (REPRODUCED, DIRECTION)
     assert "3.00 ± 0.00 points, where 1.28 ± 0.88 were published" in far.measured
@@ -435,7 +435,7 @@ def test_a_rise_from_zero_is_more_and_neither_less_nor_alike() -> None:
                                                      == "10") * (  # type: ignore[union-attr]
             9 + record.trial.repeat / 1000)) for record in stored_load.run().records]
     runs = Runs.of_figure(GAIN, records, RUN)
-    words = [findings.statement(runs, LoadClaim(
+    words = [findings.judge_claim(runs, LoadClaim(
         figure="gain", says="x", compares=(Compared("3"), Compared("10")),
         metric="retransmission_percent",
         expects=expects)).outcome for expects
@@ -457,4 +457,4 @@ def test_without_retransmissions_no_transfer_is_hit() -> None:
 
 def test_a_table_that_was_never_published_is_told_with_its_file() -> None:
     with pytest.raises(UsageError, match="^paper/ietf78.csv: unknown 'Africa'.*Africa, all"):
-        tables.deck_table("Africa")
+        tables.published_deck("Africa")

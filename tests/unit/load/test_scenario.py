@@ -19,7 +19,7 @@ from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.scenario import requested
 from firstflight.study.loads import KIND
 from firstflight.testbed.network.commands import commands_of
-from firstflight.workloads.load.analysis import describe, name_of, named
+from firstflight.workloads.load.analysis import format_named, format_value, name_of
 from firstflight.workloads.load.record import LoadRecord
 from firstflight.workloads.load.scenario import (TABLES, TAKEN, Compared, LoadClaim, LoadFigure,
                                                  LoadPopulation, LoadScenario, LoadSweep,
@@ -246,7 +246,8 @@ def test_a_queue_of_millions_is_refused() -> None:
     ("variant", "cubic, droptail", "cubic, droptail", "cubic, droptail")])
 def test_a_place_on_an_axis_is_said_with_its_unit(axis: str, value: Any, place: str,
                                                   with_name: str) -> None:
-    assert describe(axis, value) == place and named(axis, value) == with_name
+    assert format_value(axis, value) == place
+    assert format_named(axis, value) == with_name
     assert name_of(axis)
 
 
