@@ -22,8 +22,8 @@ def compare_retransmissions(retransmissions: Iterable[Retransmission]) -> Iterat
                                       f"{examples(unexplained)}", "none")
 
 
-def uncaused(segments: Sequence[str]) -> Comparison:
-    """The comparison of data that left without a cause with none. segments: in words."""
+def compare_uncaused(segments: Sequence[str]) -> Comparison:
+    """Compare the data that left without a cause with none. segments: in words."""
     return Comparison(not segments, f"{len(segments)} that left although nothing had arrived and no"
                                     f" timer was due{examples(segments)}", "none")
 

@@ -20,44 +20,34 @@ _COOKIE_MS = 3  # a time stamp that is further off has a SYN cookie's options in
 
 @dataclass(frozen=True)
 class Exchange:
-    """One connection of a trial, from its two captures.
-
-    at_client, at_server: every segment that the tap recorded, in both directions, in
-        order of time.
-    syns: SYNs that the client sent. syn_acks: SYN-ACKs that the server sent.
-    handshake_ms: first SYN to first SYN-ACK at the client.
-    first_flight: data that the server sent before the first acknowledgement
-        of data. first_flight_end_ns: when that acknowledgement reached the server,
-        path.NEVER if none did. flight_arrivals: the flight's segments at the client, up
-        to the first that found the link idle.
-    bandwidth_kbps: of the link: the bytes of flight_arrivals after the first segment,
-        over the time that they took; None for fewer than two segments.
-    probes: new data, or a first FIN, that a timer sent beyond the window
-        (tail loss probe, RFC 8985 section 7).
-    retransmissions: data that the server retransmitted. fin_retransmissions:
-        its FIN without data. client_retransmissions: the client's request
-        or FIN.
-    lost_to_client, lost_to_server: segments that were sent and never received.
-    response_start_ns, response_acknowledged_ns: at the server, when the first
-        segment of the response left and when all of it was acknowledged.
-    """
+    """One connection of a trial, from its two captures."""
 
     client_port: int
+    # Every segment that the host's tap recorded, in both directions, in order of time.
     at_client: tuple[Segment, ...]
     at_server: tuple[Segment, ...]
-    syns: tuple[Segment, ...]
-    syn_acks: tuple[Segment, ...]
-    handshake_ms: float | None
+    syns: tuple[Segment, ...]  # that the client sent
+    syn_acks: tuple[Segment, ...]  # that the server sent
+    handshake_ms: float | None  # from the first SYN to the first SYN-ACK, at the client
+    # Data that the server sent before the first acknowledgement of data, and when that
+    # acknowledgement reached the server; path.NEVER if none did.
     first_flight: tuple[Segment, ...]
     first_flight_end_ns: int
+    # The flight's segments at the client, up to the first that found the link idle.
     flight_arrivals: tuple[Segment, ...]
+    # Of the link: the bytes of flight_arrivals behind the first segment, over the time that they
+    # took; None for fewer than two segments.
     bandwidth_kbps: float | None
+    # New data, or a first FIN, that a timer sent beyond the window (tail loss probe, RFC 8985, 7).
     probes: tuple[Segment, ...]
-    retransmissions: tuple[Segment, ...]
-    fin_retransmissions: tuple[Segment, ...]
-    client_retransmissions: tuple[Segment, ...]
+    retransmissions: tuple[Segment, ...]  # data that the server retransmitted
+    fin_retransmissions: tuple[Segment, ...]  # the server's FIN without data
+    client_retransmissions: tuple[Segment, ...]  # the client's request or FIN
+    # Segments that were sent and never received.
     lost_to_client: tuple[Segment, ...]
     lost_to_server: tuple[Segment, ...]
+    # At the server: when the first segment of the response left, and when all of the response was
+    # acknowledged.
     response_start_ns: int | None
     response_acknowledged_ns: int | None
 
@@ -100,8 +90,9 @@ def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str
 
     Connections of a port that was used more than once are excluded. Raises CaptureError.
     """
-    return {client: _summarise(connection, response_bytes=0) for client, connection
-            in read_connections(client_pcap, server_pcap).items()}
+    connections = read_connections(client_pcap, server_pcap)
+    return {client: _summarise(connection, response_bytes=0)
+            for client, connection in connections.items()}
 
 
 def clock_phase_ns(exchange: Exchange) -> int | None:
@@ -156,15 +147,16 @@ def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -
     """
     if exchange.handshake_ms is None or exchange.handshake_was_lost:
         return None
-    return exchange.handshake_ms - sum(
-        serialised_ms(SYN_BYTES, rate) for rate in (uplink_kbps, bandwidth_kbps))
+    syn_ms = serialised_ms(SYN_BYTES, uplink_kbps)
+    syn_ack_ms = serialised_ms(SYN_BYTES, bandwidth_kbps)
+    return exchange.handshake_ms - (syn_ms + syn_ack_ms)
 
 
 def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
     """The rate of a token bucket, kbit/s; None for too few packets.
 
-    unshaped: how many packets it lets through at once after a pause. Each later packet waits as
-    long as the one before it takes, so the last one's bytes do not count.
+    unshaped: how many packets the bucket lets through at once after a pause. Each later packet
+    waits as long as the packet before it takes, so that the last one's bytes do not count.
     """
     return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
 
@@ -180,9 +172,11 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
     if heard is None or not exchange.syn_acks:
         return None
+
     if len(exchange.syn_acks) == 1:
         us = (heard.time_ns - exchange.syn_acks[0].time_ns) // 1000
         return _rtt_after_cookie_us(exchange, heard) or (us, us + 1)
+
     phases = _phases_ns(sent)
     if phases is None or heard.echo is None:
         return None
@@ -192,20 +186,22 @@ def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
 
 
 def _rtt_after_cookie_us(exchange: Exchange, heard: Segment) -> tuple[int, int] | None:
-    """What the server takes for the RTT after a SYN cookie, least and most; None without one.
+    """The least and the most RTT that the server measures after a SYN cookie; None without one.
 
-    Where a listener has as many half-open connections as its backlog, Linux remembers none more,
-    and the time stamp of its SYN-ACK holds options in its lowest bits (cookie_init_timestamp). The
-    stamp is then up to 64 ms off, and so is the RTT.
+    A listener whose backlog is full of half-open connections remembers no further one. Then the
+    time stamp of its SYN-ACK holds options in its lowest bits (cookie_init_timestamp). That stamp
+    is up to 64 ms off, and so is the RTT.
     """
     syn_ack, = exchange.syn_acks
     later = next((s for s in exchange.at_server if s.to_client and s.stamp is not None
                   and s.time_ns >= heard.time_ns), None)
     if later is None or later.stamp is None or syn_ack.stamp is None:
         return None
+
     stamped_ms = distance(later.stamp, syn_ack.stamp)
     if abs(stamped_ms - (later.time_ns - syn_ack.time_ns) / MS) < _COOKIE_MS:
         return None
+
     since_ms = math.ceil((later.time_ns - heard.time_ns) / MS)
     return 1000 * max(stamped_ms - since_ms, 1), 1000 * max(stamped_ms, 1)
 
@@ -227,26 +223,35 @@ def mirrored(segments: Iterable[Segment]) -> tuple[Segment, ...]:
 
 def upload_flight(exchange: Exchange) -> tuple[Segment, ...]:
     """Data that the client sent before the first acknowledgement of any of it, mirrored."""
-    has_sack = all(OPTION_SACK_PERMITTED in dict(tcp_options(s.options))
-                   for s in (*exchange.syns[:1], *exchange.syn_acks[:1]) if s.options)
+    has_sack = _has_sack(exchange.syns, exchange.syn_acks)
     sent = mirrored(exchange.at_client)
     flight, _ = _first_flight(sent, _probes(sent), has_sack)
     return flight
 
 
+def _has_sack(syns: tuple[Segment, ...], syn_acks: tuple[Segment, ...]) -> bool:
+    """Whether both sides offer SACK, as far as their first SYNs show."""
+    return all(OPTION_SACK_PERMITTED in dict(tcp_options(syn.options))
+               for syn in (*syns[:1], *syn_acks[:1]) if syn.options)
+
+
 def _summarise(connection: Connection, response_bytes: int) -> Exchange:
+    """The exchange of a connection. response_bytes: as of read_exchange."""
     at_client, at_server = connection.at_client, connection.at_server
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
     syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
+
     probes = _probes(at_server)
-    has_sack = all(OPTION_SACK_PERMITTED in dict(tcp_options(s.options))
-                   for s in (*syns[:1], *syn_acks[:1]) if s.options)
-    flight, flight_end_ns = _first_flight(at_server, probes, has_sack)
+    flight, flight_end_ns = _first_flight(at_server, probes, _has_sack(syns, syn_acks))
     arrivals = _busy_arrivals(flight, at_client)
     retransmitted = _retransmitted(s for s in at_server if s.to_client)
+
+    start_ns = acknowledged_ns = None
     end = max((s.end for s in at_server if s.to_client and s.payload_bytes), default=0)
-    start_ns, acknowledged_ns = response_times(
-        at_server, end - response_bytes if response_bytes else 1, end) if end else (None, None)
+    if end:
+        start = end - response_bytes if response_bytes else 1
+        start_ns, acknowledged_ns = response_times(at_server, start, end)
+
     return Exchange(
         client_port=connection.client_port, at_client=at_client, at_server=at_server,
         syns=syns, syn_acks=syn_acks, handshake_ms=_handshake_ms(at_client),
@@ -261,6 +266,7 @@ def _summarise(connection: Connection, response_bytes: int) -> Exchange:
 
 
 def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
+    """From the first SYN to the first SYN-ACK at the client; None without both."""
     sent = next((s.time_ns for s in at_client if not s.to_client and s.flags & SYN), None)
     answered = next((s.time_ns for s in at_client if s.to_client and s.flags & SYN), None)
     if sent is None or answered is None:
@@ -281,14 +287,15 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
     last_event_ns, copied_ns = 0, -1
     for segment, following in zip(at_server, (*at_server[1:], None)):
         if segment.to_client and segment.end_with_fin > highest:
-            alone = (following is None or not following.to_client
-                     or following.time_ns - segment.time_ns > SAME_WRITE_NS)
-            if pause_ns and alone and highest > 1 \
-                    and segment.time_ns - last_event_ns >= pause_ns:
+            is_alone = (following is None or not following.to_client
+                        or following.time_ns - segment.time_ns > SAME_WRITE_NS)
+            if (pause_ns and is_alone and highest > 1
+                    and segment.time_ns - last_event_ns >= pause_ns):
                 probes.append(segment)
             highest = segment.end_with_fin
         elif segment.to_client and segment.time_ns == copied_ns and not segment.payload_bytes:
             continue
+
         if not segment.to_client:
             is_copy = 0 < segment.payload_bytes <= heard - segment.seq and not segment.is_fin
             heard = max(heard, segment.end_with_fin)
@@ -296,6 +303,7 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
                 copied_ns = segment.time_ns
                 continue
             acknowledged = max(acknowledged, segment.ack or 0)
+
         last_event_ns = segment.time_ns
     return tuple(probes)
 
@@ -305,8 +313,8 @@ def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], h
     """New data before the first acknowledgement of any of it, and when that arrived, ns.
 
     Probes do not count. The acknowledgement may be by SACK only. Without SACK a duplicate
-    acknowledgement counts: it lets new data leave (RFC 3042, tcp_limit_transmit). NEVER if none
-    arrived.
+    acknowledgement counts: it lets new data leave (RFC 3042, tcp_limit_transmit). The time is NEVER
+    if no acknowledgement arrived.
     """
     flight: list[Segment] = []
     highest, window = 1, -1
@@ -315,9 +323,9 @@ def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], h
             is_duplicate = not has_sack and segment.window == window and not (
                 segment.payload_bytes or segment.flags & (SYN | FIN))
             window = segment.window
+            # By SACK: the first segment may be lost, and the next ones acknowledged.
             if flight and segment.ack is not None and (
                     segment.ack > flight[0].seq or segment.sacked or is_duplicate):
-                # The first segment may be lost, and the next ones acknowledged.
                 return tuple(flight), segment.time_ns
         elif segment.payload_bytes and segment.end > highest:
             highest = segment.end
@@ -335,13 +343,14 @@ def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
                    ) -> tuple[Segment, ...]:
     """The segments of the flight at the client, up to the first that found the link idle.
 
-    A segment waits for the link if it leaves before the link has sent the segment before it. That
-    takes the earlier segment's share of the time between the two arrivals; half of it is used,
-    since clocks may not be exact.
+    A segment waits for the link if it leaves before the link has sent the segment before it. To
+    send that takes its share of the time between the two arrivals. Half of it counts, since clocks
+    may not be exact.
     """
     sent = {_key(segment): segment.time_ns for segment in flight}
     arrivals = tuple(s for s in at_client
                      if s.to_client and s.payload_bytes and _key(s) in sent)
+
     for place, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
         left_apart = sent[_key(segment)] - sent[_key(before)]
         share = min(1.0, before.frame_bytes / segment.frame_bytes)
@@ -409,9 +418,9 @@ def response_times(at_server: tuple[Segment, ...], start: int, end: int
 # The receive window -----------------------------------------------------------------------
 
 def first_mss(exchange: Exchange, mss: int) -> int:
-    """The MSS of the server's socket before it sends: half of the window at most that was offered.
+    """The MSS of the server's socket before it sends: at most half of the window that was offered.
 
-    mss: what the options allow, bytes. A small window counts whole (tcp_bound_to_half_wnd).
+    A small window counts whole (tcp_bound_to_half_wnd). mss: what the options allow, bytes.
     """
     scale = next((segment.scale for segment in exchange.syns), 0)
     offered, sent = 0, False
@@ -419,17 +428,19 @@ def first_mss(exchange: Exchange, mss: int) -> int:
         sent = sent or segment.to_client and segment.payload_bytes > 0
         if not (sent or segment.to_client or segment.flags & SYN):
             offered = max(offered, segment.window << scale)
+
     most = offered // 2 if offered > _USUAL_MSS else offered
     return min(mss, most or mss)
 
 
 def count_early_data(at_client: Sequence[Segment]) -> int:
-    """The data segments that reached the client before data that stands in front of theirs."""
+    """How many data segments reached the client before data that precedes theirs."""
     expected, early = 1, 0
     waiting: list[tuple[int, int]] = []
     for segment in at_client:
         if not segment.to_client or not segment.payload_bytes:
             continue
+
         early += segment.seq > expected
         heappush(waiting, (segment.seq, segment.end))
         while waiting and waiting[0][0] <= expected:
@@ -440,25 +451,23 @@ def count_early_data(at_client: Sequence[Segment]) -> int:
 
 @dataclass(frozen=True)
 class OfferedWindows:
-    """The windows that a client offered on one connection, at its server.
+    """The windows that a client offered on one connection, at its server."""
 
-    least_bytes, most_bytes: the smallest and the largest window while data was to be sent. waits:
-    how often the server had more to send but no room for a full segment in the window, until the
-    client offered more.
-    """
-
+    # The smallest and the largest window while data was to be sent.
     least_bytes: int
     most_bytes: int
+    # How often the server had more to send but no room for a full segment in the window, until the
+    # client offered more.
     waits: int
 
 
 def offered_windows(at_server: Sequence[Segment], scale: int, mss: int) -> OfferedWindows | None:
-    """The windows of a connection, from the packets at its server; None if there are none.
+    """The offered windows of a connection, from the packets at its server; None without any.
 
     scale: from the client's SYN, bits. mss: bytes of a full segment.
     """
-    end = max((segment.end for segment in at_server if segment.to_client
-               and segment.payload_bytes), default=0)
+    end = max((segment.end for segment in at_server
+               if segment.to_client and segment.payload_bytes), default=0)
     windows, edge, sent, waits = [], 0, 1, 0
     for segment in at_server:
         if segment.to_client:
@@ -469,4 +478,6 @@ def offered_windows(at_server: Sequence[Segment], scale: int, mss: int) -> Offer
                           and segment.ack + window > edge)
             edge = max(edge, segment.ack + window)
             windows.append(window)
-    return OfferedWindows(min(windows), max(windows), waits) if windows else None
+    if not windows:
+        return None
+    return OfferedWindows(min(windows), max(windows), waits)

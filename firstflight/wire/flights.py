@@ -13,17 +13,14 @@ Point = tuple[float, float]
 
 @dataclass
 class FlightCounts:
-    """Counts the flights of a handshake and of a response, for the model of TCP.
+    """Counts the flights of a handshake and of a response, for the model of TCP."""
 
-    handshake_bytes: of the server's first messages. response_start: bytes that the server sends
-    before its response, with tickets and earlier responses.
-    """
-
-    handshake_bytes: int
+    handshake_bytes: int  # of the server's first messages
+    # Bytes that the server sends before its response, with tickets and earlier responses.
     response_start: int
     of_handshake: FlightCounter = field(default_factory=lambda: FlightCounter())
     of_response: FlightCounter = field(default_factory=lambda: FlightCounter())
-    sent: int = 0
+    sent: int = 0  # bytes so far
 
     def note(self, segment: Sent, acknowledged: int) -> bool:
         """Note that a segment leaves; return whether it begins the response.
@@ -32,6 +29,7 @@ class FlightCounts:
         """
         if segment.retransmitted or not segment.payload:
             return False
+
         begin, self.sent = self.sent, self.sent + segment.payload
         if begin < self.handshake_bytes:
             self.of_handshake.note(begin, acknowledged)
@@ -64,9 +62,9 @@ def split_into_flights(at_sender: Iterable[Segment], start: int, end: int,
                        to_client: bool = True) -> list[list[Segment]]:
     """A sender's segments from byte start to end, counted from 0, by flight (FlightCounter).
 
-    at_sender: all segments there, in both directions. Retransmissions are in no flight. A SACK
-    block acknowledges, too: where a first segment is lost or late, new data leaves on those behind
-    it.
+    Retransmissions are in no flight. A SACK block acknowledges, too: where the first segment is
+    lost or late, the acknowledgement of those behind it lets new data leave. at_sender: all
+    segments there, in both directions.
     """
     by_flight: list[list[Segment]] = []
     counter, highest, acknowledged = FlightCounter(), 1 + start, 1
@@ -86,8 +84,8 @@ def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, orig
                              scale: int) -> tuple[list[Point], list[Point]]:
     """The receiver's acknowledgements, and the ends of its window, over time.
 
-    at_sender: all segments there, in both directions. to_client: the direction of the data. scale:
-    of the receiver's window, bits. Each point has ms since origin_ns, and a sequence number.
+    Each point has ms since origin_ns, and a sequence number. at_sender: all segments there, in both
+    directions. to_client: the direction of the data. scale: of the receiver's window, bits.
     """
     acknowledged, points, offered = 1, list[Point](), list[Point]()
     for segment in at_sender:

@@ -24,16 +24,12 @@ from firstflight.wire.flights import split_into_flights
 
 @dataclass(frozen=True)
 class Messages:
-    """Where the messages of a connection are.
+    """Where the messages of a connection are."""
 
-    flight_bytes: length of the server's first flight over TLS, 0 without TLS.
-    before_request_bytes: bytes of the client before its request, its Finished included. start, end:
-    of the response in the server's bytes from 0, with all that the server sends before it once the
-    request is there (tickets, settings).
-    """
-
-    flight_bytes: int
-    before_request_bytes: int
+    flight_bytes: int  # length of the server's first flight over TLS; 0 without TLS
+    before_request_bytes: int  # bytes of the client before its request, its Finished included
+    # The response in the server's bytes, from 0. What the server sends before it once the request
+    # is there (tickets, settings) is included.
     start: int
     end: int
 
@@ -44,21 +40,25 @@ def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messa
     before: number of requests before the one that counts, each a packet; 0 over TLS.
     """
     requested = _new_data(exchange.at_server)
-    finished = next((s for s in requested if (s.ack or 0) > 1), None) if is_secure else None
-    if is_secure and finished is None:
-        return None
-    if finished is None and len(requested) <= before:
-        return None
-    request = (requested[before] if finished is None else
-               [s for s in requested if s.seq >= finished.seq and s.ack == finished.ack][-1])
+    flight_bytes = before_request_bytes = 0
+    if is_secure:
+        finished = next((s for s in requested if (s.ack or 0) > 1), None)
+        if finished is None:
+            return None
+        flight_bytes, before_request_bytes = (finished.ack or 1) - 1, finished.end - 1
+        request = [s for s in requested if s.seq >= finished.seq and s.ack == finished.ack][-1]
+    else:
+        if len(requested) <= before:
+            return None
+        request = requested[before]
+
     place = exchange.at_server.index(request)
     start = max((s.end for s in exchange.at_server[:place] if s.to_client and s.payload_bytes),
                 default=1)
     end = response_end(exchange)
     if end <= start:
         return None
-    return Messages((finished.ack or 1) - 1 if finished else 0,
-                    finished.end - 1 if finished else 0, start - 1, end - 1)
+    return Messages(flight_bytes, before_request_bytes, start - 1, end=end - 1)
 
 
 def retime(exchange: Exchange, response: Messages) -> Exchange:
@@ -68,7 +68,7 @@ def retime(exchange: Exchange, response: Messages) -> Exchange:
 
 
 def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
-    """The client's segments of data, without retransmissions."""
+    """The client's data segments, without retransmissions."""
     new: list[Segment] = []
     highest = 1
     for segment in segments:
@@ -100,16 +100,12 @@ _OFFSET_AT = 12  # in TCP's header, the byte with the header's length
 
 @dataclass(frozen=True)
 class Early:
-    """What the packets show of early data.
-
-    wire_bytes: encrypted early data that left before anything came from the server. answer_ms:
-    from the arrival of all of it at the server to the response. round_trips, segments: those in
-    which hello and early data left.
-    """
+    """What the packets show of early data."""
 
     messages: Messages
-    wire_bytes: int
-    answer_ms: float
+    wire_bytes: int  # encrypted early data that left before anything came from the server
+    answer_ms: float  # from the arrival of all early data at the server to the response
+    # In so many the hello and the early data left.
     round_trips: int
     segments: int
 
@@ -122,27 +118,31 @@ def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> E
     hello_bytes = _hello_bytes(client_pcap, exchange.client_port) + CHANGE_BYTES
     end = hello_bytes + sealed_bytes
     requested = next((s for s in exchange.at_server
-                  if not s.to_client and s.payload_bytes and s.end > end), None)
+                      if not s.to_client and s.payload_bytes and s.end > end), None)
     sent = [s for s in exchange.at_server if s.to_client and s.payload_bytes]
     if requested is None or not sent:
         raise CaptureError("no whole early data with an answer to it")
+
     flight_bytes = sent[0].payload_bytes
     start = max([flight_bytes, *(s.end - 1 for s in sent if s.time_ns < requested.time_ns)])
     answer = next((s for s in sent if s.end > 1 + start), None)
     if answer is None:
         raise CaptureError("no answer to the early data")
+    messages = Messages(flight_bytes, end, start, end=response_end(exchange) - 1)
+
     heard_ns = next((s.time_ns for s in exchange.at_client if s.to_client and s.payload_bytes),
                     NEVER)
     before = max((s.end - 1 for s in exchange.at_client
                   if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
-    left = split_into_flights(exchange.at_client, 0, end, to_client=False)
-    return Early(Messages(flight_bytes, end, start, response_end(exchange) - 1),
-                 min(before, end) - hello_bytes, (answer.time_ns - requested.time_ns) / 1e6,
-                 len(left), sum(map(len, left)))
+    flights = split_into_flights(exchange.at_client, 0, end, to_client=False)
+    return Early(messages, wire_bytes=min(before, end) - hello_bytes,
+                 answer_ms=(answer.time_ns - requested.time_ns) / 1e6,
+                 round_trips=len(flights), segments=sum(map(len, flights)))
 
 
 def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
     """The length of a client's first record, from its head. Raises CaptureError."""
+    first = b""
     for _, frame, frame_bytes in frames(client_pcap, "client"):
         parsed = headers(frame, frame_bytes)
         if parsed is None or (parsed.protocol, parsed.from_port) != (TCP, client_port):
@@ -150,8 +150,7 @@ def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
         first = parsed.body[(parsed.body[_OFFSET_AT] >> 4) * 4:]
         if first:
             break
-    else:
-        first = b""
+
     if len(first) < _RECORD_HEAD_BYTES or first[0] != _HANDSHAKE:
         raise CaptureError("a connection that does not begin with a hello of TLS")
     return _RECORD_HEAD_BYTES + int.from_bytes(first[3:_RECORD_HEAD_BYTES], "big")

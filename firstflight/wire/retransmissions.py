@@ -1,10 +1,10 @@
-"""Explains why TCP retransmits data that was not lost: which of Linux's timers did it.
+"""Explains why TCP retransmits data that was not lost: which of Linux's timers fired.
 
 A SYN and a SYN-ACK are retransmitted after a second (RFC 6298, 2.1), even if the path is only
 longer than that. The tail loss probe waits for two smoothed RTTs (RFC 8985, 7.2), but no longer
 than the retransmission timer, which waits for the RTT and its variance. Both estimates come from
 the handshake's small packets when the first full segments queue at a slow bottleneck. A probe sends
-new data if there is some, else it repeats the last segment. Linux rounds timers up, by as much as
+new data if there is any, else it repeats the last segment. Linux rounds timers up, by as much as
 an eighth, and does not retransmit while the first copy is in a queue of the same machine
 (skb_still_in_host_queue).
 """
@@ -34,12 +34,10 @@ _CLOCK_MS = 2.0  # Linux measures some round trips in whole milliseconds (timest
 
 @dataclass(frozen=True)
 class Retransmission:
-    """A retransmitted segment and its cause, as far as the packets show it.
-
-    cause: one of the texts above, "" if packets were lost, None if no timer explains it.
-    """
+    """A retransmitted segment and its cause, as far as the packets show it."""
 
     segment: Segment
+    # One of the texts above; "" if packets were lost, None if no timer explains it.
     cause: str | None
 
 
@@ -55,30 +53,36 @@ def explain_retransmissions(exchange: Exchange, arp_ms: float = 0.0,
     handshake = exchange.syns[1:] + exchange.syn_acks[1:]
     server = exchange.retransmissions + exchange.fin_retransmissions
     if exchange.lost_to_client or exchange.lost_to_server:
-        # After a loss TCP also retransmits data that has arrived. It needs no explanation, and
+        # After a loss TCP also retransmits data that has arrived. That needs no explanation, and
         # causes cannot be distinguished.
         return tuple(Retransmission(segment, "") for segment
                      in handshake + server + exchange.client_retransmissions)
-    return tuple(
-        [Retransmission(segment, _syn_cause(exchange, segment, arp_ms))
-         for segment in handshake]
-        + [Retransmission(segment, _data_cause(exchange.at_server, segment, least_timeout_ms))
-           for segment in server]
-        + [Retransmission(segment, _data_cause(exchange.at_client, segment))
-           for segment in exchange.client_retransmissions])
+
+    explained = []
+    for segment in handshake:
+        explained.append(Retransmission(segment, _syn_cause(exchange, segment, arp_ms)))
+    for segment in server:
+        cause = _data_cause(exchange.at_server, segment, least_timeout_ms)
+        explained.append(Retransmission(segment, cause))
+    for segment in exchange.client_retransmissions:
+        explained.append(Retransmission(segment, _data_cause(exchange.at_client, segment)))
+    return tuple(explained)
 
 
 def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | None:
     """The cause of a retransmitted SYN or SYN-ACK: its timer ran out before the answer came."""
     if exchange.handshake_ms is not None and exchange.handshake_ms + arp_ms < _SYN_TIMER_MS:
         return None
+
     if not segment.to_client:
         waited_ms = arp_ms + segment.ms_after(exchange.syns[0])
         cause = ARP_AND_SYN_TIMER if arp_ms else SYN_TIMER
         return cause if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
+
     arrived = [s for s in exchange.at_server if not s.to_client and s.flags & SYN]
     if any(0 <= segment.ms_after(syn) < _ANSWER_MS for syn in arrived[1:]):
         return SYN_TIMER  # the answer to a retransmitted SYN
+
     waited_ms = segment.ms_after(exchange.syn_acks[0])
     return SYN_ACK_TIMER if waited_ms >= _SYN_TIMER_MS - STAMP_MS else None
 
@@ -88,15 +92,17 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
     """The timer of its sender that retransmitted this segment; None if no timer can have.
 
     A tail loss probe repeats the last segment sent. The retransmission timer repeats the first
-    one that is not acknowledged; later retransmissions follow from it until all that was sent by
-    then is acknowledged. The probe comes no later than that timer would (tcp_schedule_loss_probe).
-    A timer explains a segment only if the sender had waited for at least that timer's minimum.
+    segment that is not acknowledged. Later retransmissions follow from that one, until all that was
+    sent by then is acknowledged. The probe comes no later than that timer would
+    (tcp_schedule_loss_probe). A timer explains a segment only if the sender had waited for at least
+    that timer's minimum.
     """
     # The smoothed RTT is at least that of the handshake.
     round_trip_ms = (round_trip_ns(at_sender, retransmitted.to_client) or 0) / 1e6
     timeout_ms = round_trip_ms + least_timeout_ms - _CLOCK_MS
     syn_count = sum(1 for s in at_sender
                     if s.to_client == retransmitted.to_client and s.flags & SYN)
+
     acknowledged, highest, recovery_end, probed = 1, 1, 0, False
     progress_ns, sent_at = at_sender[0].time_ns, dict[int, int]()
     cause: str | None = None
@@ -107,6 +113,7 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
             continue
         if segment.flags & SYN or segment.end_with_fin == segment.seq:
             continue
+
         if segment.seq in sent_at and segment.end_with_fin <= highest:
             waited_ms = (segment.time_ns - sent_at[segment.seq]) / 1e6
             idle_ms = (segment.time_ns - progress_ns) / 1e6
@@ -123,6 +130,7 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
                 cause = None
             if segment is retransmitted:
                 return cause
+
         sent_at[segment.seq] = progress_ns = segment.time_ns
         highest = max(highest, segment.end_with_fin)
     return None

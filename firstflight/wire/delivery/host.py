@@ -26,20 +26,19 @@ TICK_EARLY_NS, TICK_LATE_NS = 250, 1_000
 
 
 class Pauses(NamedTuple):
-    """How long a server and a client are to wait after a packet has come, in ns.
+    """How long a server and a client are to wait after a packet has come.
 
-    server_ns, client_ns: one pause, or several of which each request may have any. late_ns: how
-    much longer they may be.
+    A host has one pause, or several, any of which may follow a request.
     """
 
     server_ns: int | Collection[int] = 0
     client_ns: int | Collection[int] = 0
-    late_ns: int = PAUSE_LATE_NS
+    late_ns: int = PAUSE_LATE_NS  # how much longer a pause may be
 
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
         """Whether a pause that began when a packet came is over now.
 
-        came: these times, ns, ascending.
+        to_client: whether the server waits. came: when packets came, ns, ascending.
         """
         given = self.server_ns if to_client else self.client_ns
         for pause_ns in (given,) if isinstance(given, int) else given:
@@ -51,33 +50,34 @@ class Pauses(NamedTuple):
 
 
 class _Departure(NamedTuple):
-    """Data that left together, call after call. time_ns: when its first segment left."""
+    """Data that left together, call after call."""
 
-    time_ns: int
+    time_ns: int  # when the first segment left
     data: tuple[Segment, ...]
 
 
 def find_uncaused(exchange: Exchange, tick_ns: int, pauses: Pauses = Pauses()
                   ) -> tuple[Segment, ...]:
-    """The data that a host sent without a reason, the server's first.
+    """The data that a host sent without a reason: the server's, then the client's.
 
     tick_ns: the time of any tick of the kernel's clock, which ticks every millisecond.
     """
-    return (*uncaused(exchange.at_server, True, tick_ns, pauses),
-            *uncaused(exchange.at_client, False, tick_ns, pauses))
+    by_server = find_uncaused_of(exchange.at_server, True, tick_ns, pauses=pauses)
+    by_client = find_uncaused_of(exchange.at_client, False, tick_ns, pauses=pauses)
+    return (*by_server, *by_client)
 
 
-def uncaused(segments: Iterable[Segment], to_client: bool, tick_ns: int,
-             pauses: Pauses = Pauses(), more_ns: int = 0) -> tuple[Segment, ...]:
+def find_uncaused_of(segments: Iterable[Segment], to_client: bool, tick_ns: int,
+                     pauses: Pauses = Pauses(), more_ns: int = 0) -> tuple[Segment, ...]:
     """The data that one host sent without a reason: the server if to_client, else the client.
 
     segments: at that host, in order of time. They are those of one connection, or of several if a
     packet on one lets a program send on another. more_ns: how much later than others this host may
-    be.
+    send.
     """
     late_ns = (SERVER_LATE_NS if to_client else CLIENT_LATE_NS) + more_ns
     found: list[Segment] = []
-    for departure in _unprompted(segments, to_client, late_ns, pauses):
+    for departure in _unprompted(segments, to_client, late_ns, pauses=pauses):
         is_timed = is_near_tick(departure.time_ns - tick_ns)
         for segment in departure.data:
             # An acknowledgement by a finer timer (tcp_compressed_ack_kick) may just have left.
@@ -103,12 +103,14 @@ def _unprompted(segments: Iterable[Segment], to_client: bool, late_ns: int,
         if segment.to_client != to_client or caused_ns is None or now - caused_ns > late_ns:
             if data:
                 yield _Departure(first_ns, tuple(data))
+
             first_ns, data = now, []
             if segment.to_client != to_client:
                 came.append(now)
                 is_explained = True
             else:
                 is_explained = pauses.is_over(to_client, now, came)
+
         caused_ns = now
         if segment.payload_bytes and not is_explained:
             # Behind an acknowledgement by a timer, data of its own pause may leave.

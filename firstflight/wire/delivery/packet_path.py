@@ -33,16 +33,12 @@ _ADDRESSES = slice(6, 12)  # of a frame: the sender's MAC address, which shows t
 
 
 class Frame(NamedTuple):
-    """A captured packet.
-
-    head: its captured bytes. wire_bytes: its whole length. number: in its capture, from 1, as
-    Wireshark counts.
-    """
+    """A captured packet."""
 
     time_ns: int
-    head: bytes
-    wire_bytes: int
-    number: int
+    head: bytes  # the captured bytes
+    wire_bytes: int  # the whole length
+    number: int  # in its capture, from 1, as Wireshark counts
 
     def is_same(self, other: Frame) -> bool:
         """Whether both are the same packet, as far as the captures show."""
@@ -51,41 +47,32 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Deviation:
-    """A packet that the path did not treat as it should.
+    """A packet that the path did not treat as it should."""
 
-    number: in the sender's capture; in the receiver's if nobody sent it. what: the deviation in
-    words.
-    """
-
-    number: int
-    what: str
+    number: int  # in the sender's capture; in the receiver's if nobody sent it
+    what: str  # the deviation in words
 
 
 @dataclass
 class Delivery:
-    """The packets of one direction and what happened to them.
+    """The packets of one direction and what happened to them."""
 
-    sent: how many. queue_drops, random_drops: the numbers of packets that the bottleneck's queue
-    and random loss dropped, as they have to. worst_ns: the largest difference of an arrival that is
-    no deviation. late_ns: how much later than due a packet may arrive. events: times at which a
-    packet left or came at either host, in order.
-    """
-
-    sent: int
-    events: Sequence[int]
+    sent: int  # how many
+    events: Sequence[int]  # when a packet left or came at either host, ns, ascending
+    # The numbers of packets that the bottleneck's queue and random loss dropped, as they have to.
     queue_drops: list[int] = field(default_factory=list)
     random_drops: list[int] = field(default_factory=list)
     deviations: list[Deviation] = field(default_factory=list)
-    worst_ns: int = 0
-    late_ns: int = _LATE_NS
+    worst_ns: int = 0  # the largest difference of an arrival that is no deviation
+    late_ns: int = _LATE_NS  # how much later than due a packet may arrive
 
     @property
     def dropped(self) -> int:
         """The number of packets that the path dropped, as it has to."""
         return len(self.queue_drops) + len(self.random_drops)
 
-    def wrong(self, frame: Frame, what: str) -> None:
-        """Note a deviation."""
+    def note_deviation(self, frame: Frame, what: str) -> None:
+        """Note that the path did not treat a packet as it should. what: in words."""
         self.deviations.append(Deviation(frame.number, what))
 
     def compare(self, frame: Frame, came_ns: int, due_ns: int) -> None:
@@ -94,13 +81,13 @@ class Delivery:
         if late_ns > self.late_ns and self._has_waited(came_ns, due_ns):
             return
         if not -TOLERANCE_NS <= late_ns <= self.late_ns:
-            self.wrong(frame, f"arrived {abs(late_ns) / 1000:.3f} µs too"
-                              f" {'late' if late_ns > 0 else 'early'}")
+            direction = "late" if late_ns > 0 else "early"
+            self.note_deviation(frame, f"arrived {abs(late_ns) / 1000:.3f} µs too {direction}")
         else:
             self.worst_ns = max(self.worst_ns, abs(late_ns))
 
     def _has_waited(self, came_ns: int, due_ns: int) -> bool:
-        """Whether failing calls of a program that a packet woke explain the delay."""
+        """Whether a packet woke a program whose failing calls explain the delay."""
         first = bisect_left(self.events, came_ns - _CALLS_NS)
         return any((came_ns - woken + 1) % _CALL_NS <= 2
                    for woken in self.events[first:bisect_right(self.events, due_ns)])
@@ -131,22 +118,26 @@ def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
 
 
 def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], link: Link, late_ns: int) -> Delivery:
-    """What a link without jitter did to packets. sent: that came to it; came: that left it.
+    """What a link without jitter did to packets.
 
-    Their heads identify them. late_ns: how much later than due a packet may leave, because of
-    other timers and system calls.
+    sent: the packets that came to the link. came: those that left it. Their heads identify them.
+    late_ns: how much later than due a packet may leave, because of other timers and system calls.
     """
     return _delivery(list(sent), list(came), link, table=(), begun_ns=0,
                      delivery=Delivery(len(sent), (), late_ns=late_ns))
 
 
 def _frames(pcap: Packets, side: str) -> list[Frame]:
+    """The packets of a capture. Raises CaptureError."""
     return [Frame(*frame, number) for number, frame in enumerate(frames(pcap, side), start=1)]
 
 
 def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes, to_client: bool
-        ) -> tuple[list[Frame], list[Frame]]:
-    """The frames of one direction, at the sending host and at the receiving one."""
+               ) -> tuple[list[Frame], list[Frame]]:
+    """The frames of one direction, at the sending host and at the receiving one.
+
+    client: the client's MAC address.
+    """
     def is_of_direction(frame: Frame) -> bool:
         return (frame.head[_ADDRESSES] != client) == to_client
 
@@ -155,10 +146,12 @@ def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes
 
 def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[int],
               begun_ns: int, delivery: Delivery) -> Delivery:
+    """Judge each packet of a direction. begun_ns: when the trial's first packet left."""
     arrived = _pair(sent, came, delivery)
     times = arrival_times(link, [frame.time_ns for frame in sent], table)
     if len({frame.head for frame in sent}) < len(sent):
-        _match_duplicates(link, sent, times, arrived)
+        _match_duplicates(link, sent, times, arrived=arrived)
+
     through: list[tuple[int, int]] = []  # packets after random loss: arrival at the queue, place
     uncertain: set[int] = set()  # places that an outage may have taken, or the queue
     for place, reaches in enumerate(times):
@@ -168,15 +161,21 @@ def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[
             if may_be_cut:
                 uncertain.add(place)
             continue
+
         delivery.random_drops.append(sent[place].number)
         if arrived[place] is not None:
-            delivery.wrong(sent[place], "arrived though random loss has to take it")
+            delivery.note_deviation(sent[place], "arrived though random loss has to take it")
+
     if link.jitter_ms:
         through.sort()
-    if link.jitter_ms and link.qdisc not in MANAGED:
+    if link.qdisc in MANAGED:
+        _judge_managed_queue(delivery, link, sent, arrived=arrived, through=through,
+                             uncertain=uncertain)
+        return delivery
+
+    if link.jitter_ms:
         _order_by_arrival(through, arrived)
-    (_judge_managed_queue if link.qdisc in MANAGED else _judge_drop_tail)(
-        delivery, link, sent, arrived, through, uncertain)
+    _judge_drop_tail(delivery, link, sent, arrived=arrived, through=through, uncertain=uncertain)
     return delivery
 
 
@@ -209,7 +208,7 @@ def _in_outage(link: Link, since_ns: int) -> tuple[bool, bool]:
 
 
 def _pair(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> list[int | None]:
-    """When each sent packet arrived, None for never; arrivals that nobody sent are deviations."""
+    """When each sent packet arrived; None for never. Arrivals that nobody sent are deviations."""
     arrived: list[int | None] = [None] * len(sent)
     place = 0
     for number, frame in enumerate(came):
@@ -224,17 +223,20 @@ def _pair(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> l
 
 def _pair_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery
                        ) -> list[int | None]:
+    """As _pair, where packets have overtaken others."""
     arrived: list[int | None] = [None] * len(sent)
     waiting: dict[tuple[bytes, int], deque[int]] = {}
     for place, frame in enumerate(sent):
         waiting.setdefault((frame.head, frame.wire_bytes), deque()).append(place)
+
     for frame in came:
         places = waiting.get((frame.head, frame.wire_bytes))
         if places:
             arrived[places.popleft()] = frame.time_ns
+        elif places is None:
+            delivery.note_deviation(frame, "arrived and nobody sent it so")
         else:
-            delivery.wrong(frame, "arrived and nobody sent it so" if places is None
-                           else "arrived twice")
+            delivery.note_deviation(frame, "arrived twice")
     return arrived
 
 
@@ -249,20 +251,23 @@ def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | N
     alike: dict[tuple[bytes, int], list[int]] = {}
     for place, frame in enumerate(sent):
         alike.setdefault((frame.head, frame.wire_bytes), []).append(place)
+
     for places in alike.values():
         came = sorted(at for place in places if (at := arrived[place]) is not None)
         if len(places) == 1 or not came:
             continue
+
         able = sorted((reaches, place) for place in places if (reaches := times[place]) is not None)
+        size = sent[places[0]].wire_bytes
         for place in places:
             arrived[place] = None
         for at in reversed(came):
-            size = sent[places[0]].wire_bytes
             fits = [candidate for candidate in able
                     if bottleneck.due(candidate[0], size) <= at + TOLERANCE_NS] or able
             if not fits:  # random loss takes all of them, and yet one came
                 arrived[places[0]] = at
                 continue
+
             latest = fits[-1]
             able.remove(latest)
             arrived[latest[1]] = at
@@ -274,12 +279,14 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
     """Judge a drop-tail queue: it drops a packet if it is full when the packet comes, else never.
 
     Of equal packets, such as two resets, the first that finds room is the one that arrived.
-    uncertain: places of packets that an outage may have taken in the queue's place.
+    through: when each packet that random loss did not take comes to the queue, and its place.
+    uncertain: places of packets that an outage may have taken instead of the queue.
     """
     bottleneck = shaper(link)
     places: dict[bytes, list[int]] = {}  # of equal packets, the last one first
     for _, place in reversed(through):
         places.setdefault(sent[place].head, []).append(place)
+
     leaving: deque[int] = deque()  # when each packet in the queue leaves it
     for turn, (reaches, place) in enumerate(through):
         frame, came_ns = sent[place], arrived[place]
@@ -287,6 +294,7 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
         enters = frame.time_ns if link.htb_burst_bytes or link.qdisc == "netem" else reaches
         while leaving and leaving[0] < enters - TOLERANCE_NS:
             leaving.popleft()
+
         same = places[frame.head]
         same.pop()
         if came_ns is None and same and len(leaving) < link.queue_packets:
@@ -296,6 +304,7 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
                 if at is not None and -TOLERANCE_NS <= at - due_ns <= delivery.late_ns:
                     came_ns, arrived[later] = at, None
                     break
+
         if came_ns is None:
             held = len(leaving)
             if link.jitter_ms:
@@ -305,14 +314,16 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
             elif place in uncertain:
                 delivery.random_drops.append(frame.number)
             else:
-                delivery.wrong(frame, f"did not arrive though the queue held {len(leaving)} of"
-                                      f" {link.queue_packets} packets")
+                delivery.note_deviation(
+                    frame, f"did not arrive though the queue held {len(leaving)} of"
+                           f" {link.queue_packets} packets")
             continue
+
         # Packets that leave at about the same time may be gone already.
         leave_now = sum(1 for _ in takewhile(lambda time: time <= enters + TOLERANCE_NS, leaving))
         if len(leaving) - leave_now >= link.queue_packets:
-            delivery.wrong(frame, f"arrived though the queue held {len(leaving)} of"
-                                  f" {link.queue_packets} packets")
+            delivery.note_deviation(frame, f"arrived though the queue held {len(leaving)} of"
+                                           f" {link.queue_packets} packets")
         delivery.compare(frame, came_ns, bottleneck.due(reaches, frame.wire_bytes))
         bottleneck.take(reaches, frame.wire_bytes, came_ns)
         leaving.append(came_ns)
@@ -341,17 +352,23 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
     They keep the order of packets of a connection, drop only packets that have to wait, and never
     leave the link idle. So each packet that arrives has to leave as soon as the link is free. A
     timeout makes a connection another flow (sk_rethink_txhash): packets after it may overtake
-    earlier ones. uncertain: as of _judge_drop_tail.
+    earlier ones. through, uncertain: as of _judge_drop_tail.
     """
     bottleneck = shaper(link)
-    last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest packet that arrived
-    events = sorted((reaches if arrived[place] is None else arrived[place] or 0, place, reaches)
-                    for reaches, place in through)
-    times = [reaches for reaches, _ in through]
-    # Packets that come at the same time are all queued before the first of them can leave.
-    together = {time for pair in pairwise(times) if pair[1] - pair[0] <= TOLERANCE_NS
-                for time in pair}
+    events = []
+    for reaches, place in through:
+        came_ns = arrived[place]
+        events.append((reaches if came_ns is None else came_ns, place, reaches))
+    events.sort()
     waiting = _dropped_while_waiting(events, arrived)
+
+    # Packets that come at the same time are all queued before the first of them can leave.
+    together: set[int] = set()
+    for (before, _), (reaches, _) in pairwise(through):
+        if reaches - before <= TOLERANCE_NS:
+            together.update((before, reaches))
+
+    last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest packet that arrived
     for at, place, reaches in events:
         frame = sent[place]
         if arrived[place] is None:
@@ -361,13 +378,14 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
                     bottleneck.due(reaches, frame.wire_bytes) > reaches):
                 delivery.queue_drops.append(frame.number)
             else:
-                delivery.wrong(frame, "did not arrive though the link was free")
+                delivery.note_deviation(frame, "did not arrive though the link was free")
             continue
+
         connection, turn = _connection(frame), (reaches, place)
         latest = last.get(connection, turn)
         overtaken = latest > turn and latest[0] - reaches < MS and not link.jitter_ms
         if overtaken and not _repeats(sent[latest[1]], frame):
-            delivery.wrong(frame, "arrived after one that left later")
+            delivery.note_deviation(frame, "arrived after one that left later")
         last[connection] = max(latest, turn)
         delivery.compare(frame, at, bottleneck.due(reaches, frame.wire_bytes))
         bottleneck.take(reaches, frame.wire_bytes, at)
@@ -392,11 +410,11 @@ def _dropped_while_waiting(events: Sequence[tuple[int, int, int]], arrived: Sequ
 
 
 def _repeats(later: Frame, earlier: Frame) -> bool:
-    """Whether a packet has bytes from before those of one that left earlier, as after a timeout."""
+    """Whether a packet has earlier bytes than one that left before it, as after a timeout."""
     place = ETHERNET_BYTES + 20 + 4  # of the sequence number, behind IPv4 without options
-    first, second = (int.from_bytes(frame.head[place:place + 4], "big")
-                     for frame in (later, earlier))
-    return (first - second) % (1 << 32) >= 1 << 31
+    later_seq = int.from_bytes(later.head[place:place + 4], "big")
+    earlier_seq = int.from_bytes(earlier.head[place:place + 4], "big")
+    return (later_seq - earlier_seq) % (1 << 32) >= 1 << 31
 
 
 def _connection(frame: Frame) -> bytes:
@@ -405,12 +423,12 @@ def _connection(frame: Frame) -> bytes:
     return frame.head[ETHERNET_BYTES + 9:ETHERNET_BYTES + 10] + frame.head[26:ports + 4]
 
 
-# What every kind compares -------------------------------------------------------------
+# What every workload compares ---------------------------------------------------------
 
 SIDES = ("to_client", "to_server")
 EITHER = "either"  # a drop by the queue or at random
 PATH = "path"  # a value of a record's column judged_by
-_EXAMPLES = 3  # deviations in one reason
+_EXAMPLES = 3  # deviations in a verdict's reason
 
 
 def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[str, int]]
@@ -422,15 +440,16 @@ def compare_path(path: Sequence[Delivery] | None, drops: Mapping[str, Mapping[st
     counters.
     """
     for side, delivery in zip(SIDES, path or ()):
-        link, deviations = side.replace("_", " "), delivery.deviations
-        yield Comparison(not deviations, f"{len(deviations)} of {delivery.sent} packets {link}"
+        direction, deviations = side.replace("_", " "), delivery.deviations
+        yield Comparison(not deviations, f"{len(deviations)} of {delivery.sent} packets {direction}"
                          f" differ ({examples(deviations)})", "none")
+
         observed = {"queue": (len(delivery.queue_drops), " by the queue"),
                     "random": (len(delivery.random_drops), " at random"),
                     EITHER: (delivery.dropped, "")}
         for cause, counted in drops.get(side, {}).items():
             lost, words = observed[cause]
-            yield Comparison(lost == counted, f"{lost} lost {link}{words}",
+            yield Comparison(lost == counted, f"{lost} lost {direction}{words}",
                              f"{counted} as the network dropped")
 
 

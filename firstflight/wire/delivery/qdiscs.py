@@ -23,17 +23,24 @@ _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
     """When each packet arrives at the bottleneck, ns; None for one that random loss takes.
 
-    left_ns: when they left, in order. table: netem's normal distribution, used if there is jitter.
+    left_ns: when the packets left, in order. table: netem's normal distribution, used if there is
+    jitter.
     """
     propagation_ns = delay_ns(link.delay_ms) + LATE_NS
     if not (link.loss_percent or link.jitter_ms):
         return [left + propagation_ns for left in left_ns]
+
     jitter_ns = min(delay_ns(link.jitter_ms), _MOST_JITTER_NS)
     numbers = random_numbers(link.seed)
     losses = _losses(link, numbers)
-    return [None if next(losses) else
-            max(left, left + propagation_ns + _deviation_ns(jitter_ns, numbers, table))
-            for left in left_ns]
+    times: list[int | None] = []
+    for left in left_ns:
+        if next(losses):
+            times.append(None)
+        else:
+            delayed_ns = propagation_ns + _deviation_ns(jitter_ns, numbers, table)
+            times.append(max(left, left + delayed_ns))
+    return times
 
 
 def random_numbers(seed: int) -> Iterator[int]:
@@ -54,10 +61,12 @@ def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
     if not link.loss_percent:
         while True:
             yield False
+
     if link.loss_burst == 1:
         limit = probability(link.loss_percent)
         while True:
             yield next(numbers) <= limit
+
     # Gilbert's model (loss_gilb_ell): a transfer begins in the lossless state. Each packet may
     # change the state for the next one; packets in the lossy state are lost.
     ends_percent = 100 / link.loss_burst

@@ -26,7 +26,7 @@ from firstflight.testbed import site_store
 from firstflight.testbed.hosts.browser.frames import FRAME_MS
 from firstflight.testbed.hosts.replay.recording import Answer, Recording
 from firstflight.testbed.messages import BrowserLoad, ObservedTrial
-from firstflight.wire.delivery.host import uncaused
+from firstflight.wire.delivery.host import find_uncaused_of
 from firstflight.workloads.page import order, verify
 from firstflight.workloads.page.browser_requests import (NOT_RECORDED, REQUESTS_FILE, Matched,
                                                          Served, downloads_of, is_redirect, match,
@@ -363,9 +363,9 @@ def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
         came = next((segment for segment in exchange.at_server if not segment.to_client), None)
         causes = [] if came is None else [came._replace(time_ns=at_ns) for at_ns in due_ns[port]]
         at_server = sorted((*causes, *exchange.at_server), key=lambda segment: segment.time_ns)
-        without_cause += uncaused(at_server, True, evidence.tick_ns, more_ns=order.NGINX_NS)
-    yield sending.uncaused([f"at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
-                            for segment in without_cause])
+        without_cause += find_uncaused_of(at_server, True, evidence.tick_ns, more_ns=order.NGINX_NS)
+    yield sending.compare_uncaused([f"at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
+                                    for segment in without_cause])
 
 
 def _has_phase(record: PageRecord) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from firstflight.net.segments import MS, Segment
 from firstflight.setting.server import HTTP_1, HTTP_2
-from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, uncaused
+from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, find_uncaused_of
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes, Loaded
 
@@ -179,7 +179,8 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     # A packet that arrives in the same nanosecond in which another one leaves is its cause.
     at_client = sorted(chain.from_iterable(exchange.at_client for exchange in exchanges),
                        key=lambda segment: (segment.time_ns, not segment.to_client))
-    without_cause = list(uncaused(at_client, False, tick_ns, pauses=pauses, more_ns=reads_ns))
+    without_cause = list(find_uncaused_of(at_client, False, tick_ns, pauses=pauses,
+                                          more_ns=reads_ns))
     if trial.paces:
         return without_cause
 
@@ -189,7 +190,7 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     busy = _connecting(evidence)
     for exchange in exchanges:
         at_server = _with_waits(exchange.at_server, busy)
-        without_cause += uncaused(at_server, True, tick_ns, pauses=pauses, more_ns=waits_ns)
+        without_cause += find_uncaused_of(at_server, True, tick_ns, pauses=pauses, more_ns=waits_ns)
     return without_cause
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from firstflight.base.comparison import Comparison
 from firstflight.judge import syns
 from firstflight.judge.checklist import PAGE, Judging, checks_of
-from firstflight.judge.sending import late_answers, uncaused
+from firstflight.judge.sending import compare_uncaused, late_answers
 from firstflight.judge.verdict import examples, is_whole, judged_record
 from firstflight.net.segments import MS, CaptureError
 from firstflight.runs.results import checks
@@ -172,8 +172,8 @@ def _compare_causes(evidence: PageEvidence) -> Iterator[Comparison]:
     without_cause = order.uncaused_data(evidence)
     for exchange in evidence.exchanges.values():
         without_cause += late_answers(trial, exchange, thinks_ns)
-    yield uncaused([f"at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
-                    for segment in without_cause])
+    yield compare_uncaused([f"at {(segment.time_ns - evidence.begun_ns) / MS:.3f} ms"
+                            for segment in without_cause])
 
 
 def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:

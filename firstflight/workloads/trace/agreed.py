@@ -9,7 +9,7 @@ from firstflight.judge import sending, syns
 from firstflight.judge.requests import compare_length, request_bytes
 from firstflight.net.segments import MS, Segment
 from firstflight.testbed.network.commands import urls_of
-from firstflight.wire.delivery.host import PAUSE_LATE_NS, SERVER_LATE_NS, Pauses, uncaused
+from firstflight.wire.delivery.host import PAUSE_LATE_NS, SERVER_LATE_NS, Pauses, find_uncaused_of
 from firstflight.wire.exchange import first_mss
 from firstflight.workloads.trace.record import TraceEvidence
 
@@ -43,11 +43,11 @@ def compare_causes(evidence: TraceEvidence) -> Iterator[Comparison]:
     pauses = Pauses(client_ns={round(think_s * 1e9) for think_s in evidence.trial.thinks_s})
     exchange, trial = evidence.view.exchange, evidence.trial
     found = [*sending.late_answers(trial, exchange),
-             *uncaused(exchange.at_client, False, evidence.tick_ns, pauses)]
+             *find_uncaused_of(exchange.at_client, False, evidence.tick_ns, pauses=pauses)]
     if not trial.paces:
-        found += uncaused(_with_writes(evidence), True, evidence.tick_ns, pauses)
-    yield sending.uncaused([f"at {(each.time_ns - evidence.view.start_ns) / MS:.3f} ms"
-                            for each in found])
+        found += find_uncaused_of(_with_writes(evidence), True, evidence.tick_ns, pauses=pauses)
+    yield sending.compare_uncaused(
+        [f"at {(each.time_ns - evidence.view.start_ns) / MS:.3f} ms" for each in found])
 
 
 def _with_writes(evidence: TraceEvidence) -> list[Segment]:

@@ -16,7 +16,7 @@ from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
 from firstflight.judge.checklist import FETCH, Judging, checks_of
 from firstflight.judge.records import lengths_of
-from firstflight.judge.sending import compare_retransmissions, late_answers, uncaused
+from firstflight.judge.sending import compare_retransmissions, compare_uncaused, late_answers
 from firstflight.judge.verdict import skipped_record
 from firstflight.net.segments import CaptureError, Packets, frames_of
 from firstflight.parameters import default
@@ -195,7 +195,7 @@ def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
         named = [f"{'server' if segment.to_client else 'client'} {segment.seq}–{segment.end} at"
                  f" {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
                  for segment in found]
-        yield uncaused(named)
+        yield compare_uncaused(named)
 
 
 def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
