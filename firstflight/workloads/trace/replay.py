@@ -198,7 +198,7 @@ class _Replayer:
         for rules in self.candidates:
             rules.rto = sample.rto_us // 1000
             rules.recovering = self.unsure
-            rules.tried_to_send(self._tick(sample.time_ns))
+            rules.after_blocked_write(self._tick(sample.time_ns))
 
     def _precedes(self, group: SendGroup, sample: WindowSample) -> bool:
         """Whether a sample was taken after a group had its effect."""
@@ -250,7 +250,7 @@ class _Replayer:
 
         if new and self.candidates:
             observed = self._after(group.time_ns).cwnd
-            if any(rules.stopped_early(observed) for rules in self.candidates):
+            if any(rules.may_have_stopped_early(observed) for rules in self.candidates):
                 self._unsettle()
         if new and self.was_clean:
             self.was_full = self.was_full or all(rules.is_full for rules in self.candidates)
@@ -275,13 +275,13 @@ class _Replayer:
         rules.rto = near.rto_us // 1000
         rules.recovering = self.unsure
         if group.ack is not None:
-            rules.declared(group.window << self.window_scale)
-            rules.acknowledged(now, group.ack)
+            rules.note_peer_window(group.window << self.window_scale)
+            rules.take_acknowledgement(now, group.ack)
 
         if new:
             rules.before_sending(now)
             for segment in new:
-                rules.connection.sent(segment.end_with_fin)
+                rules.connection.add_packet(segment.end_with_fin)
             if group.ack is None:
                 left = self._after(group.time_ns).notsent_bytes > 0
             else:
@@ -376,7 +376,7 @@ class _Replayer:
         """Let the rules go on from the window that was taken over."""
         rules = self.candidates[0]
         by_chance = self.trial.is_random or self.trial.qdisc in MANAGED
-        self.may_settle = rules.is_known_behind(self.states, self.cwnd_before, by_chance)
+        self.may_settle = rules.is_known_after(self.states, self.cwnd_before, by_chance)
         self.candidates = rules.after_recovery()
 
     def _settle(self, observed: tuple[int, int]) -> None:
