@@ -49,7 +49,7 @@ class SentData:
         return self.nxt - self.una
 
     def add_packet(self, end: int) -> None:
-        """Note a packet that was sent. end: the offset behind its last byte."""
+        """Note a packet that was sent. end: the offset that follows its last byte."""
         self.nxt = end
         self.outstanding.append(end)
 
