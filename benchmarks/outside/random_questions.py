@@ -18,6 +18,7 @@ PAGE, TRACE = "page.toml", "asked.toml"
 OF_TRACE = "trace"
 SUBJECTS = ("fetch", "upload", "page", "kernel", OF_TRACE)
 _WITHOUT_KEPT, _WITHOUT_CHAIN = {"page", "upload", OF_TRACE}, {"upload", OF_TRACE}
+FASTEST_PAGE = "1G"  # without a limit of the bandwidth; at 10 Gbit/s a microsecond of the CPU shows
 _NO_TLS = {"--kept"}  # flags that go with plain HTTP only
 FEW = 12  # repeats of a question with random loss or jitter
 # A limit: its name in answers, the flag that requests it, and the value that lifts it.
@@ -55,6 +56,8 @@ class Question:
                 flags[flag] = value
             else:
                 flags.pop(flag, None)
+        if "bandwidth" in limits and self.subject == "page":
+            flags["--bw"] = FASTEST_PAGE
         if "queue" in limits and flags.get("--qdisc") == "fq_codel":
             flags.pop("--qdisc")
         if "random loss" in limits:

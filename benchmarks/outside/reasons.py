@@ -42,8 +42,8 @@ from typing import Any
 from scipy import stats
 
 from benchmarks import command
-from benchmarks.outside.random_questions import (FREE, SHARED, SUBJECTS, TRACE, Question, drawn,
-                                                 typed_words)
+from benchmarks.outside.random_questions import (FREE, LATE, SHARED, SUBJECTS, TRACE, Question,
+                                                 drawn, typed_words)
 from firstflight.base.argument_types import positive_number, whole_numbers
 from firstflight.base.errors import FAILED, OK
 from firstflight.base.parser import Parser
@@ -161,6 +161,15 @@ def _half(cell: Any) -> float:
     return width / 2
 
 
+def always_there(question: Question) -> Iterator[str]:
+    """The limits that a question has, whether it requests them or not."""
+    yield "queue"
+    if question.subject == "page":
+        yield LATE
+        if question.flags.get("--http") == "2":
+            yield "certificate chain"
+
+
 # What is right -------------------------------------------------------------------------------
 
 class Judge:
@@ -256,7 +265,7 @@ class Judge:
                 yield f"without {name} it saves {other.saved_ms:.1f} ms, and it is not named"
 
     def _unchanged(self, reason: str, named: Sequence[str]) -> Iterator[str]:
-        limits = tuple(dict.fromkeys((*self.question.limits, "queue")))  # one is always there
+        limits = tuple(dict.fromkeys((*self.question.limits, *always_there(self.question))))
         if reason in SAME:
             free = self.without(*limits)
             if free.sign > 0:

@@ -1,0 +1,39 @@
+"""How reasons of random questions are judged by what other questions measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.outside.random_questions import FASTEST_PAGE, LATE, SHARED, Question
+from benchmarks.outside.reasons import Judge, Saving
+
+NONE, TIME, HARM = (Saving(of_ms=100.0, saved_ms=saved_ms, half_ms=0.0)
+                    for saved_ms in (0.0, 20.0, -20.0))
+PAGE = Question("page", {"--rtt": "12", "--bw": "1M", "--http": "2", "--queue": "15"},
+                ("bandwidth", "queue", SHARED))
+CHAIN = "certificate chain"
+
+
+@pytest.mark.parametrize(("with_queue_alone", "faults"), [
+    (NONE, []), (TIME, ["with queue alone it saves time"])])
+def test_what_a_page_always_has_is_lifted_with_what_it_requests(
+        with_queue_alone: Saving, faults: list[str]) -> None:
+    """Of HTTP/2 the certificate chain, and names that come late: reasons lift these, too."""
+    judge = Judge(PAGE, NONE, Path("unused"))
+    others = frozenset({"bandwidth", SHARED, LATE, CHAIN})
+    judge.known |= {others: with_queue_alone, others | {"queue"}: TIME, frozenset({"queue"}): NONE}
+    assert [*judge.faults("queue")] == faults
+
+
+def test_a_limit_protects_that_alone_keeps_the_larger_window_from_harm() -> None:
+    judge = Judge(PAGE, NONE, Path("unused"))
+    judge.known[frozenset({"queue"})] = HARM
+    assert [*judge.faults("queue")] == []
+
+
+def test_a_page_without_a_bandwidth_is_slow_enough_for_its_verdict() -> None:
+    assert PAGE.without("bandwidth")["--bw"] == FASTEST_PAGE
+    fetch = Question("fetch", {"--rtt": "12", "--bw": "1M"}, ("bandwidth",))
+    assert fetch.without("bandwidth")["--bw"] == "10G"
