@@ -36,6 +36,7 @@ from firstflight.setting.limits import Limit
 MOST_ASKED = 10_000  # more repeats are not proposed
 NOT_FOUND = "not found"  # the kind of a reason that only says what was tried
 CHANCE = "may be chance"
+IN_PART = ", in part"  # ends the kind of a reason to which some limits may add, if they were lifted
 
 
 # Reasons -------------------------------------------------------------------------------
@@ -62,8 +63,8 @@ def explained(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R], kn
               among: Sequence[WindowChange[T, R]] = ()) -> list[str]:
     """A sentence for each kind of reason, with the numbers of its largest effect.
 
-    Kinds with larger effects come first. known: text with reasons that are not repeated. among: all
-    comparisons, of which only some are explained.
+    Kinds with larger effects come first, and last those of which not all was measured. known: text
+    with reasons that are not repeated. among: all comparisons, of which only some are explained.
     """
     by_kind: dict[str, list[tuple[WindowChange[T, R], Reason]]] = {}
     for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
@@ -73,7 +74,8 @@ def explained(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R], kn
             if reason.text not in known:
                 by_kind.setdefault(reason.kind, []).append((change, reason))
     lines = []
-    for kind, same in by_kind.items():
+    for kind in sorted(by_kind, key=lambda kind: kind.endswith(IN_PART)):
+        same = by_kind[kind]
         change, reason = same[0]
         text = reason.text[0].upper() + reason.text[1:]
         is_one = len(among or changes) == 1
@@ -132,7 +134,7 @@ def _round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> Reason:
     if not_asked and what_ifs.records:
         text += f"; for want of time nothing was measured with {_without(not_asked)}"
     label = ", ".join(names)
-    return Reason(label, text, label)
+    return Reason(label, text, f"{label}{IN_PART}" if not_asked else label)
 
 
 def differs(lifted: WindowChange[T, R], change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
@@ -155,7 +157,8 @@ def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[
     window = change.windows[1]
     alone = [(limit, lifted) for limit in limits
              if (lifted := what_ifs.change(change, (limit,))) is not None]
-    protecting = [(limit, lifted) for limit, lifted in alone if sign(lifted) < 0]
+    protecting = [(limit, lifted) for limit, lifted in alone
+                  if sign(lifted) < 0 and what_ifs.is_sure(lifted)]
     if protecting:
         cases = join_words([f"with {limit.without} {window} segments take"
                             f" {format_number(-lifted.saved_ms, 1)} ms longer"
@@ -172,7 +175,8 @@ def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[
     if any(lifted is None for _, lifted in back):
         return []
     hiding = [limit for limit, lifted in back if lifted is not None and sign(lifted) <= 0
-              and all_lifted.saved_ms - lifted.saved_ms > tolerance_ms(all_lifted)]
+              and all_lifted.saved_ms - lifted.saved_ms > max(tolerance_ms(all_lifted),
+                                                              lifted.half_ms)]
     if hiding:
         names = _names(hiding)
         takes = "each alone takes that away" if len(hiding) > 1 else "it alone takes that away"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar, Generic
@@ -19,12 +20,14 @@ from firstflight.figures.window_changes import (SAME_PART, CellSetting, Reason, 
 from firstflight.net.link import MANAGED
 from firstflight.runs.kinds import R, T
 from firstflight.runs.results.cells import grouped
+from firstflight.setting import draws
 from firstflight.setting.limits import Limit, limits_of, without
+from firstflight.setting.seeds import netem_seed
 
 EXPLAINED_SHARE = 0.8  # of a change, at least, is gone without the limit that causes it
-# A limit is named with the reason if a saving without it differs by this share of the larger one.
+# A limit without which a saving differs by this share of the larger one is named beside the reason.
 MOST_OF = 0.5
-MOST_TRIALS = 40  # what-if trials for the reasons of one answer, their repeats aside
+MOST_TRIALS = 40  # what-if trials for the reasons of a short answer, their repeats aside
 LONGER = 3  # times the requested trials: what-if trials for a reason that is not known otherwise
 # Repeats of a what-if trial that chance affects, at least, and half the interval that it is
 # repeated for, as a share of the effect: for a reason, and for what only adds to a known one.
@@ -50,7 +53,7 @@ class WhatIfs(ABC, Generic[T, R]):
 
     @abstractmethod
     def every_limit(self, trial: T) -> Sequence[Limit[T]]:
-        """All limits that are considered, those included that the trial does not have."""
+        """The limits that are asked for, also those that the trial does not have."""
 
     @abstractmethod
     def cell_of(self, trial: T) -> T:
@@ -85,12 +88,25 @@ class WhatIfs(ABC, Generic[T, R]):
         return ""
 
     def cannot_differ(self, change: WindowChange[T, R]) -> bool:
-        """Whether both windows send the same under any limits."""
+        """Whether both windows send the same, whatever limits there are."""
         return False
 
     def has_dropped(self, record: R) -> bool:
         """Whether a queue dropped packets."""
         return bool(getattr(record, "queue_drops"))
+
+    def is_one_draw(self, record: R) -> bool:
+        """Whether another RTT, by microseconds, may give quite another time (setting.draws)."""
+        return False
+
+    def is_drawn(self, change: WindowChange[T, R]) -> bool:
+        """Whether each repeat of a comparison is one draw."""
+        return any(self.is_one_draw(record) for cell in (change.base, change.experiment)
+                   for record in cell.counting)
+
+    def is_sure(self, change: WindowChange[T, R]) -> bool:
+        """Whether a comparison is more than one draw."""
+        return len(change.repeats) > 1 or not self.is_drawn(change)
 
     def limits(self, trial: T) -> tuple[Limit[T], ...]:
         """The limits that a trial has, in their order."""
@@ -171,37 +187,66 @@ def is_mostly_round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -
 def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R]) -> list[T]:
     """The what-if trials to measure next for the reasons of these comparisons, in their order.
 
-    An effect whose reason is not known comes first. A comparison gets all trials that its reason
-    needs now, or none, and of those that only add to a known reason as many as there is time for.
-    With those measured already they are MOST_TRIALS at most, their repeats aside. For a reason that
-    is not known they take LONGER times as long as the requested trials at most and LONG_SECONDS
-    more, otherwise as long as these and SECONDS more.
+    An effect whose reason is not known comes first, and takes all the rounds that it needs before
+    anything that only adds to a known reason. Effects of other sizes come before one that was
+    measured in another comparison already. A comparison gets all trials that its reason needs now,
+    or none, and of those that only add to a known reason as many as there is time for. With those
+    measured already they are MOST_TRIALS at most, or twice as many as were requested, repeats
+    aside. For a reason that is not known they take LONGER times as long as the requested trials at
+    most and LONG_SECONDS more, otherwise as long as these and SECONDS more.
     """
-    changes = sorted(changes, key=lambda change: (
-        sign(change) == 0 or is_known(change, what_ifs)))
+    changes = [*changes]
     measured = {_trial(record) for record in what_ifs.records}
     requested = {_trial(record) for change in changes for cell in (change.base, change.experiment)
                  for record in cell.records}
     requested_s = sum(map(what_ifs.cost_s, requested))
+    most_cells = max(MOST_TRIALS, 2 * len({what_ifs.cell_of(trial) for trial in requested}))
     cells = {what_ifs.cell_of(trial) for trial in measured}
     wanted: dict[T, None] = {}
+    is_searched = False
     total_s = sum(map(what_ifs.cost_s, measured))
-    for change in changes:
-        together = _limits_to_lift(change, what_ifs)
+    for change in _in_order_of_need(changes, what_ifs):
         adds = is_known(change, what_ifs)
+        if adds and is_searched:
+            continue
+        together = _limits_to_lift(change, what_ifs)
         most_s = (what_ifs.SECONDS + requested_s if adds else
                   what_ifs.LONG_SECONDS + LONGER * requested_s)
-        units = ([[limits] for limits in _by_difference(change, together, what_ifs)] if adds
-                 else [list(together)])
+        if adds:
+            units = [[limits] for limits in _by_difference(change, together, what_ifs)]
+        else:
+            there = [limits for limits in together if what_ifs.change(change, limits) is not None]
+            units = [[limits for limits in together if limits not in there],
+                     *([limits] for limits in there)]  # of which only repeats may be missing
         for sets in units:
             trials = [trial for limits in sets for trial in _trials(change, limits, what_ifs)
                       if trial not in measured and trial not in wanted]
             cost_s = sum(map(what_ifs.cost_s, trials))
             with_these = cells | {what_ifs.cell_of(trial) for trial in trials}
-            if len(with_these) <= MOST_TRIALS and total_s + cost_s <= most_s:
+            if len(with_these) <= most_cells and total_s + cost_s <= most_s:
                 wanted |= dict.fromkeys(trials)
                 total_s, cells = total_s + cost_s, with_these
+                is_searched |= bool(trials) and _is_unknown(change, what_ifs)
     return list(wanted)
+
+
+def _in_order_of_need(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R]
+                      ) -> list[WindowChange[T, R]]:
+    """Effects whose reason is not known, then all others; of equal ones first one of each size."""
+    met: Counter[tuple[float, float]] = Counter()
+    places: list[tuple[bool, int]] = []
+    changes = [*changes]
+    for change in changes:
+        times_ms = round(change.saved.base.value, 1), round(change.saved.experiment.value, 1)
+        places.append((not _is_unknown(change, what_ifs), met[times_ms]))
+        met[times_ms] += 1
+    order = sorted(range(len(changes)), key=places.__getitem__)
+    return [changes[place] for place in order]
+
+
+def _is_unknown(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
+    """Whether there is an effect whose reason only what-if trials show."""
+    return sign(change) != 0 and not is_known(change, what_ifs)
 
 
 def is_known(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
@@ -226,7 +271,8 @@ def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: Wh
             ) -> list[T]:
     """Trials of both windows without these limits: one each, or several where chance decides.
 
-    Of those that only add to a known reason LEAST_ADDED are measured first, and then more.
+    Of those that only add to a known reason LEAST_ADDED are measured first, and then more. Where a
+    what-if trial turns out to be one draw, it is repeated with others.
     """
     repeats = change.repeats
     if not _is_chance(without(change.experiment.requested, limits), change.experiment):
@@ -239,8 +285,29 @@ def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: Wh
         narrow_ms = ADDED_SHARE * max(abs(change.saved_ms), abs(lifted.saved_ms))
         enough = max(_enough_repeats(each, LEAST_ADDED, narrow_ms) for each in (change, lifted))
     kept = {*repeats[:enough]}
-    return [without(trial, limits) for cell in (change.base, change.experiment)
-            for trial in cell.trials if trial.repeat in kept]
+    trials = [without(trial, limits) for cell in (change.base, change.experiment)
+              for trial in cell.trials if trial.repeat in kept]
+    return trials if len(kept) > 1 else [*trials, *_drawn_again(change, trials, limits, what_ifs)]
+
+
+def _drawn_again(change: WindowChange[T, R], trials: Sequence[Any], limits: Sequence[Limit[T]],
+                 what_ifs: WhatIfs[T, R]) -> list[Any]:
+    """These what-if trials with RTTs, queues and seeds that are drawn, where they are one draw.
+
+    Without a limit a queue may drop packets that dropped none before.
+    """
+    lifted = what_ifs.change(change, limits)
+    if not limits or lifted is None or not what_ifs.is_drawn(lifted):
+        return []
+    narrow_ms = ADDED_SHARE * max(abs(change.saved_ms), abs(lifted.saved_ms))
+    repeats = min(draws.REPEATS, _enough_repeats(lifted, LEAST_REPEATS, narrow_ms))
+    again = []
+    for trial in trials:
+        for repeat in range(trial.repeat + 1, trial.repeat + repeats):
+            seed = netem_seed(trial.seed, repeat)
+            again.append(replace(trial, repeat=repeat, seed=seed, **draws.drawn(
+                trial.rtt_ms, trial.queue_packets, seed)))
+    return again
 
 
 def _is_chance(lifted: Any, cell: CellSetting[T, R]) -> bool:
@@ -325,13 +392,25 @@ def all_but_one(limits: Sequence[Limit[T]]) -> list[tuple[Limit[T], ...]]:
 
 def causes(change: WindowChange[T, R], tried: Iterable[tuple[Limit[T], ...]],
             what_ifs: WhatIfs[T, R]) -> list[tuple[Limit[T], ...]]:
-    """The limits each of which accounts for at least EXPLAINED_SHARE of the change."""
-    found = []
+    """The limits each of which accounts for at least EXPLAINED_SHARE of the change.
+
+    Where without some of them the slower window is faster, and without others only the faster one
+    is slower, these others are no cause.
+    """
+    found, of_slower = [], []
     for limits in tried:
         lifted = what_ifs.change(change, limits)
         if lifted is None:
             continue
-        own_ms = what_ifs.over_repeats_of(change, lifted).saved_ms
-        if lifted.saved_ms * sign(change) <= (1 - EXPLAINED_SHARE) * own_ms * sign(change):
+        own = what_ifs.over_repeats_of(change, lifted)
+        if lifted.saved_ms * sign(change) <= (1 - EXPLAINED_SHARE) * own.saved_ms * sign(change):
             found.append(limits)
-    return found
+            if _slower_ms(own) - _slower_ms(lifted, own) >= MOST_OF * abs(own.saved_ms):
+                of_slower.append(limits)
+    return of_slower or found
+
+
+def _slower_ms(change: WindowChange[T, R], own: WindowChange[T, R] | None = None) -> float:
+    """The time of the window that is slower in a comparison, own, or in this one."""
+    is_base_slower = (own or change).saved_ms > 0
+    return (change.saved.base if is_base_slower else change.saved.experiment).value

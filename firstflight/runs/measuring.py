@@ -29,7 +29,7 @@ FIRST_ANSWER_S = 10.0  # from the start to the first answer; each later one take
 # Facts that an engine reports once a guest has run.
 OF_GUESTS = ("kernel", "kernels", "systems", "sysctls")
 DRAWN_ROUNDS = 2  # of trials where one is one draw: the first one shows it, or the others
-MOST_ROUNDS = 3  # of trials that show reasons; each round starts from what the last one showed
+MOST_ROUNDS = 5  # of trials that show reasons; each round starts from what the last one showed
 
 
 class Engine(Protocol):

@@ -18,7 +18,7 @@ from firstflight.setting.limits import Limit, chain_limit, network_limits, sysct
 from firstflight.setting.server import HTTP_1, HTTP_2
 from firstflight.workloads.page import analysis
 from firstflight.workloads.page.analysis import Setting, setting_of
-from firstflight.workloads.page.record import PageRecord
+from firstflight.workloads.page.record import PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import PageScenario
 from firstflight.workloads.page.trial import PageTrial, guest_s
 
@@ -38,7 +38,7 @@ class PageWhatIfs(what_ifs.WhatIfs[PageTrial, PageRecord]):
 
     IDLE: ClassVar[str] = "idle_ms"
     SECONDS: ClassVar[float] = 3.0
-    LONG_SECONDS: ClassVar[float] = 10.0
+    LONG_SECONDS: ClassVar[float] = 20.0
 
     def every_limit(self, trial: PageTrial) -> Sequence[Limit[PageTrial]]:
         return (*network_limits(self.sysctls, _sent_bytes, FASTEST_KBPS),
@@ -58,6 +58,9 @@ class PageWhatIfs(what_ifs.WhatIfs[PageTrial, PageRecord]):
 
     def cost_s(self, trial: PageTrial) -> float:
         return guest_s(trial)
+
+    def is_one_draw(self, record: PageRecord) -> bool:
+        return is_one_draw(record)
 
     def sent(self, change: PageChange) -> str:
         flights = [_first_flights(cell) for cell in (change.base, change.experiment)]

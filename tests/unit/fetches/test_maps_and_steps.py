@@ -21,7 +21,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study import registry
 from firstflight.study.fetch_findings import analyse
 from firstflight.study.fetches import KIND
-from firstflight.figures.reasons import explained
+from firstflight.figures.reasons import explained, reasons
 from firstflight.figures.what_ifs import MOST_TRIALS, changes_to_explain, what_if_trials
 from firstflight.setting.limits import without
 from firstflight.workloads.fetch.figures import kinds, steps
@@ -32,7 +32,7 @@ from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim
 from firstflight.workloads.fetch.trial import Trial
 from tests.golden import stored, stored_questions
-from tests.golden.reasons import ONE, asked, of_larger, saves
+from tests.golden.reasons import ONE, asked, lifted, of_larger, saves
 from tests.unit.core.example import whole
 from tests.unit.drawing import samples
 from tests.unit.fetches.small import MAP_OF_WINDOWS, SMALL, small
@@ -422,6 +422,21 @@ def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> 
     assert by_limits == {"queue": 6, "loss": 2, "receive-window": 6, "queue_loss": 2}
 
 
+def test_what_only_slows_the_faster_window_is_no_cause_besides_another() -> None:
+    """An ample receive window slows 3 segments as much; alone it is all that is known."""
+    def network(trial: Trial, pause_harms: bool) -> tuple[float, float]:
+        restarts = trial.initcwnd == 10 and not (pause_harms and "restart" in lifted(trial))
+        slower_ms = 50.0 if restarts or "receive-window" in lifted(trial) else 0.0
+        return saves(-slower_ms)
+
+    labels = []
+    for pause_harms in (True, False):
+        change, what_ifs, _ = asked(lambda trial: network(trial, pause_harms), kept=1,
+                                    idle_ms=900.0)
+        labels.append([reason.label for reason in reasons(change, what_ifs)])
+    assert labels == [["slow start after the pause"], ["receive window"]]
+
+
 def test_equal_times_have_a_reason_without_further_trials() -> None:
     """Fewer flights over a link that was never idle for want of them, or one flight in any case."""
     equal, _, _ = asked(of_larger(lambda without: saves(0.0)))
@@ -463,3 +478,14 @@ def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:
     (alone,) = explained([one], what_ifs)
     (among,) = explained([one], what_ifs, among=[one, *other])
     assert "RTT" not in alone and "(RTT 100 ms, 3 → 10)" in among
+
+
+def test_what_was_not_asked_for_want_of_time_is_told_last_and_counted_alone() -> None:
+    """Its reason may be another one, although its saving is larger."""
+    one, what_ifs, _ = asked(of_larger(lambda without: saves(100.0)))
+    records = [replace(record, trial=replace(record.trial, rtt_ms=5000.0),
+                       total_ms=4 * (record.total_ms or 0), link_idle_ms=4 * record.link_idle_ms)
+               for cell in (one.base, one.experiment) for record in cell.records
+               if record.link_idle_ms is not None]
+    lines = explained([one, *changes(settings(records))], what_ifs)
+    assert ["want of time" in line for line in lines] == [False, True]

@@ -6,18 +6,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-
+from firstflight.figures.reasons import reasons as reasons_of
+from firstflight.figures.what_ifs import what_if_trials
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.setting.limits import without
 from firstflight.study import pages as page_study
 from firstflight.study.questions import page as pages
-from firstflight.workloads.page import findings, reasons
-from firstflight.workloads.page.objects import PageObject
+from firstflight.workloads.page import analysis, findings, reasons
+from firstflight.workloads.page.objects import PageObject, equal_objects
 from firstflight.workloads.page.reasons import PageWhatIfs
+from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.page.trial import PageTrial
 from tests.golden import stored_page
 from tests.golden.answers import browsed_pages
-from tests.golden.page_reasons import asked
+from tests.golden.page_reasons import ONE, asked
 from tests.golden.reasons import saves
 
 OBJECTS = (PageObject(9000), PageObject(5000, 1, 9000, parse_ms=20.0), PageObject(
@@ -83,3 +85,25 @@ def test_the_kind_of_pages_measures_what_if_trials() -> None:
                            zip(stored_page.two(), study.trials))]
     trials = page_study.KIND.what_if_trials(study, records, [])
     assert {trial.what_if for trial in trials} == {"connections", "names"}
+
+
+def test_a_what_if_trial_that_drops_packets_is_repeated_before_it_is_believed() -> None:
+    """With a connection for each object the queue overflows: the first draw seems to do harm."""
+    base = replace(ONE.trial, queue_packets=20, initrwnd=1000, connections=1,
+                   objects=equal_objects(8, 9000, 9000))
+
+    def overflowing(trial: PageTrial) -> PageRecord:
+        drops = "connections" in trial.what_if and "queue" not in trial.what_if
+        harm_ms = 60.0 * (-1) ** trial.repeat if drops and trial.initcwnd == 10 else 0.0
+        return replace(ONE, trial=trial, page_ms=500.0 - harm_ms, queue_drops=9 if drops else 0)
+
+    records = [overflowing(replace(base, initcwnd=window)) for window in (3, 10)]
+    (change,), what_ifs = reasons.changes(analysis.settings(records)), PageWhatIfs()
+    for _ in range(4):
+        done = {record.trial for record in what_ifs.records}
+        more = [trial for trial in what_if_trials([change], what_ifs) if trial not in done]
+        what_ifs = PageWhatIfs([*what_ifs.records, *map(overflowing, more)])
+    again = [record.trial for record in what_ifs.records if record.trial.repeat > 1]
+    assert {trial.what_if for trial in again} == {"connections"}
+    assert len({trial.drawn_rtt_ms for trial in again if trial.initcwnd == 10}) >= 4
+    assert [reason.label for reason in reasons_of(change, what_ifs)] == ["same flights"]

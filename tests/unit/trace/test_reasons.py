@@ -94,18 +94,39 @@ def test_flights_and_idle_time_are_those_of_the_last_of_two_responses() -> None:
     assert view.last_idle_ms() == pytest.approx(124 - 2 * frame_ms)
 
 
-def test_an_unknown_reason_of_a_small_harm_is_measured_before_additions_to_known_ones() -> None:
-    """Ten savings of round trips alone would take all the what-if trials there are."""
-    def timed(think_s: float, window: int, latency_ms: float) -> TraceRecord:
-        trial = replace(ONE.trial, think_s=think_s, initcwnd=window, loss_percent=1.0)
-        return replace(ONE, trial=trial, latency_ms=latency_ms, link_idle_ms=latency_ms - 50)
+def timed(think_s: float, window: int, latency_ms: float, what_if: str = "") -> TraceRecord:
+    """The record of a trace whose link is idle for all but 50 ms."""
+    trial = replace(ONE.trial, think_s=think_s, initcwnd=window, loss_percent=1.0, what_if=what_if)
+    return replace(ONE, trial=trial, latency_ms=latency_ms, link_idle_ms=latency_ms - 50)
 
-    saved = [timed(think_s, window, 300.0 if window == 3 else 150.0)
+
+def test_an_unknown_reason_has_all_its_rounds_before_additions_to_known_ones() -> None:
+    """Ten savings of round trips alone would take all the what-if trials there are.
+
+    The harm has its reason in the second round: neither the queue nor random loss is it.
+    """
+    saved = [timed(think_s, window, 300.0 + think_s if window == 3 else 150.0)
              for think_s in range(1, 31) for window in (3, 10)]
     harmed = [timed(31.0, window, 100.0 if window == 3 else 120.0) for window in (3, 10)]
-    trials = reasons.what_if_trials(stored_trace.warm_study().scenario, [*saved, *harmed], [],
+    scenario, found = stored_trace.warm_study().scenario, []
+    rounds = []
+    for _ in range(3):
+        more = reasons.what_if_trials(scenario, [*saved, *harmed], found, is_question=True)
+        rounds.append({(trial.think_s, trial.what_if) for trial in more})
+        found += [replace(ONE, trial=trial, latency_ms=100.0 if "restart" in trial.what_if or
+                          trial.initcwnd == 3 else 120.0, link_idle_ms=50.0) for trial in more]
+    assert {think_s for first in rounds[:2] for think_s, _ in first} == {31.0}
+    assert "restart" in {what_if for _, what_if in rounds[1]}
+    assert len({think_s for think_s, _ in rounds[2]}) > 10
+
+
+def test_comparisons_with_equal_times_are_measured_after_one_of_each_size() -> None:
+    """Of thirty that save alike the last one is another: it is asked second."""
+    records = [timed(think_s, window, 300.0 if window == 3 else 150.0 + (think_s == 30) * 20)
+               for think_s in range(1, 31) for window in (3, 10)]
+    trials = reasons.what_if_trials(stored_trace.warm_study().scenario, records, [],
                                     is_question=True)
-    assert trials[0].think_s == 31.0 and {trial.think_s for trial in trials} > {31.0}
+    assert [*dict.fromkeys(trial.think_s for trial in trials)][:2] == [1, 30]
 
 
 def test_under_random_loss_the_pause_and_the_queue_are_still_lifted() -> None:

@@ -14,7 +14,7 @@ from firstflight.setting.limits import (Limit, chain_limit, network_limits, rest
                                         sysctl_limits, with_defaults)
 from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, change_between,
                                                        where, without_repeat)
-from firstflight.workloads.fetch.record.record import Record
+from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.fetch.trial import Trial
 
 # What a trial costs in a guest: to start its programs, and for each packet with its ACK.
@@ -62,6 +62,9 @@ class WhatIfs(what_ifs.WhatIfs[Trial, Record]):
 
     def has_dropped(self, record: Record) -> bool:
         return bool(record.queue_drops or record.uplink_queue_drops)
+
+    def is_one_draw(self, record: Record) -> bool:
+        return is_one_draw(record)
 
     def cannot_differ(self, change: WindowChange) -> bool:
         """Whether everything leaves in one flight under both windows."""
