@@ -25,7 +25,7 @@ from firstflight.setting.limits import Limit, limits_of, without
 from firstflight.setting.seeds import netem_seed
 
 EXPLAINED_SHARE = 0.8  # of a change, at least, is gone without the limit that causes it
-# A limit without which a saving differs by this share of the larger one is named beside the reason.
+# A limit is named with the reason if a saving without it differs by this share of the larger one.
 MOST_OF = 0.5
 MOST_TRIALS = 40  # what-if trials for the reasons of a short answer, their repeats aside
 LONGER = 3  # times the requested trials: what-if trials for a reason that is not known otherwise
@@ -53,7 +53,7 @@ class WhatIfs(ABC, Generic[T, R]):
 
     @abstractmethod
     def every_limit(self, trial: T) -> Sequence[Limit[T]]:
-        """The limits that are asked for, also those that the trial does not have."""
+        """All limits that are considered, those included that the trial does not have."""
 
     @abstractmethod
     def cell_of(self, trial: T) -> T:
@@ -88,7 +88,7 @@ class WhatIfs(ABC, Generic[T, R]):
         return ""
 
     def cannot_differ(self, change: WindowChange[T, R]) -> bool:
-        """Whether both windows send the same, whatever limits there are."""
+        """Whether both windows send the same under any limits."""
         return False
 
     def has_dropped(self, record: R) -> bool:

@@ -121,7 +121,7 @@ class _PacketEvents:
     def __init__(self, packets: TcpPackets, links: Sequence[LinkDirection], data: Numbers,
                  count: int) -> None:
         self.packets, self.links, self.hosts = packets, links, 2 * count
-        self.behind = [Counter(link.dropped_behind) for link in links]
+        self.dropped_on_arrival = [Counter(link.dropped_on_arrival) for link in links]
         sender = 2 * packets.connection + packets.to_client
         self._number(sender)
 
@@ -268,7 +268,7 @@ class _PacketEvents:
     def _durations_ns(self, end: Numbers) -> Numbers:
         """The time from each host's first data until all is acknowledged, or to its last event.
 
-        end: by host, the sequence number behind its last byte.
+        end: by host, the sequence number that follows its last byte.
         """
         acknowledged = self._running_maximum(numpy.where(self.has_arrived, self.ack[self.row], 0))
         first, last = self._first(self.is_data), self.begins[1:] - 1
@@ -381,9 +381,9 @@ class _PacketEvents:
         """
         for place in passed:
             link = self.links[place]
-            for reason, left in self.behind[place].items():
+            for reason, left in self.dropped_on_arrival[place].items():
                 if left > 0 or is_lost:
-                    self.behind[place][reason] -= 1
+                    self.dropped_on_arrival[place][reason] -= 1
                     return f"dropped on arrival at {link.receiver} ({reason})"
         return ""
 

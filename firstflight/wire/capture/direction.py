@@ -15,61 +15,48 @@ WINDOW_NS = 1_000_000_000  # the highest rate is that of any interval of this le
 
 @dataclass(eq=False)
 class LinkDirection:
-    """One direction of a link between two devices, or a queue that leads to no link.
+    """One direction of a link between two devices, or a queue that leads to no link."""
 
-    device: number of the sender's device. since_ns: when it was first up. down_ns: from when to
-    when either end was down after that. sender, receiver: names of devices; receiver is "" for a
-    queue that leads to no link. from_node, to_node: hosts or switches of the devices. settings:
-    those under which packets came to the queue. packets: all that came to it, in the order in
-    which they left or were dropped; places: their places in the capture. wire_bytes: with the
-    headers that each segment has on a real wire (qdisc_pkt_len_segs_init); queue_bytes: as queues
-    count. is_own: which of them no program sent: ARP, neighbours and groups, topology of switches
-    (wire.capture.links.own_packets). sent, sent_bytes: of packets that left. queue_drops: dropped
-    by a full queue, udp_drops: those of UDP among them. managed_drops: dropped by an AQM.
-    random_drops: random loss. down_drops: dropped while an end was down. discarded: still queued
-    when the link was taken down or its queue was replaced. dropped_behind: dropped by the receiver
-    on arrival, by the kernel's reason. least_ms, longest_ms: from the queue's entry to the link's
-    end, under the last setting; None without packets under it. highest_kbps: over a second, None
-    for less time. most_queued: packets. judged: packets that were compared one by one with what the
-    queues have to do; worst_us: the largest difference that is allowed. unjudged: why no packet was
-    compared, or "". short_delays: delays below 1 ms in whole µs, or below 1 µs in whole ns, with
-    their unit. wrong: how packets differ from the settings. advice: settings that work as set but
-    are probably not meant. remarks: other facts about the settings.
-    """
-
-    device: int
-    since_ns: int
-    sender: str
-    receiver: str
-    from_node: str
+    device: int  # number of the sending device
+    since_ns: int  # when it was first up
+    sender: str  # the devices' names
+    receiver: str  # "" for a queue that leads to no link
+    from_node: str  # the hosts or switches of these devices
     to_node: str
+
+    # Of the packets that came to the queue, in the order in which they left or were dropped:
     packets: Packets
-    places: Numbers
-    wire_bytes: Numbers
-    queue_bytes: Numbers
-    is_own: Flags
-    settings: tuple[DeviceSetting, ...] = ()
-    sent: int = 0
-    sent_bytes: int = 0
-    queue_drops: int = 0
-    udp_drops: int = 0
-    down_ns: list[tuple[int, int]] = field(default_factory=list)
-    dropped_behind: Counter[str] = field(default_factory=Counter)
-    managed_drops: int = 0
-    random_drops: int = 0
-    down_drops: int = 0
-    discarded: int = 0
+    places: Numbers  # their places in the capture
+    wire_bytes: Numbers  # with the headers of each segment on a wire (qdisc_pkt_len_segs_init)
+    queue_bytes: Numbers  # as queues count
+    is_own: Flags  # which no program sent, such as ARP (wire.capture.links.own_packets)
+
+    settings: tuple[DeviceSetting, ...] = ()  # those under which packets came to the queue
+    sent: int = 0  # packets that left
+    sent_bytes: int = 0  # of these packets
+    queue_drops: int = 0  # by a full queue
+    udp_drops: int = 0  # of UDP, among queue_drops
+    managed_drops: int = 0  # by an AQM
+    random_drops: int = 0  # by random loss
+    down_ns: list[tuple[int, int]] = field(default_factory=list)  # when either end was down again
+    down_drops: int = 0  # while an end was down
+    discarded: int = 0  # still queued when the link was taken down or its queue was replaced
+    dropped_on_arrival: Counter[str] = field(default_factory=Counter)  # at the receiver, by reason
+
+    # From the queue's entry to the link's end under the last setting; None without such packets.
     least_ms: float | None = None
     longest_ms: float | None = None
-    highest_kbps: float | None = None
-    most_queued: int = 0
-    judged: int = 0
-    worst_us: float = 0.0
-    unjudged: str = ""
+    highest_kbps: float | None = None  # over a second; None if packets took less time than that
+    most_queued: int = 0  # packets
+
+    judged: int = 0  # packets compared one by one with what the queues have to do
+    worst_us: float = 0.0  # the largest difference that was allowed
+    unjudged: str = ""  # why no packet was compared, or ""
+    # Delays below 1 ms in whole µs, or below 1 µs in whole ns, with their unit.
     short_delays: list[tuple[int, str]] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    advice: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)  # how packets differ from the settings
+    advice: list[str] = field(default_factory=list)  # what works as set but is probably not meant
+    remarks: list[str] = field(default_factory=list)  # other facts about the settings
 
     @property
     def name(self) -> str:

@@ -23,27 +23,22 @@ _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 4, 20, 40, 8, 20
 class Headers:
     """The headers of all packets, in arrays with one number for each packet.
 
-    kind: EtherType behind VLAN tags. is_tagged: whether it has a VLAN tag. protocol: IP's, or
-    FRAGMENT, or OTHER. source, destination: places in `addresses`, -1 without IP. from_port,
-    to_port: of TCP and UDP. header_bytes: all headers, Ethernet's included. payload_bytes: bytes
-    behind them. body: offset of the transport's header in the file. kept: captured bytes from
-    there on. identification: of IPv4. addresses: as text. byte, u16, u32: numbers at offsets of
-    the file.
+    byte, u16 and u32 give the numbers at offsets of the file.
     """
 
-    kind: Numbers
-    is_tagged: Flags
-    protocol: Numbers
-    source: Numbers
-    destination: Numbers
-    from_port: Numbers
+    kind: Numbers  # EtherType after VLAN tags
+    is_tagged: Flags  # whether it has a VLAN tag
+    protocol: Numbers  # IP's, or FRAGMENT, or OTHER
+    source: Numbers  # place in `addresses`, -1 without IP
+    destination: Numbers  # place in `addresses`, -1 without IP
+    from_port: Numbers  # of TCP and UDP
     to_port: Numbers
-    header_bytes: Numbers
-    payload_bytes: Numbers
-    body: Numbers
-    kept: Numbers
-    identification: Numbers
-    addresses: tuple[str, ...]
+    header_bytes: Numbers  # all headers, Ethernet's included
+    payload_bytes: Numbers  # what follows them
+    body: Numbers  # offset of the transport's header in the file
+    kept: Numbers  # captured bytes from there on
+    identification: Numbers  # of IPv4
+    addresses: tuple[str, ...]  # as text
     byte: Callable[[Numbers], Numbers]
 
     def u16(self, at: Numbers) -> Numbers:

@@ -84,7 +84,7 @@ def observe_links(capture: Capture, headers: Headers, spaces: NamespaceNames,
             wrong=list(dict.fromkeys(device.refused)))
         for number, reason, count in capture.dropped:
             if number == state.peer and reason in ON_ARRIVAL:
-                link.dropped_behind[reason] = count
+                link.dropped_on_arrival[reason] = count
         link.udp_drops = int((~link.packets.accepted & link.packets.is_dropped & (
             headers.protocol[places] == UDP)).sum())
         link.settings = _effective_settings(device.settings, link.packets)
@@ -273,7 +273,7 @@ def _compare_totals(link: LinkDirection, setting: DeviceSetting, came: LinkDirec
 
     rate_kbps, highest = setting.rate_kbps, highest_kbps(packets.time_ns[sent],
                                                          came.queue_bytes[sent])
-    # What passed classes beside the main one may have come within the same second.
+    # What passed other classes than the main one may have come within the same second.
     room_kbps = (setting.burst_bytes + setting.other_bytes
                  + 2 * int(came.queue_bytes.max())) * 8e6 / WINDOW_NS
     if highest and not is_reordered and highest > rate_kbps * 1.001 + room_kbps:

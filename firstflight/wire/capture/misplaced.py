@@ -54,7 +54,7 @@ def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> Non
 
 
 def in_brackets(command: str) -> str:
-    """A command in brackets behind a space, cut if it is long; "" for no command."""
+    """A space and a command in brackets, cut if it is long; "" for no command."""
     shown = command if len(command) <= _MOST_COMMAND else f"{command[:_MOST_COMMAND]}…"
     return f" ({shown})" if command else ""
 

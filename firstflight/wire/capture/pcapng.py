@@ -107,46 +107,36 @@ def packets_of(**columns: list[int]) -> Packets:
 
 
 class DeviceState(NamedTuple):
-    """The state of a device from some time on.
+    """The state of a device from some time on."""
 
-    namespace: number of its network namespace. is_root: whether that is the namespace in which
-    the command was started. peer: number of the device at the other end of a veth pair, or None.
-    kind: as `ip -d link` prints it. master: the bridge of which it is a port, or "".
-    queue_packets: its txqueuelen, None if not recorded.
-    """
-
-    time_ns: int
+    time_ns: int  # since when
     name: str
-    kind: str
-    namespace: int
-    is_root: bool
-    peer: int | None
+    kind: str  # as `ip -d link` prints it
+    namespace: int  # number of its network namespace
+    is_root: bool  # whether that is the namespace in which the command was started
+    peer: int | None  # number of the device at the other end of a veth pair
     mtu: int
     is_up: bool
-    master: str = ""
-    queue_packets: int | None = None
+    master: str = ""  # the bridge of which it is a port
+    queue_packets: int | None = None  # txqueuelen, None if not recorded
 
 
 @dataclass
 class Device:
-    """A device with its states and settings over time.
-
-    settings: of its queue, after each change. refused: for each qdisc or class that the kernel
-    refused, why. asking: the command that changes its queue next, "" if not known.
-    """
+    """A device with its states and settings over time."""
 
     number: int
     name: str
     states: list[DeviceState] = field(default_factory=list)
-    settings: list[DeviceSetting] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    asking: str = ""
+    settings: list[DeviceSetting] = field(default_factory=list)  # of its queue, after each change
+    refused: list[str] = field(default_factory=list)  # why the kernel refused a qdisc or class
+    asking: str = ""  # the command that changes its queue next, "" if not known
 
     @property
     def state(self) -> DeviceState | None:
-        """The last state in which it was up, else the last one; None if there is none.
+        """The last state in which it was up, otherwise the last one; None if there is none.
 
-        If it has no state but a queue that was set, a state with its name only.
+        A device without a state whose queue was set has a state with its name only.
         """
         if self.states:
             return next((state for state in reversed(self.states) if state.is_up),
@@ -158,62 +148,52 @@ class Device:
 
 
 class Command(NamedTuple):
-    """A program that set up the network, such as tc or ip, as it ended.
-
-    namespace, is_root: as in DeviceState. status: exit status as in a shell. words: the program
-    and its arguments.
-    """
+    """A program that set up the network, such as tc or ip, when it ended."""
 
     time_ns: int
-    namespace: int
+    namespace: int  # this and is_root as in DeviceState
     is_root: bool
     process: int
-    status: int
-    words: str
+    status: int  # exit status as in a shell
+    words: str  # the program and its arguments
 
 
 class Complaint(NamedTuple):
-    """A text that a program wrote to its standard error. program: the name of its process."""
+    """A text that a program wrote to its standard error."""
 
     time_ns: int
-    namespace: int
+    namespace: int  # this and is_root as in DeviceState
     is_root: bool
     process: int
     text: str
-    program: str
+    program: str  # the name of the process
 
 
 class Opened(NamedTuple):
-    """An end of a TCP connection, as it is established. window: initial, in segments."""
+    """One end of a TCP connection, when it was established."""
 
     time_ns: int
-    namespace: int
+    namespace: int  # this and is_root as in DeviceState
     is_root: bool
-    window: int
+    window: int  # the initial window, in segments
 
 
 @dataclass
 class Capture:
-    """The content of a capture file.
-
-    packets: in the order in which they left or were dropped. data: the bytes of the file. dropped:
-    (device, reason, count) of packets that were dropped outside of queues. is_full: whether later
-    packets were not recorded. is_cut: whether the file ends within a block. commands, complaints:
-    of programs that set up the network. opened: the ends of TCP connections. calls: what a script
-    asked of Mininet. unread: number of settings and commands beyond the first MOST_BLOCKS.
-    """
+    """The content of a capture file."""
 
     devices: list[Device] = field(default_factory=list)
-    packets: Packets = field(default_factory=packets_of)
-    data: NDArray[Any] = field(default_factory=lambda: numpy.zeros(0, numpy.uint8))
+    packets: Packets = field(default_factory=packets_of)  # in order of leaving or being dropped
+    data: NDArray[Any] = field(default_factory=lambda: numpy.zeros(0, numpy.uint8))  # of the file
+    # (device, reason, count) of packets that were dropped outside of queues.
     dropped: list[tuple[int, str, int]] = field(default_factory=list)
-    is_full: bool = False
-    is_cut: bool = False
-    commands: list[Command] = field(default_factory=list)
-    complaints: list[Complaint] = field(default_factory=list)
-    opened: list[Opened] = field(default_factory=list)
-    calls: Calls = Calls()
-    unread: int = 0
+    is_full: bool = False  # whether later packets were not recorded
+    is_cut: bool = False  # whether the file ends within a block
+    commands: list[Command] = field(default_factory=list)  # that set up the network
+    complaints: list[Complaint] = field(default_factory=list)  # of programs that set it up
+    opened: list[Opened] = field(default_factory=list)  # the ends of TCP connections
+    calls: Calls = Calls()  # what a script asked of Mininet
+    unread: int = 0  # how many settings and commands there are beyond the first MOST_BLOCKS
 
 
 def read(path: Path) -> Capture:

@@ -175,7 +175,7 @@ class DeviceSetting:
 
     @cached_property
     def other_bytes(self) -> int:
-        """Bytes that passed classes beside the main ones."""
+        """Bytes that passed classes other than the main ones."""
         return sum(queue.bytes for above in (None, *self.queues)
                    for queue in self.below(above) if queue not in self.main(above))
 
@@ -217,8 +217,7 @@ class DeviceSetting:
         return f"{min(sizes)} bytes" if sizes else ""
 
     def is_below_netem(self, queue: Qdisc) -> bool:
-        """Whether netem hands it one packet at a time, as each one leaves, so that it never fills.
-        """
+        """Whether netem hands it packets one at a time, each when it leaves: it never fills."""
         above = next((q for q in self.queues if q.handle == queue.above), None)
         return above is not None and above is not queue and (
             above.kind == "netem" or self.is_below_netem(above))
@@ -229,7 +228,7 @@ class DeviceSetting:
         return [queue.seed for queue in self.queues]
 
     def is_same(self, other: DeviceSetting) -> bool:
-        """Whether both have the same settings, whatever their counters and seeds."""
+        """Whether both have the same settings; counters and seeds may differ."""
         def bare(setting: DeviceSetting) -> list[Qdisc]:
             return [replace(queue, bytes=0, packets=0, drops=0, seed=0)
                     for queue in setting.queues]

@@ -458,7 +458,7 @@ def _largest_loss(directions: Sequence[LinkDirection]) -> str:
 
 def _refused(directions: Sequence[LinkDirection]) -> str:
     """Drops on arrival by policing or a filter, at the host with most of them; "" for none."""
-    drops = [(link.dropped_behind[reason], reason, link.receiver)
+    drops = [(link.dropped_on_arrival[reason], reason, link.receiver)
              for link in directions for reason in _SET_ON_ARRIVAL]
     count, reason, receiver = max(drops)
     if not count:

@@ -318,7 +318,7 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
 
 
 def _no_less_than_none(share: Estimate) -> Estimate:
-    """No share is negative, whatever the spread of few seeds."""
+    """A share whose interval begins at 0 or above, since no share is negative."""
     if share.interval is None:
         return share
     low, high = share.interval

@@ -261,7 +261,7 @@ def _measured(claim: LoadClaim, gains: Sequence[Difference]) -> str:
 
 
 def _changes(claim: LoadClaim, gains: Sequence[Difference]) -> list[str]:
-    """The smallest and the largest change, and the published number beside the largest."""
+    """The smallest and the largest change, and what was published of the largest."""
     unit, digits = ("%", 3) if claim.is_in_points else ("ms", 0)
     smallest = min(gains, key=lambda gain: gain.percent.value)
     largest = max(gains, key=lambda gain: gain.percent.value)

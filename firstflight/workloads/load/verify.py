@@ -33,7 +33,7 @@ def judge_load(trial: LoadTrial, observed: ObservedTrial,
                ) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """Judge a run; return its record, and the files to keep.
 
-    sysctls: those that the scenario sets. has_scale: as of LoadEvidence.
+    sysctls: those that the scenario sets. has_scale: as in LoadEvidence.
     """
     failure, files = observed.content.get("error", ""), observed.files
     if QUEUE_FILE in observed.files:

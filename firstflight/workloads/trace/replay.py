@@ -24,22 +24,17 @@ FOLLOWED = frozenset(f"net.ipv4.tcp_{name}" for name in (
 
 @dataclass(frozen=True)
 class Restart:
-    """The first segments after a silence of more than an RTO with nothing outstanding.
+    """The first segments after a silence of more than an RTO with nothing outstanding."""
 
-    time_ns: of the first of them. idle, rto: in ticks (ms). before, after:
-    (cwnd, ssthresh) as TCP_INFO has them; rule: as the TCP's rule has them, None where it is not
-    written down, or is not judged here. flight: segments on the wire before the
-    first acknowledgement; may_send: as many as the windows and the data allow.
-    """
-
-    time_ns: int
-    idle: int
-    rto: int
-    before: tuple[int, int]
-    after: tuple[int, int]
+    time_ns: int  # of the first of these segments
+    idle: int  # ticks (ms)
+    rto: int  # ticks
+    before: tuple[int, int]  # (cwnd, ssthresh) as TCP_INFO shows them before the silence
+    after: tuple[int, int]  # and when these segments had left
+    # (cwnd, ssthresh) as the TCP's rule requires them; None if no rule covers this restart.
     rule: tuple[int, int] | None
-    flight: int
-    may_send: int
+    flight: int  # segments on the wire before the first acknowledgement
+    may_send: int  # as many as the windows and the data allow
 
     @property
     def agrees(self) -> bool:
@@ -63,27 +58,24 @@ def is_recovering(sample: WindowSample) -> bool:
 
 @dataclass(frozen=True)
 class Replay:
-    """checked: samples compared; unjudged: those in and right after a recovery from loss."""
+    """The result of comparing a connection's samples with the rules."""
 
-    checked: int
-    unjudged: int
+    checked: int  # samples that were compared
+    unjudged: int  # samples that were not, such as those in a recovery from loss
     mismatches: tuple[Mismatch, ...]
     restarts: tuple[Restart, ...]
 
 
 @dataclass
 class SendGroup:
-    """One moment of TCP: the acknowledgement or write that it took, and what it then sent.
-
-    sends: data, and the FIN, which takes a place in the window like a byte. sacked: whether the
-    acknowledgement has SACK blocks. carries: whether it came with data or a FIN.
-    """
+    """One moment of TCP: an acknowledgement or a write, and what TCP sent because of it."""
 
     time_ns: int
-    ack: int | None
+    ack: int | None  # None for a write
     window: int = 0  # of the acknowledgement, as its header has it
-    sacked: bool = False
-    carries: bool = False
+    sacked: bool = False  # whether the acknowledgement has SACK blocks
+    carries: bool = False  # whether it came with data or a FIN
+    # Data, and the FIN, which takes a place in the window like a byte.
     sends: list[Segment] = field(default_factory=list)
 
 
@@ -100,7 +92,7 @@ def groups_of(exchange: Exchange) -> list[SendGroup]:
                                         carries=segment.end_with_fin > segment.seq))
         elif segment.payload_bytes or segment.is_fin:
             joins = bool(groups) and groups[-1].time_ns == segment.time_ns
-            # TCP looks anew for what it may send when a program that has sent all closes
+            # When a program that has sent all closes, TCP looks once more for what it may send
             # (tcp_send_fin).
             closes = joins and bool(groups[-1].sends) and not segment.payload_bytes
             if not joins or closes:
@@ -119,7 +111,7 @@ def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample
 
 
 def _tick_before(exchange: Exchange) -> int:
-    """A tick of the kernel's clock, as far as packets show how long before the first one it was."""
+    """The time of the tick before the first packet; where packets do not show it, of the packet."""
     first = next((s for s in exchange.at_client if not s.to_client), None)
     return (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
 
@@ -135,13 +127,13 @@ def shows_rules(trial: TraceTrial, samples: Sequence[WindowSample]) -> bool:
 
 
 class _Replayer:
-    """unsure: in a recovery from loss, and at the first sample behind it, where the window is not
-    the rules'.
+    """Follows one connection with its rules, group by group and sample by sample.
 
-    is_settled: whether the rules know all that TCP knows. A recovery, or a packet that hints at
-    one, leaves behind how much of its window TCP has used, which no sample shows. It begins anew to
-    count that where it fills its window (tcp_cwnd_validate). Until then a sample that the rules do
-    not explain is not judged.
+    unsure: whether it is in a recovery from loss, or at the first sample after one, where other
+    rules made the window. is_settled: whether the rules know all that TCP knows. After a recovery,
+    or a packet that hints at one, they do not know how much of its window TCP has counted as used,
+    since no sample shows it. TCP begins to count again when it fills its window
+    (tcp_cwnd_validate). Until then a sample that the rules do not explain is not judged.
     """
 
     def __init__(self, trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample],
@@ -155,7 +147,8 @@ class _Replayer:
         start = self._tick(self.groups[0].time_ns)
         rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd,
                           samples[0].mss, start)
-        # One, or after a recovery from loss all that it can have left: all that fit so far.
+        # One; after a recovery from loss, one for each state that it may have left. Those that a
+        # sample contradicts are dropped.
         self.candidates: list[Rules] = [rules] if rules is not None else []
         self.is_shown = shows_rules(trial, samples)
         self.window_scale = self._window_scale()
@@ -165,10 +158,11 @@ class _Replayer:
         self.states: set[int] = set()  # of samples in the last recovery
         self.cwnd_before = trial.initcwnd
         self.may_settle = True
-        # What was sent again may be a probe: a later acknowledgement of more than all that was sent
-        # by then still shrinks the window (tcp_process_tlp_ack).
+        # A retransmission may be a tail loss probe. Then an acknowledgement beyond all that was
+        # sent by that time still shrinks the window (tcp_process_tlp_ack).
         self.probe_end = 0
-        # Since the last hint: a sample that shows no recovery, and since then a full window.
+        # Since the last hint at a recovery: whether a sample showed none, and whether the window
+        # was full after that.
         self.was_clean = self.was_full = False
         self.last_window = 0
         self.last_send = start
@@ -198,7 +192,7 @@ class _Replayer:
         for rules in self.candidates:
             rules.rto = sample.rto_us // 1000
             rules.recovering = self.unsure
-            rules.tried_to_send(self._tick(sample.time_ns))
+            rules.after_blocked_write(self._tick(sample.time_ns))
 
     def _precedes(self, group: SendGroup, sample: WindowSample) -> bool:
         """Whether a sample was taken after a group had its effect."""
@@ -250,7 +244,7 @@ class _Replayer:
 
         if new and self.candidates:
             observed = self._after(group.time_ns).cwnd
-            if any(rules.stopped_early(observed) for rules in self.candidates):
+            if any(rules.may_have_stopped_early(observed) for rules in self.candidates):
                 self._unsettle()
         if new and self.was_clean:
             self.was_full = self.was_full or all(rules.is_full for rules in self.candidates)
@@ -275,13 +269,13 @@ class _Replayer:
         rules.rto = near.rto_us // 1000
         rules.recovering = self.unsure
         if group.ack is not None:
-            rules.declared(group.window << self.window_scale)
-            rules.acknowledged(now, group.ack)
+            rules.note_peer_window(group.window << self.window_scale)
+            rules.take_acknowledgement(now, group.ack)
 
         if new:
             rules.before_sending(now)
             for segment in new:
-                rules.connection.sent(segment.end_with_fin)
+                rules.connection.add_packet(segment.end_with_fin)
             if group.ack is None:
                 left = self._after(group.time_ns).notsent_bytes > 0
             else:
@@ -376,14 +370,14 @@ class _Replayer:
         """Let the rules go on from the window that was taken over."""
         rules = self.candidates[0]
         by_chance = self.trial.is_random or self.trial.qdisc in MANAGED
-        self.may_settle = rules.is_known_behind(self.states, self.cwnd_before, by_chance)
+        self.may_settle = rules.is_known_after(self.states, self.cwnd_before, by_chance)
         self.candidates = rules.after_recovery()
 
     def _settle(self, observed: tuple[int, int]) -> None:
-        """From here on the rules know how much of its window TCP uses.
+        """Note that from now on the rules know how much of its window TCP uses.
 
-        Until here they may have grown it with an acknowledgement with which TCP did not, so that
-        any part of a segment may have grown again.
+        So far they may have let an acknowledgement grow the window where TCP did not. So every part
+        of a segment becomes a candidate again.
         """
         rules = self.candidates[0].duplicate()
         rules.set_window(*observed)

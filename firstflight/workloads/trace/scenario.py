@@ -115,8 +115,8 @@ class TraceSweep(SettingSweep[TraceTrial]):
                              f" {-(-LEAST_CLAMP_BYTES // self.network['mss'])} or more, or 0")
         if self.outage_ms[1] and draws_at_random(self.network):
             raise UsageError(f"{where}: an outage (outage_ms) does not go with random loss or"
-                             " jitter (--loss, --jitter): it draws their random numbers anew, so"
-                             " that nobody knows which packets they have to take")
+                             " jitter (--loss, --jitter): it restarts their random numbers, so"
+                             " which packets they take is not known")
 
     @property
     def network(self) -> dict[str, Any]:
@@ -218,9 +218,9 @@ class TraceCurve:
 class TraceFigure(Figure):
     """A figure of FIGURES.
 
-    from_s, to_s: what is shown, all of it if to_s is 0; sequence_from_s, sequence_to_s: in the
-    time–sequence plots, the same if sequence_to_s is 0. rtt: whether the smoothed RTT is drawn
-    beside the window.
+    from_s, to_s: the time that is shown, all of it if to_s is 0; sequence_from_s, sequence_to_s: in
+    the time–sequence plots, the same if sequence_to_s is 0. rtt: whether the smoothed RTT is drawn
+    too.
     """
 
     curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))

@@ -31,17 +31,18 @@ from firstflight.workloads.trace.window import WINDOW_FILE, parse
 
 RTT_TOLERANCE_MS = 3.0  # in real time
 JITTER_SIGMAS = 4.0  # netem's table of the normal distribution ends here (iproute2, netem/normal.c)
-ON_TIME_MS = {True: 0.05, False: 10.0}  # a write is on the wire so soon after it was due
-MOST_RESTARTS = 3  # of those that differ, in one reason
+# How late a write may be on the wire, in virtual time and in real time.
+MOST_LATE_MS, MOST_LATE_REAL_MS = 0.05, 10.0
+MOST_RESTARTS = 3  # differing restarts that a verdict names
 
 
 def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool,
                 sysctls: Mapping[str, str] = {}, known_kernel: bool = True) -> TraceRecord:
     """The record of one trial.
 
-    exact: in virtual time, where the rules are judged to the segment. sysctls: those of both hosts
-    that the scenario changes. known_kernel: whether the rules are those of its kernel; if not, they
-    do not judge.
+    exact: in virtual time, where windows are judged to the segment. sysctls: those of both hosts
+    that the scenario changes. known_kernel: whether the kernel follows the rules of
+    workloads.trace.rules as far as is known; if not, they judge nothing.
     """
     def judge() -> TraceRecord:
         evidence = replace(_evidence(trial, observed, exact),
@@ -66,6 +67,7 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
 
 
 def _failure(observation: Observation) -> str:
+    """Why the trial itself failed, as the worker reported it; "" where it did not."""
     if observation.get("error"):
         return observation["error"]
     fetches = observation.get("fetches", ())
@@ -75,8 +77,9 @@ def _failure(observation: Observation) -> str:
     if failed is not None:
         return failed["error"] or "the transfer failed"
     count = len(observation.get("responses", ()))
-    return ("" if count == len(fetches) else
-            f"the server reported {count} responses of {len(fetches)}")
+    if count != len(fetches):
+        return f"the server reported {count} responses of {len(fetches)}"
+    return ""
 
 
 # What is compared --------------------------------------------------------------------
@@ -89,28 +92,31 @@ def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_receive_window(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Compare the window of most samples, or of the last one where it had grown too far at first.
+    """Compare the receive window of most samples with the one that the trial sets.
 
-    The kernel rounds, so that a part of a segment may be missing. A window that begins smaller need
-    not grow to the most, and becomes smaller where segments are short.
+    It need not grow from its initial size to the one that is set. The kernel rounds, so a part of a
+    segment may be missing. Where segments are short the window shrinks, and the largest sample has
+    to reach the initial size. If the window was too large at first, the last sample counts.
     """
     trial = evidence.trial
-    if trial.receive_window:
-        windows = [sample.send_window_bytes / trial.mss for sample in evidence.view.samples]
-        usual, last = mode(windows), windows[-1]
-        most = _most_segments(evidence)
-        least = min(trial.initrwnd, most)
-        largest = max(windows) if _are_short(evidence) else usual
-        allowed = most + max(_beyond_most(evidence), 0.1)
-        yield Comparison(least - 1 < largest and min(usual, last) < allowed,
-                         f"{usual:.2f} segments",
-                         f"{most:g}" if least == most else f"{least:g} to {most:g}")
+    if not trial.receive_window:
+        return
+    windows = [sample.send_window_bytes / trial.mss for sample in evidence.view.samples]
+    usual, last = mode(windows), windows[-1]
+    most = _most_segments(evidence)
+    least = min(trial.initrwnd, most)
+
+    reached = max(windows) if _has_short_segments(evidence) else usual
+    is_large_enough = reached > least - 1
+    is_small_enough = min(usual, last) < most + max(_extra_segments(evidence), 0.1)
+    requested = f"{most:g}" if least == most else f"{least:g} to {most:g}"
+    yield Comparison(is_large_enough and is_small_enough, f"{usual:.2f} segments", requested)
 
 
-def _are_short(evidence: TraceEvidence) -> bool:
-    """Whether a quarter of the segments hold less than half of the MSS.
+def _has_short_segments(evidence: TraceEvidence) -> bool:
+    """Whether a quarter of the segments or more hold less than half of the MSS.
 
-    They take more memory than they bring, and the kernel learns that (tcp_measure_rcv_mss).
+    They take more memory than they bring data, and the kernel learns that (tcp_measure_rcv_mss).
     """
     sends = evidence.view.sends
     short = [segment for segment in sends if 2 * segment.payload_bytes < evidence.trial.mss]
@@ -118,19 +124,22 @@ def _are_short(evidence: TraceEvidence) -> bool:
 
 
 def _most_segments(evidence: TraceEvidence) -> float:
-    """The receive window that is asked for, or what a header holds where windows have no scale."""
+    """The receive window that the trial sets, in segments.
+
+    Without window scaling it is at most what the header's field holds.
+    """
     trial = evidence.trial
-    scales = is_on(evidence.client_sysctls, "window_scaling")
-    return (trial.receive_window if scales else
-            min(trial.receive_window, MOST_IN_A_SYN_BYTES / trial.mss))
+    if is_on(evidence.client_sysctls, "window_scaling"):
+        return trial.receive_window
+    return min(trial.receive_window, MOST_IN_A_SYN_BYTES / trial.mss)
 
 
-def _beyond_most(evidence: TraceEvidence) -> int:
-    """By how many segments the window may exceed that in the end.
+def _extra_segments(evidence: TraceEvidence) -> int:
+    """By how many segments the window may exceed the one that is set.
 
-    By none where enough data comes, and all in order. What comes before its turn cannot be read,
-    and the client asks for its window again only as it reads (NarrowBody of
-    testbed.hosts.transfers). What it has offered it does not take back.
+    0 if there is enough data and all of it arrives in order. The client sets its window again
+    whenever it reads (NarrowBody of testbed.hosts.transfers). Data that arrives before its turn
+    cannot be read yet, and TCP does not take back a window that it has offered.
     """
     trial = evidence.trial
     early = count_early_data(evidence.view.exchange.at_client)
@@ -146,7 +155,7 @@ def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """None where nothing may be lost; else each has a loss, a timer or disorder behind it."""
+    """Without losses there has to be none; otherwise a loss, a timer or disorder explains each."""
     exchange, trial = evidence.view.exchange, evidence.trial
     if _may_lose_nothing(trial):
         count = len(exchange.retransmissions)
@@ -158,59 +167,65 @@ def _compare_retransmissions(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _may_lose_nothing(trial: TraceTrial) -> bool:
+    """Whether neither links, queues, outages nor chance may drop a packet."""
     return not (trial.may_lose or trial.outage_to_ms or trial.is_random
                 or trial.qdisc in MANAGED)
 
 
 def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Data was lost, as the file wants it; on another network than the file's nothing may be."""
+    """An outage has to lose data: the scenario sets its time so that it does."""
     if _wants_losses(evidence.trial):
         lost = len(evidence.view.exchange.lost_data)
         yield Comparison(lost > 0, f"{lost} data segments lost in it",
-                         "one or more (in real time it comes when it can)")
+                         "one or more (in real time the outage may come too late)")
 
 
 def _wants_losses(trial: TraceTrial) -> bool:
+    """Whether the outage alone may lose data."""
     return trial.outage_to_ms > 0 and not trial.may_lose
 
 
 def _compare_schedule(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Writes that found nothing outstanding are on the wire when they were due, if none paces."""
+    """Writes with nothing outstanding before them leave when they are due, unless TCP paces."""
     if evidence.trial.paces:
         return
     late_ms = evidence.view.lateness_ms(0.0 if evidence.exact else 2 * evidence.trial.rtt_ms)
     if late_ms is not None:
-        yield Comparison(late_ms <= ON_TIME_MS[evidence.exact], f"{late_ms:.3f} ms late",
-                         f"at most {ON_TIME_MS[evidence.exact]:g}")
+        most_ms = MOST_LATE_MS if evidence.exact else MOST_LATE_REAL_MS
+        yield Comparison(late_ms <= most_ms, f"{late_ms:.3f} ms late", f"at most {most_ms:g}")
 
 
 def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """Each sample that the rules cover has the cwnd and ssthresh that they require."""
     if not (evidence.exact and evidence.rules_judge):
         return
     wrong = evidence.replayed.mismatches
-    first = (f", first at {evidence.view.seconds(wrong[0].time_ns):.4f} s: cwnd and ssthresh"
-             f" {wrong[0].observed}, by the rules {wrong[0].rule}") if wrong else ""
-    yield Comparison(not wrong,
-                     f"{len(wrong)} of {evidence.replayed.checked} samples differ{first}",
-                   "none")
+    observed = f"{len(wrong)} of {evidence.replayed.checked} samples differ"
+    if wrong:
+        first = wrong[0]
+        observed += (f", first at {evidence.view.seconds(first.time_ns):.4f} s: cwnd and ssthresh"
+                     f" {first.observed}, by the rules {first.rule}")
+    yield Comparison(not wrong, observed, "none")
 
 
 def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
-    odd = [restart for restart in evidence.replayed.restarts if not restart.agrees]
-    judges = evidence.exact and evidence.rules_judge
-    for restart in odd[:MOST_RESTARTS] if judges else ():
+    """Restarts have the window and the flight that the rules require; those that differ."""
+    if not (evidence.exact and evidence.rules_judge):
+        return
+    differing = [restart for restart in evidence.replayed.restarts if not restart.agrees]
+    for restart in differing[:MOST_RESTARTS]:
+        at_s = evidence.view.seconds(restart.time_ns)
         yield Comparison(False, f"{restart.after}, {restart.flight} segments sent",
-                         f"{restart.rule}, {restart.may_send}",
-                         f"restart at {evidence.view.seconds(restart.time_ns):.3f} s")
+                         f"{restart.rule}, {restart.may_send}", name=f"restart at {at_s:.3f} s")
 
 
 def _is_estimated(record: TraceRecord) -> bool:
-    """Whether RTT and losses were, since no packet was judged by itself."""
+    """Whether RTT and losses were judged by estimates, since no packet was judged by itself."""
     return is_whole(record) and PATH not in record.judged_by.split()
 
 
-# Whether it was in virtual time a record does not hold: in real time samples may differ from the
-# rules without a verdict, and then neither of the last two has judged.
+# A record does not say whether it was measured in virtual time. In real time its samples may differ
+# from the rules, and it passes all the same: then the last two checks judged nothing.
 CHECKS = checks_of(TRACE, {
     "size": Judging(is_whole),
     "digest": Judging(is_whole),

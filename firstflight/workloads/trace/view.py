@@ -157,11 +157,11 @@ class View:
     def _last_sends(self) -> list[Segment]:
         """The data segments of the last response, in the order in which they left.
 
-        One at least, also where the capture lacks all that left behind the last request.
+        There is at least one, even if the capture has none after the last request.
         """
         request_s = self.last_request_s()
-        behind = [segment for segment in self.sends if self._since(segment, request_s)]
-        return behind or [self.sends[-1]]
+        since_request = [segment for segment in self.sends if self._since(segment, request_s)]
+        return since_request or [self.sends[-1]]
 
     def lateness_ms(self, quiet_ms: float) -> float | None:
         """How late the latest write was that found nothing outstanding; None without a schedule.

@@ -31,7 +31,7 @@ def linux(cwnd: int, initcwnd: int = 10, ssthresh: int = INFINITE) -> LinuxRules
 def report(cwnd: int, exact: bool = False, peer_segments: int = 1000) -> ReportRules:
     rules = ReportRules(RuleSetting(1, SEGMENT, exact=exact), 0)
     rules.set_window(cwnd, INFINITE)
-    rules.declared(peer_segments * SEGMENT)
+    rules.note_peer_window(peer_segments * SEGMENT)
     rules.rto = 200
     return rules
 
@@ -61,7 +61,7 @@ def test_linux_restarts_a_report_s_window_before_the_report_does() -> None:
                         for validation in (False, True))
     for rules in (alone, validated):
         rules.set_window(21, INFINITE)
-        rules.declared(1000 * SEGMENT)
+        rules.note_peer_window(1000 * SEGMENT)
     assert alone.restart_window(451, 446) == (10, INFINITE)
     assert validated.restart_window(451, 446) == (7, INFINITE)
     assert validated.restart_window(445, 446) == (21, INFINITE) and validated.cwnd == 21
@@ -79,14 +79,14 @@ def test_a_restart_remembers_the_window_where_linux_validates_it() -> None:
 def send(rules: Rules, now: int, segments: int, more: bool = False) -> None:
     rules.before_sending(now)
     for _ in range(segments):
-        rules.connection.sent(rules.connection.nxt + SEGMENT)
+        rules.connection.add_packet(rules.connection.nxt + SEGMENT)
     rules.after_sending(now, more)
     rules.connection.last_send = now
 
 
 def acknowledge_all(rules: Rules, now: int) -> None:
     for end in list(rules.connection.outstanding):
-        rules.acknowledged(now, end)
+        rules.take_acknowledgement(now, end)
 
 
 @pytest.mark.parametrize("used", [1, 4, 10])
@@ -111,7 +111,7 @@ def test_the_report_and_not_linux_judges_a_write_of_which_nothing_leaves() -> No
         acknowledge_all(rules, 150)
         send(rules, 210, 1)
         assert rules.cwnd == 2
-        rules.tried_to_send(300)
+        rules.after_blocked_write(300)
         assert rules.cwnd == cwnd
 
 
@@ -121,7 +121,7 @@ def test_a_sender_stops_early_where_its_window_has_room(segments: int, left: boo
                                                         early: bool) -> None:
     rules = report(2)
     send(rules, 100, segments, more=left)
-    assert rules.stopped_early(2) == early
+    assert rules.may_have_stopped_early(2) == early
 
 
 @pytest.mark.parametrize(("segments", "peer", "observed", "early"), [
@@ -131,9 +131,9 @@ def test_a_sender_may_wait_for_room_for_more_than_a_segment(segments: int, peer:
                                                             observed: int, early: bool) -> None:
     rules = linux(4)
     rules.rto = 200
-    rules.declared(peer * SEGMENT)
+    rules.note_peer_window(peer * SEGMENT)
     send(rules, 100, segments, more=True)
-    assert rules.stopped_early(observed) == early
+    assert rules.may_have_stopped_early(observed) == early
 
 
 @pytest.mark.parametrize(("segments", "rto", "early"), [(6, 100, True), (6, 101, False),
@@ -144,9 +144,9 @@ def test_a_long_write_may_look_finished_midway_after_a_timeout(segments: int, rt
     rules = report(20, peer_segments=10)
     rules.rto = rto
     send(rules, 60, 1)
-    rules.acknowledged(70, 1 + SEGMENT)
+    rules.take_acknowledgement(70, 1 + SEGMENT)
     send(rules, 100, segments)
-    assert rules.stopped_early(20) == early
+    assert rules.may_have_stopped_early(20) == early
 
 
 def test_a_report_s_window_is_full_where_the_receive_window_is() -> None:
@@ -160,7 +160,7 @@ def test_a_report_s_window_is_full_where_the_receive_window_is() -> None:
 @pytest.mark.parametrize("early", [True, False])
 def test_a_sender_that_stops_early_unsettles_the_rules(early: bool) -> None:
     hints: list[bool] = []
-    rules = SimpleNamespace(stopped_early=lambda _: early, is_full=False)
+    rules = SimpleNamespace(may_have_stopped_early=lambda _: early, is_full=False)
     sent: Any = [SimpleNamespace(end_with_fin=2897)]
     state: Any = SimpleNamespace(
         groups=[SendGroup(0, None, sends=sent)], candidates=[rules], una=1, outstanding_end=1449,
@@ -174,7 +174,7 @@ def test_a_sender_that_stops_early_unsettles_the_rules(early: bool) -> None:
 @pytest.mark.parametrize(("notsent", "tried"), [(0, []), (36, [7])])
 def test_a_sample_with_unsent_data_counts_as_a_try_to_send(notsent: int, tried: list[int]) -> None:
     seen: list[int] = []
-    rules = SimpleNamespace(tried_to_send=seen.append)
+    rules = SimpleNamespace(after_blocked_write=seen.append)
     state: Any = SimpleNamespace(outstanding_end=100, written=100, candidates=[rules],
                                  unsure=False, _tick=lambda time_ns: time_ns // MS)
     _Replayer._try_to_send(state, sample(2, time_ns=7 * MS, notsent_bytes=notsent, rto_us=1000))
@@ -240,8 +240,8 @@ def test_retransmitted_data_hints_at_a_loss_and_new_data_does_not() -> None:
     ({1}, 9, False, False), ({1, 3}, 4, False, False)])
 def test_the_reports_bytes_are_known_only_after_a_fast_recovery(
         states: set[int], before: int, by_chance: bool, known: bool) -> None:
-    assert report(4).is_known_behind(states, before, by_chance) == known
-    assert linux(4).is_known_behind(states, before, by_chance)
+    assert report(4).is_known_after(states, before, by_chance) == known
+    assert linux(4).is_known_after(states, before, by_chance)
 
 
 def test_after_a_recovery_any_part_of_a_segment_may_have_grown() -> None:
@@ -262,10 +262,10 @@ def test_an_acknowledgement_of_many_grows_past_ssthresh_and_on() -> None:
     rules = linux(10, ssthresh=12)
     rules.rto = 200
     send(rules, 0, 10, more=True)
-    rules.acknowledged(50, rules.connection.nxt)
+    rules.take_acknowledgement(50, rules.connection.nxt)
     assert (rules.cwnd, rules.credit) == (12, 8)
     send(rules, 100, 12, more=True)
-    rules.acknowledged(150, rules.connection.nxt)
+    rules.take_acknowledgement(150, rules.connection.nxt)
     assert (rules.cwnd, rules.credit) == (13, 8)
 
 
@@ -273,7 +273,7 @@ def test_the_report_grows_by_a_segment_to_ssthresh_then_by_mss_squared_over_cwnd
     rules = report(10, exact=True)
     rules.ssthresh = 12
     send(rules, 0, 10, more=True)
-    rules.acknowledged(50, rules.connection.nxt)
+    rules.take_acknowledgement(50, rules.connection.nxt)
     assert rules.window_bytes == 12 * SEGMENT + 8 * SEGMENT * SEGMENT // (12 * SEGMENT)
 
 
@@ -302,7 +302,7 @@ def test_a_window_is_halved_only_after_an_rto_with_nothing_outstanding(ssthresh:
         assert (rules.cwnd, rules.ssthresh) == (18, remembered)
     rules = linux(36)
     rules.rto = 200
-    rules.connection.sent(1 + SEGMENT)  # outstanding
+    rules.connection.add_packet(1 + SEGMENT)  # outstanding
     rules.before_sending(5000)
     assert rules.cwnd == 36
 
@@ -312,7 +312,7 @@ def test_a_window_is_halved_only_after_an_rto_with_nothing_outstanding(ssthresh:
 def acknowledge(rules: Rules, now: int, segments: int) -> None:
     """The first outstanding segments are acknowledged one by one."""
     for end in list(rules.connection.outstanding)[:segments]:
-        rules.acknowledged(now, end)
+        rules.take_acknowledgement(now, end)
 
 
 # Linux: tcp_cwnd_validate() ----------------------------------------------------------
@@ -358,7 +358,7 @@ def test_an_application_limited_window_keeps_its_growth_within_a_segment() -> No
         RuleSetting(10, SEGMENT, validation=True), 0)
     rules.credit = 3
     other.set_window(20, 5)
-    other.declared(1000 * SEGMENT)
+    other.note_peer_window(1000 * SEGMENT)
     other.window_bytes += 300
     for each in (rules, other):
         each.rto = 200
@@ -413,9 +413,9 @@ def test_after_an_idle_time_a_timeout_has_to_pass_again() -> None:
 def test_a_window_is_full_where_no_segment_or_no_byte_is_free(
         exact: bool, window_bytes: int, segments: int, full: bool) -> None:
     rules = report(5, exact=exact)
-    rules._set(window_bytes)
+    rules._set_bytes(window_bytes)
     send(rules, 0, segments)
-    rules.acknowledged(50, 1 + SEGMENT)
+    rules.take_acknowledgement(50, 1 + SEGMENT)
     assert (rules.window_bytes > window_bytes) == full
 
 
