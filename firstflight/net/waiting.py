@@ -29,9 +29,13 @@ class Timer:
 
     def __init__(self) -> None:
         self.fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC))
+        self.set_to_ns = 0
 
     def set(self, monotonic_ns: int) -> None:
         """Set the time; 0 for never."""
+        if monotonic_ns == self.set_to_ns:
+            return
+        self.set_to_ns = monotonic_ns
         _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(
             _Itimerspec(0, 0, *divmod(monotonic_ns, 10**9))), None))
 

@@ -17,18 +17,37 @@ from firstflight.net import netlink
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class Network:
+    """The network namespace of a process, to work in now and again. Closed by `close`."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises OSError if there is no process `pid`."""
+        self.own = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self.other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Work in it. Raises OSError; needs CAP_SYS_ADMIN."""
+        try:
+            _enter(self.other)
+            yield
+        finally:
+            _enter(self.own)
+
+    def close(self) -> None:
+        os.close(self.own)
+        os.close(self.other)
+
+
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """Work in the network namespace of process `pid`. Raises OSError; needs CAP_SYS_ADMIN."""
-    own = os.open("/proc/self/ns/net", os.O_RDONLY)
-    other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    """Work in the network namespace of process `pid` once. Raises OSError; needs CAP_SYS_ADMIN."""
+    network = Network(pid)
     try:
-        _enter(other)
-        yield
+        with network.entered():
+            yield
     finally:
-        _enter(own)
-        os.close(own)
-        os.close(other)
+        network.close()
 
 
 def _enter(namespace: int) -> None:

@@ -96,9 +96,10 @@ class Star:
         self.sysctls = {host.name: pin_sysctls(host, TCP_SYSCTLS, sysctls)
                         for host in (self.client, self.server)}
         self.installed: Path | None = None
+        self.interface: Port | None = None  # the server's own, as it was installed
         # By port, the drops of its qdiscs when they were last read.
         self.dropped: dict[str, dict[str, int]] = {}
-        self.routed: tuple[int, int, str, RouteOptions] | None = None
+        self.routes: dict[str, Route] = {}  # those installed, by host
         # By host: what a trial changed, None where a change failed; and the values before it.
         self.trial_sysctls: dict[str, dict[str, str] | None] = {name: {} for name in self.sysctls}
         self.before = {name: dict(settings) for name, settings in self.sysctls.items()}
@@ -115,7 +116,11 @@ class Star:
         self.installed = None
         self.dropped = {name: dropped(installed) for name, installed
                         in self.switch.kernel.install_ports(*star_ports(path)).items()}
-        self.server.kernel.install_ports(server_interface(path))
+        interface = server_interface(path)
+        if interface != self.interface or interface.qdiscs:  # a qdisc remembers
+            self.interface = None
+            self.server.kernel.install_ports(interface)
+            self.interface = interface
         self.installed = path
 
     def set_routes(self, initcwnd: int, initrwnd: int, congestion_control: str,
@@ -126,13 +131,13 @@ class Star:
         tcp_ca_openreq_child, tcp_select_initial_window): they hold for new
         connections only. Windows in segments.
         """
-        requested = (initcwnd, initrwnd, congestion_control, options)
-        if requested == self.routed:
-            return
-        self.routed = None
-        for host, route in zip((self.server, self.client), star_routes(*requested)):
+        requested = star_routes(initcwnd, initrwnd, congestion_control, options)
+        for host, route in zip((self.server, self.client), requested):
+            if route == self.routes.get(host.name):
+                continue
+            self.routes.pop(host.name, None)  # unknown until the kernel has the new one
             host.kernel.install_routes(route)
-        self.routed = requested
+            self.routes[host.name] = route
 
     def lose_all(self, lose: bool) -> None:
         """Drop every packet to the client before the bottleneck; or, with False, stop doing so."""
@@ -181,9 +186,14 @@ class Star:
         return sum(row.queued for rows in installed.values() for row in rows if row.is_root)
 
     @property
+    def rtt_s(self) -> float:
+        """The path's round-trip time without a queue; 0 before a path is installed."""
+        return self.installed.rtt_ms / 1000 if self.installed else 0.0
+
+    @property
     def pause_s(self) -> float:
         """How long to wait for packets under way before looking again."""
-        return max(self.installed.rtt_ms / 4000, 0.002) if self.installed else 0.002
+        return max(self.rtt_s / 4, 0.002)
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.

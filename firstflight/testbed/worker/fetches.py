@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
+import resource
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,17 +13,19 @@ from typing import cast
 
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
+from firstflight.testbed.hosts import http_client
 from firstflight.testbed.messages import (FORK_SERVER, KERNEL_RANDOM, Fetch, Job, Observation,
                                             Response)
 from firstflight.testbed.network.commands import curves_of, named_of, sysctls_of, urls_of
 from firstflight.testbed.network.kernel import set_sysctls
+from firstflight.testbed.network.netlink import Network
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.network.topology import Star
 from firstflight.testbed.servers.external import Chains, ExternalServers
 from firstflight.testbed.servers.program import Watch
 from firstflight.testbed.restart import SEED_FILE
-from firstflight.testbed.worker.tap import Tap, open_capture, save_all
+from firstflight.testbed.worker.tap import Capture, Tap
 from firstflight.testbed.worker.tls_streams import TlsStreams
 
 # For packets after the last byte: FINs and ACKs, even the answer to a late SYN.
@@ -36,7 +41,7 @@ INHERITED = frozenset(f"net.ipv4.tcp_{name}" for name in (
     "reordering", "rmem", "wmem", "rto_min_us", "rto_max_ms"))
 SETTLE_S = 0.05  # the least time between two looks
 ALIVE_S = 60.0  # after which the worker reports that nothing hangs
-TABLE_BYTES = 1 << 16
+TABLE_BYTES, ROW_BYTES = 1 << 16, 150  # of /proc/net/tcp (TMPSZ in tcp_ipv4.c)
 HELD_S = 61.0  # a connection is in TIME_WAIT for 60 s, and its timer up to 0.5 s late
 # From these the kernel chooses a client's port: of many by what it opened before, of two the first.
 OWN_PORTS, FIXED_PORTS = "32768 60999", "40000 40001"
@@ -57,9 +62,10 @@ class FetchBench:
             SERVER_IP, "--secure-port", str(SECURE_PORT))
         self.chains = Chains(folder, self.server, SERVER_IP)
         self.trusted: Path | None = None  # the root of the server's chain, None without TLS
-        self.client = LineProcess.python(
-            self.star.client, project, "firstflight.testbed.hosts.http_client")
-        self.loaded: set[str] = set()  # by the client
+        self.project = project
+        self.started_client: LineProcess | None = None  # once a trial wants another process
+        self.client_network = Network(self.star.client.pid)
+        self.loaded: set[str] = set()  # programs, each by its process
         self.folder = folder
         self.external: ExternalServers | None = None  # once a trial wants one
         self.watch: Watch | None = None
@@ -73,7 +79,7 @@ class FetchBench:
             os.open(f"/proc/{host.pid}/net/sockstat", os.O_RDONLY)
             for host in (self.star.client, self.star.server))
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
-        self.captures = {side: open_capture(folder / f"{side}.pcap") for side in self.taps}
+        self.captures = {side: Capture(folder / f"{side}.pcap") for side in self.taps}
         self.is_secure = False  # the latest trial
         self.restarts = SEED_FILE.exists()
         self.ports = ""  # from which the client's kernel chooses; "" for its own range
@@ -84,7 +90,11 @@ class FetchBench:
         self._free_server(trial)
         # Of a fetch that failed: on a connection more than were awaited, or after its end.
         self.server.discard()
-        self._load(trial["client"])
+        if is_fetched_here(trial):
+            with contextlib.suppress(ImportError):  # the fetch says so
+                importlib.import_module("pycurl")
+        else:
+            self._load(trial["client"])
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.watch, self.log = None, {}
         if "server" in trial:
@@ -136,8 +146,16 @@ class FetchBench:
         self.watch = self.external.watch(trial)
         return trusted
 
+    @property
+    def client(self) -> LineProcess:
+        """client.py on the client's host. It is started when a trial first needs it."""
+        if self.started_client is None:
+            self.started_client = LineProcess.python(
+                self.star.client, self.project, "firstflight.testbed.hosts.http_client")
+        return self.started_client
+
     def _load(self, program: str) -> None:
-        """Let the client load a program, once."""
+        """Let the client load a program, once. Raises WorkerError, ProgramEnded."""
         if program not in self.loaded:
             libraries = [self.folder / name for name in (FORK_SERVER, KERNEL_RANDOM)]
             preload = [str(library) for library in libraries if library.exists()]
@@ -158,7 +176,7 @@ class FetchBench:
     def add_recorded(self, observation: Observation) -> None:
         streams = TlsStreams() if self.is_secure else None
         observation["captures"] = {
-            side: save_all([tap], self.captures[side], streams if side == "server" else None)
+            side: self.captures[side].add([tap], streams if side == "server" else None)
             for side, tap in self.taps.items()}
         if streams is not None:
             observation["records"] = streams.report()
@@ -170,10 +188,12 @@ class FetchBench:
             capture.close()
         for file in (*self.tables, self.client_counts, self.server_counts):
             os.close(file)
+        self.client_network.close()
         if self.external is not None:
             self.external.close()
-        for program in (self.server, self.client):
-            program.process.kill()
+        for program in (self.server, self.started_client):
+            if program is not None:
+                program.process.kill()
         self.star.stop()
 
     def _fetch(self, trial: Job) -> Fetch:
@@ -192,6 +212,9 @@ class FetchBench:
                            named=named_of(trial), early_bytes=trial["tls"]["early_data_bytes"])
         whole_s = (len(trial["paths"]) * deadline_s + sum(trial.get("think_s", ()))
                    + trial.get("tls", {}).get("apart_s", 0))
+        if is_fetched_here(trial):
+            with self.client_network.entered():
+                return measured_of(http_client.answer_request(request, self.folder)["fetches"])
         self.client.order(request)
         answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the fetch",
                                     *([] if self.watch is None else [self.watch.look]))
@@ -206,6 +229,8 @@ class FetchBench:
         random numbers that belong to that trial.
         """
         begun, reports = time.monotonic(), 0
+        # A first look any earlier finds a FIN or its acknowledgement under way.
+        time.sleep(self.star.rtt_s)
         pause_s = max(self.star.pause_s, SETTLE_S)
         while any(map(open_connections, self.tables)):
             waited_s = time.monotonic() - begun
@@ -291,6 +316,15 @@ class FetchBench:
                     return report
 
 
+def is_fetched_here(trial: Job) -> bool:
+    """Whether this process fetches by curl's library, in the client's network.
+
+    Of tens of thousands of trials it saves two changes of the process each. Over TLS curl fetches,
+    and the samples of another server are taken meanwhile.
+    """
+    return trial["client"] == "libcurl" and "tls" not in trial and "server" not in trial
+
+
 def measured_of(fetches: list[Fetch]) -> Fetch:
     """The last of a trial's fetches, or the first that failed.
 
@@ -309,6 +343,8 @@ def open_connections(table: int) -> int:
     text = b""
     while more := os.pread(table, TABLE_BYTES, len(text)):
         text += more
+        if len(more) + ROW_BYTES < resource.getpagesize():
+            break  # the kernel reads as many rows as a page can hold (seq_read_iter)
     return sum(row.split()[3] not in (b"06", b"07", b"0A") for row in text.splitlines()[1:])
 
 

@@ -22,7 +22,7 @@ from firstflight.testbed.messages import Job, Observation
 from firstflight.testbed.network.commands import sysctls_of
 from firstflight.testbed.network.shaping import DumbbellLinks
 from firstflight.testbed.network.topology import Dumbbell
-from firstflight.testbed.worker.tap import Tap, open_capture, save_all
+from firstflight.testbed.worker.tap import Capture, Tap
 from vtime import shared_folder
 
 QUEUE_INTERVAL_S = 0.1
@@ -40,7 +40,7 @@ class LoadBench:
                  alive: Callable[[], None]) -> None:
         self.project, self.requested_sysctls, self.alive = project, sysctls, alive
         self.job_folder = self.folder = folder
-        self.captures = {side: open_capture(folder / f"{side}.pcap")
+        self.captures = {side: Capture(folder / f"{side}.pcap")
                          for side in ("client", "server")}
         self.runs = 0
         self.sysctls: dict[str, dict[str, str]] = {}
@@ -126,7 +126,7 @@ class LoadBench:
     def add_recorded(self, observation: Observation) -> None:
         observation["files"] = {path.name: f"{self.folder.name}/{path.name}"
                                 for path in sorted(self.folder.glob("*.csv"))}
-        observation["captures"] = {side: save_all(taps, self.captures[side])
+        observation["captures"] = {side: self.captures[side].add(taps)
                                    for side, taps in self.taps.items()}
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ import socket
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from firstflight.net import bpf
 from firstflight.net.headers import ETHERNET_BYTES
@@ -38,8 +37,8 @@ class Tap:
 
     A packet socket sees packets after the qdisc on the way out, and before the stack on the way in
     (dev_queue_xmit_nit, __netif_receive_skb_core). So on a host's interface it shows when TCP sends
-    and receives. Packets wait in the kernel until `save` is called, so that no program runs during
-    a trial.
+    and receives. Packets wait in the kernel until `records` is called, so that no program runs
+    during a trial.
     """
 
     def __init__(self, pid: int, interface: str, every_port: int = 1,
@@ -70,10 +69,10 @@ class Tap:
         for _ in self.batch.packets_of(self.socket):
             pass
 
-    def save(self, file: BinaryIO, streams: TlsStreams | None = None) -> int:
-        """Append what was recorded to a pcap file; return the number of packets.
+    def records(self, streams: TlsStreams | None = None) -> list[bytes]:
+        """What was recorded, a pcap file's record for each packet.
 
-        streams: where each whole packet goes as well.
+        streams: where each whole packet goes as well. Raises OSError.
         """
         records: list[bytes] = []
         batch = self.batch
@@ -89,9 +88,9 @@ class Tap:
                 ip_bytes = len(head) - ETHERNET_BYTES
             else:
                 continue
-            records += RECORD.pack(seconds, nanoseconds, len(head), ETHERNET_BYTES + ip_bytes), head
-        file.write(b"".join(records))
-        return len(records) // 2
+            records.append(RECORD.pack(seconds, nanoseconds, len(head), ETHERNET_BYTES + ip_bytes)
+                           + head)
+        return records
 
 
 class PacketBuffers:
@@ -146,16 +145,35 @@ class PacketBuffers:
                 yield seconds, nanoseconds, heads[start:start + length]
 
 
-def save_all(taps: Iterable[Tap], capture: BinaryIO, streams: TlsStreams | None = None
-             ) -> CapturePlace:
-    """Append the packets of taps to a capture; return their place in it (testbed/job.py).
+class Capture:
+    """A pcap file that grows by the packets of one trial after another."""
 
-    streams: as of Tap.save.
-    """
-    offset = capture.tell()
-    packets = sum(tap.save(capture, streams) for tap in taps)
-    capture.flush()
-    return {"offset": offset, "bytes": capture.tell() - offset, "packets": packets}
+    def __init__(self, path: Path) -> None:
+        """Create the file. Raises OSError."""
+        self.file = path.open("wb", buffering=0)
+        self.bytes = self._append(HEADER)  # which it has so far
+
+    def add(self, taps: Iterable[Tap], streams: TlsStreams | None = None) -> CapturePlace:
+        """Append the packets of taps; return their place in the file (testbed/job.py).
+
+        streams: as of Tap.records. Raises OSError.
+        """
+        records: list[bytes] = []
+        for tap in taps:
+            records += tap.records(streams)
+        offset = self.bytes
+        added = self._append(b"".join(records))
+        self.bytes += added
+        return {"offset": offset, "bytes": added, "packets": len(records)}
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _append(self, data: bytes) -> int:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.file.write(rest):]
+        return len(data)
 
 
 def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction]:
@@ -194,8 +212,3 @@ def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction
             for place, (code, value, yes, no) in enumerate(steps)]
 
 
-def open_capture(path: Path) -> BinaryIO:
-    """Create a pcap file and return it, open for packets."""
-    file = path.open("wb")
-    file.write(HEADER)
-    return file

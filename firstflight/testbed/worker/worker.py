@@ -78,6 +78,7 @@ class Worker:
         self.project = project
         self.job: dict[str, Any] = json.loads((folder / "job.json").read_text())
         self.out = (folder / "observations.jsonl").open("ab", buffering=0)
+        self.written = self.out.tell()  # bytes of whole lines
         self.restart = Restart()
         self.broken: ProgramEnded | None = None  # why this bench is of no more use
 
@@ -177,13 +178,15 @@ class Worker:
 
     def write(self, line: Line) -> None:
         """Append a line. Raises OSError, also if only a part of it could be written."""
-        before, rest = self.out.tell(), memoryview(json.dumps(line).encode() + b"\n")
+        whole = json.dumps(line).encode() + b"\n"
+        rest = memoryview(whole)
         try:
             while rest:
                 rest = rest[self.out.write(rest):]
         except OSError:
-            self.out.truncate(before)
+            self.out.truncate(self.written)
             raise
+        self.written += len(whole)
 
 
 def check_modules(parameters: Sequence[str], modules: Path = Path("/sys/module")) -> None:

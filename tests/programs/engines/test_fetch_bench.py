@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
+import socket
 import subprocess
 import sys
 import termios
@@ -31,6 +33,15 @@ def test_what_may_still_send(state: str, count: int, tmp_path: Path) -> None:
     with table.open("rb") as opened:
         for _ in range(2):  # each time from its beginning
             assert open_connections(opened.fileno()) == count
+
+
+def test_connections_beyond_the_first_page_of_the_kernels_table_are_counted() -> None:
+    with contextlib.ExitStack() as kept, open("/proc/net/tcp", "rb") as table:
+        listener = kept.enter_context(socket.create_server(("127.0.0.1", 0)))
+        for _ in range(60):
+            kept.enter_context(socket.create_connection(listener.getsockname()))
+            kept.enter_context(listener.accept()[0])
+        assert open_connections(table.fileno()) >= 120  # others of this machine may add theirs
 
 
 def test_a_fetch_before_that_failed_is_what_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import select
 import socket
 import struct
 import time
@@ -16,13 +17,13 @@ import pytest
 
 from firstflight.net import bpf
 from firstflight.net.pcap import HEADER, SNAP_BYTES
-from firstflight.net.waiting import waited_ns
+from firstflight.net.waiting import Timer, waited_ns
 from firstflight.testbed.hosts.kernel import SAMPLE_FIELDS, InfoTrace, TcpInfo, sample_of
 from firstflight.testbed.hosts.connections import EventLoop, ServedConnection
 from firstflight.testbed.hosts.http_messages import (BadRequest, PathSpec, RequestBody, body_length,
                                                    parse_path, parse_request, respond,
                                                    write_times)
-from firstflight.testbed.worker.tap import PacketBuffers, Tap, open_capture, sample_filter, save_all
+from firstflight.testbed.worker.tap import Capture, PacketBuffers, Tap, sample_filter
 from firstflight.testbed.worker.tls_streams import TlsStreams
 
 
@@ -305,9 +306,9 @@ def test_what_is_saved_is_ip_with_its_length_on_the_wire(
         sender.send(packet)
     tap = Tap.__new__(Tap)  # without an interface, which takes root
     tap.socket, tap.batch = receiver, PacketBuffers(2)
-    file = io.BytesIO()
-    assert tap.save(file) == 3
-    saved = file.getvalue()
+    records = tap.records()
+    assert len(records) == 3
+    saved = b"".join(records)
     assert struct.unpack_from("<II", saved, 8) == (SNAP_BYTES, 1514)
     assert struct.unpack_from("<II", saved, 16 + SNAP_BYTES + 8) == (60, 1514)
     assert struct.unpack_from("<II", saved, 16 + SNAP_BYTES + 16 + 60 + 8) == (42, 42)
@@ -328,13 +329,15 @@ def test_whole_packets_go_to_who_reads_their_streams(
         def add(self, frame: bytes) -> None:
             came.append(frame)
 
-    files = io.BytesIO(), io.BytesIO()
-    for file, streams in zip(files, (None, Streams())):
+    saved: list[bytes] = []
+    for streams in (None, Streams()):
         for frame in (packet, arp, packet):
             sender.send(frame)
-        assert tap.save(file, streams) == 3
+        records = tap.records(streams)
+        assert len(records) == 3
+        saved.append(b"".join(records))
     assert came == [packet, packet]
-    plain, whole = (file.getvalue() for file in files)
+    plain, whole = saved
     assert len(plain) == len(whole) == 2 * (16 + SNAP_BYTES) + 16 + 42
     assert plain[16:16 + SNAP_BYTES] == whole[16:16 + SNAP_BYTES] == packet[:SNAP_BYTES]
 
@@ -425,10 +428,34 @@ def test_the_kernel_runs_the_same_program() -> None:
     assert {len(each) for each in heard} == {SNAP_BYTES}
 
 
+class Recorded(Tap):
+    """A tap that has recorded these packets, without an interface, which takes root."""
+
+    def __init__(self, packets: list[bytes]) -> None:
+        self.packets = packets
+
+    def records(self, streams: object = None) -> list[bytes]:
+        return self.packets
+
+
+def test_a_timer_is_readable_from_its_time_until_it_is_set_again() -> None:
+    timer = Timer()
+    try:
+        passed_ns = time.monotonic_ns()
+        for at_ns, is_readable in ((passed_ns, True), (passed_ns, True), (0, False), (0, False),
+                                   (passed_ns, True), (passed_ns + 3600 * 10**9, False)):
+            timer.set(at_ns)
+            readable, _, _ = select.select([timer.fd], [], [], 0)
+            assert bool(readable) == is_readable
+    finally:
+        timer.close()
+
+
 def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
     """pcap-savefile(5): nanoseconds, version 2.4, Ethernet."""
-    with open_capture(tmp_path / "a.pcap") as capture:
-        capture.write(struct.pack("<IIII", 5, 7, 3, 9) + b"abc")
+    capture = Capture(tmp_path / "a.pcap")
+    capture.add([Recorded([struct.pack("<IIII", 5, 7, 3, 9) + b"abc"])])
+    capture.close()
     content = (tmp_path / "a.pcap").read_bytes()
     reader = dpkt.pcap.Reader(io.BytesIO(content))
     assert (reader.snaplen, reader.datalink()) == (SNAP_BYTES, dpkt.pcap.DLT_EN10MB)
@@ -437,14 +464,10 @@ def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
     assert HEADER[:8] == b"\x4d\x3c\xb2\xa1\x02\x00\x04\x00"
 
 
-def test_taps_are_saved_behind_what_a_capture_has() -> None:
-    class Recorded(Tap):
-        def __init__(self, packets: int) -> None:
-            self.packets = packets
-
-        def save(self, capture: object, streams: object = None) -> int:
-            file.write(b"p" * self.packets)
-            return self.packets
-    file = io.BytesIO(b"before")
-    file.seek(6)
-    assert save_all([Recorded(3), Recorded(4)], file) == {"offset": 6, "bytes": 7, "packets": 7}
+def test_taps_are_saved_behind_what_a_capture_has(tmp_path: Path) -> None:
+    capture = Capture(tmp_path / "a.pcap")
+    capture.add([Recorded([b"before"])])
+    place = capture.add([Recorded([b"p", b"q"]), Recorded([b"rst"])])
+    capture.close()
+    assert place == {"offset": len(HEADER) + 6, "bytes": 5, "packets": 3}
+    assert (tmp_path / "a.pcap").read_bytes() == HEADER + b"beforepqrst"
