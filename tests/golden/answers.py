@@ -38,7 +38,7 @@ from firstflight.workloads.fetch.record.transfers import computed
 from firstflight.workloads.load import analysis, findings as load_findings
 from firstflight.workloads.load.analysis import Distribution, Runs
 from firstflight.workloads.load.scenario import Compared, LoadClaim
-from firstflight.workloads.page import analysis as page_analysis, findings as page_findings
+from firstflight.workloads.page import analysis as page_analysis, sentences as page_sentences
 from firstflight.workloads.page.record import PageRecord
 from firstflight.workloads.trace import findings as trace_findings
 from firstflight.workloads.trace.record import TraceRecord
@@ -442,8 +442,8 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
             **of_part}.items():
         those = page_analysis.settings(records)
         yield f"page: {name}", [
-            page_findings.sentence(those, page_analysis.labels(those, {})),
-            *(note for each in those[:1] for note in page_findings.notes(each, ""))]
+            page_sentences.sentence(those, page_analysis.labels(those, {})),
+            *(note for each in those[:1] for note in page_sentences.notes(each, ""))]
 
 
 def browsed_pages() -> list[PageRecord]:

@@ -44,12 +44,11 @@ def setting_of(trial: PageTrial) -> PageTrial:
 
 @dataclass(frozen=True)
 class WindowTimes:
-    """The pages of one setting under one window. records: those that count; excluded: the number
-    of the others."""
+    """The pages of one setting under one window."""
 
     window: int
-    records: tuple[PageRecord, ...]
-    excluded: int = 0
+    records: tuple[PageRecord, ...]  # those that count
+    excluded: int = 0  # how many others there are
 
     def mean(self, column: str) -> float | None:
         """The mean of a column over the repeats; None where one of them has no value."""
@@ -84,17 +83,19 @@ class WindowTimes:
     @property
     def idle_share(self) -> float:
         """The share of the time from the first byte on in which the link sent nothing."""
-        since, page, idle = (self.mean(column) or 0.0
-                             for column in ("first_byte_ms", "page_ms", "idle_ms"))
-        return max(0.0, idle - since) / (page - since) if page > since else 0.0
+        first_byte_ms = self.mean("first_byte_ms") or 0.0
+        page_ms, idle_ms = self.mean(PAGE) or 0.0, self.mean("idle_ms") or 0.0
+        if page_ms <= first_byte_ms:
+            return 0.0
+        return max(0.0, idle_ms - first_byte_ms) / (page_ms - first_byte_ms)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. trial: one of its trials. windows: all requested ones, the baseline first."""
+    """The pages of one setting."""
 
-    trial: PageTrial
-    windows: Mapping[int, WindowTimes]
+    trial: PageTrial  # one of its trials
+    windows: Mapping[int, WindowTimes]  # all that were requested, the baseline first
 
     @property
     def counting(self) -> list[WindowTimes]:
@@ -102,15 +103,17 @@ class Setting:
         return [times for times in self.windows.values() if times.records]
 
     def saved(self, window: int, column: str = PAGE) -> Difference | None:
-        """A time with the baseline less that with a window, over paired repeats.
+        """A time with the baseline less the same time with a window, over paired repeats.
 
-        None where no pair counts. The pages of a pair have the same losses, and their browser's
-        frames the same phase.
+        None where no pair counts. The pages of a pair have the same losses, and their loads begin
+        in the same phase of a browser's frame.
         """
         return _saved(next(iter(self.windows.values())), self.windows[window], column)
 
     def effect(self, window: int) -> int:
-        """1 where the page is there earlier than with the baseline, −1 where later, 0 for unsure.
+        """1 where the page is there earlier than with the baseline, −1 where it is there later.
+
+        0 where that is not sure.
         """
         saved = self.saved(window)
         if saved is None or abs(saved.absolute.value) <= SAME_MS:
@@ -133,20 +136,20 @@ class Setting:
 
 def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
     """The settings of a sweep ("" for all sweeps), in the order in which they were measured."""
-    mine = [record for record in records if part in ("", record.trial.part)]
-    found = []
-    for of_setting in grouped(mine, lambda record: setting_of(record.trial)).values():
+    chosen = [record for record in records if part in ("", record.trial.part)]
+    measured = []
+    for of_setting in grouped(chosen, lambda record: setting_of(record.trial)).values():
         windows = {}
         by_window = grouped(of_setting, lambda record: record.trial.initcwnd)
         for window, of_window in by_window.items():
             counting = tuple(record for record in of_window if record.counts)
             windows[window] = WindowTimes(window, counting, len(of_window) - len(counting))
-        found.append(Setting(of_setting[0].trial, windows))
-    return found
+        measured.append(Setting(of_setting[0].trial, windows))
+    return measured
 
 
 def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Difference | None:
-    """A time of the page in one setting less that in another, over paired repeats."""
+    """A time in one setting less the same time in another, over paired repeats."""
     both = (base, other)
     # With one window that varies, each of its pages has a pair.
     varies = any(len(times.varying(column)) > 1 for times in both)
@@ -163,7 +166,10 @@ def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Differe
 
 
 def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[KernelChange]:
-    """What each further kernel changes of each page, under each window. titles: as of labels."""
+    """What each further kernel changes of each page, under each window.
+
+    titles: of sweeps and pages, by name.
+    """
     def without_kernel(setting: Setting) -> PageTrial:
         return replace(setting_of(setting.trial), kernel="", module_parameter="")
 
@@ -173,11 +179,14 @@ def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> li
     for place, (base, *others) in zip(places, by_cell.values()):
         for other in others:
             pair = pair_words(base.trial, other.trial)
-            for window in [window for window in other.windows if window in base.windows]:
-                saved = _saved(base.windows[window], other.windows[window])
+            for window, times in other.windows.items():
+                if window not in base.windows:
+                    continue
                 iw = f"IW {window}" if len(other.windows) > 1 else ""
+                where = ", ".join(filter(None, (place, iw)))
+                saved = _saved(base.windows[window], times)
                 if saved is not None:
-                    changes.append(KernelChange(pair, ", ".join(filter(None, (place, iw))), saved))
+                    changes.append(KernelChange(pair, where, saved))
     return changes
 
 
@@ -189,16 +198,18 @@ def labels(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
         values[name] = [getattr(trial, name) for trial in trials]
     names = varied(values)
 
-    found = []
+    distinct = []
     for trial in trials:
         words = [_named(name, trial, titles) for name in names]
-        found.append(", ".join(filter(None, words)))
-    return found
+        distinct.append(", ".join(filter(None, words)))
+    return distinct
 
 
 def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
-    """A value of a trial with its name, such as "RTT 20 ms"; "" where there is nothing to say."""
+    """A value of a trial with its name, such as "RTT 20 ms"; "" where it is not worth a word."""
     value = getattr(trial, name)
+
+    # Values that have words of their own.
     if name == "http":
         return "HTTP/2" if trial.http == HTTP_2 else "HTTP/1.1"
     if name == "client":
@@ -213,6 +224,7 @@ def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
         return "session resumed" if value else "new session"
     if name in ("part", "page", "congestion_control", "qdisc", "server"):
         return titles.get(str(value)) or str(value)
+
     return f"{quantity(name).head} {in_words(value, quantity(name).unit)}"
 
 
@@ -225,16 +237,18 @@ def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
 def parse_times(record: PageRecord, objects: Sequence[ObjectTimes]) -> list[float]:
     """How long the client had to wait between the name of each object and its request, in ms.
 
-    0 in a browser, which says itself when it requests an object.
+    0 in a browser, which decides itself when it requests an object.
     """
     if record.trial.site:
         return [0.0] * len(objects)
-    return [each.parse_ms for each in record.trial.requested]
+    return [requested.parse_ms for requested in record.trial.requested]
 
 
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
-    """Mean times over all objects but the document, in ms: wait for a connection, wait for the
-    first byte, time to arrive."""
+    """Mean times in ms over all objects but the document.
+
+    They are the wait for a connection, the wait for the first byte, and the time to arrive.
+    """
     rows = []
     for times, parsed_ms in list(zip(objects, parse_ms))[1:]:
         rows.append((times.start_ms - times.named_ms - parsed_ms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from firstflight.base.words import format_brief, join_words
@@ -25,11 +26,13 @@ def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Tabl
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
         for times in setting.counting:
-            parts = [_paint_cells(setting, times, column) for column in _PAINTS]
-            if any(part[0] is not None for part in parts):
-                rows.append((name, times.window, *parts[0], *parts[1], len(times.records)))
+            first = _paint_cells(setting, times, FIRST_PAINT)
+            largest = _paint_cells(setting, times, LARGEST_PAINT)
+            if first[0] is not None or largest[0] is not None:
+                rows.append((name, times.window, *first, *largest, len(times.records)))
     if not rows:
         return []
+
     columns = [Column("", is_text=True), Column("IW", digits=0)]
     for what in _PAINTS.values():
         columns += [Column("mean", "ms", group=what), Column("least", "ms", group=what),
@@ -41,12 +44,14 @@ def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Tabl
 
 
 def _paint_cells(setting: Setting, times: WindowTimes, column: str) -> tuple[Cell, ...]:
+    """The cells of a paint: mean, least, most, and how much earlier than with the baseline."""
     ends = times.ends(column)
     if ends is None:
         return (None,) * 4
-    saved = setting.saved(times.window, column)
-    is_base = times is next(iter(setting.windows.values()))
-    earlier: Cell = "" if is_base else saved.absolute if saved else None
+    earlier: Cell = ""
+    if times is not next(iter(setting.windows.values())):
+        saved = setting.saved(times.window, column)
+        earlier = None if saved is None else saved.absolute
     return (times.estimate(column), *ends, earlier)
 
 
@@ -55,36 +60,40 @@ def panel(folder: Path, record: PageRecord) -> ObjectPanel:
 
     Raises FirstFlightError where the file of its requests is missing.
     """
-    seen: set[int] = set()
+    opened: set[int] = set()
     bars = []
-    for each in loads.requests_of(folder, record):
-        start_ms = each.start_ms or 0.0
-        end_ms = start_ms if each.end_ms is None else each.end_ms
-        sent_ms = end_ms if each.sent_ms is None else each.sent_ms
-        first_byte_ms = end_ms if each.first_byte_ms is None else each.first_byte_ms
-        opens = each.connection > 0 and each.connection not in seen
-        seen.add(each.connection)
-        bars.append(ObjectBar(start_ms, start_ms, sent_ms, first_byte_ms, end_ms, opens=opens,
-                              host=each.host))
+    for request in loads.requests_of(folder, record):
+        start_ms = request.start_ms or 0.0
+        end_ms = start_ms if request.end_ms is None else request.end_ms
+        sent_ms = end_ms if request.sent_ms is None else request.sent_ms
+        first_byte_ms = end_ms if request.first_byte_ms is None else request.first_byte_ms
+        opens = request.connection > 0 and request.connection not in opened
+        opened.add(request.connection)
+        bars.append(ObjectBar(start_ms, start_ms, sent_ms, first_byte_ms=first_byte_ms,
+                              end_ms=end_ms, opens=opens, host=request.host))
+
     moments = ((record.paint_ms, _PAINTS[FIRST_PAINT]),
                (record.largest_paint_ms, _PAINTS[LARGEST_PAINT]),
                (record.content_loaded_ms, "DOMContentLoaded"), (record.page_ms, "load"))
+    marks = tuple((at_ms, name) for at_ms, name in moments if at_ms is not None)
     return ObjectPanel(
         f"Initial window {record.trial.initcwnd}: load {format_brief(record.page_ms)} ms",
-        tuple(bars), tuple((at_ms, name) for at_ms, name in moments if at_ms is not None))
+        tuple(bars), marks)
 
 
 def browser_notes(setting: Setting, place: str) -> list[str]:
-    """What the browser requested, what of that the recording has not, and when it painted.
+    """What the browser requested, what of that the recording lacks, and when it painted.
 
     place: the setting in front of each sentence, "" for the only one.
     """
     counting = setting.counting
-    requests = [times.records[0].requests or 0 for times in counting]
-    lines = [f"{place}the browser made " + join_words([
-        f"{count} requests with {times.window}" for count, times in zip(requests, counting)])
-        + "; the page is there when its load event fires."]
-    lacking = max(record.not_recorded or 0 for times in counting for record in times.records)
+    requests = [f"{times.records[0].requests or 0} requests with {times.window}"
+                for times in counting]
+    lines = [f"{place}the browser made {join_words(requests)}; the page is there when its load"
+             " event fires."]
+
+    records = chain.from_iterable(times.records for times in counting)
+    lacking = max(record.not_recorded or 0 for record in records)
     if lacking:
         lines.append(f"{place}{lacking} of its requests {'are' if lacking > 1 else 'is'} not in the"
                      " recording, and got status 404 (recorded = 0 in requests.csv).")
@@ -95,22 +104,26 @@ def _paint_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
     """When the page is painted, in a sentence with its ranges."""
     parts, has_range = [], False
     for column, what in _PAINTS.items():
-        shown = [(times, times.ends(column)) for times in counting]
-        known = [(times, ends) for times, ends in shown if ends is not None]
-        if not known:
-            continue
-        has_range |= any(high - low > SAME_LOADS_MS for _, (low, high) in known)
-        parts.append(f"the {what} comes after " + join_words(
-            [f"{_ranged(times, column, ends)} with {times.window}" for times, ends in known]))
+        words = []
+        for times in counting:
+            ends = times.ends(column)
+            if ends is not None:
+                words.append(f"{_ranged(times, column, ends)} with {times.window}")
+                has_range |= ends[1] - ends[0] > SAME_LOADS_MS
+        if words:
+            parts.append(f"the {what} comes after {join_words(words)}")
     if not parts:
         return []
-    loads = max(len(times.records) for times in counting)
-    how = (f"; {loads} loads begin at drawn phases of the browser's frame of"
-           f" {format_brief(FRAME_MS)} ms, and the range is theirs" if has_range else
-           f"; so in each of {loads} loads, which begin at drawn phases of a frame" if loads > 1
-           else f"; it was loaded once, and a frame of {format_brief(FRAME_MS)} ms may hide"
-           " as much")
-    return [f"{place}{', '.join(parts)}{how}."]
+
+    count = max(len(times.records) for times in counting)
+    if has_range:
+        how = (f"{count} loads begin at drawn phases of the browser's frame of"
+               f" {format_brief(FRAME_MS)} ms, and the range is theirs")
+    elif count > 1:
+        how = f"so in each of {count} loads, which begin at drawn phases of a frame"
+    else:
+        how = f"it was loaded once, and a frame of {format_brief(FRAME_MS)} ms may hide as much"
+    return [f"{place}{', '.join(parts)}; {how}."]
 
 
 def _ranged(times: WindowTimes, column: str, ends: tuple[float, float]) -> str:

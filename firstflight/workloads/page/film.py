@@ -28,13 +28,13 @@ def bounded(content: bytes) -> bytes:
     if len(content) > MOST_BYTES or not content.startswith(_BEGINS):
         return b""
     sides = content[len(_BEGINS):len(_BEGINS) + 2 * _SIZE_BYTES]
-    wide, high = (int.from_bytes(sides[place:place + _SIZE_BYTES], "big")
-                  for place in (0, _SIZE_BYTES))
+    wide = int.from_bytes(sides[:_SIZE_BYTES], "big")
+    high = int.from_bytes(sides[_SIZE_BYTES:], "big")
     return content if 0 < wide <= MOST_PIXELS and 0 < high <= MOST_PIXELS else b""
 
 
 def strip_of(folder: Path, record: PageRecord) -> FilmStrip | None:
-    """The pictures of a load in a run's folder; None where it has none."""
+    """The pictures of a load in a run's folder; None for a load without pictures."""
     shots = []
     for moment in MOMENTS:
         name, column = _NAMES[moment]
@@ -48,7 +48,7 @@ def strip_of(folder: Path, record: PageRecord) -> FilmStrip | None:
 
 
 def _picture(folder: Path, record: PageRecord, moment: str) -> bytes | None:
-    """The picture of a moment, None where there is no file of it."""
+    """The picture of a moment: None without a file, b"" where the file has no small PNG."""
     path = trial_file_path(folder, record.trial.id, f"{moment}.png")
     try:
         if path.stat().st_size > MOST_BYTES:

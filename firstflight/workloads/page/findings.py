@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from firstflight.base.quantity import in_words
-from firstflight.base.words import join_words, plain, format_brief
+from firstflight.base.words import format_brief, plain
 from firstflight.figures import kernel_changes
 from firstflight.figures.kernel_changes import kernel_answer, note_on_windows
 from firstflight.figures.making import Maker, NothingToShow, all_findings, make_figures
@@ -22,13 +22,13 @@ from firstflight.setting.draws import note_on_draws
 from firstflight.setting.server import HERE, HTTP_2
 from firstflight.workloads.page import analysis, browser_findings, film, loads
 from firstflight.workloads.page import reasons as page_reasons
-from firstflight.workloads.page.analysis import PAGE, SAME_MS, Setting, WindowTimes, setting_of
-from firstflight.workloads.page.browser_findings import browser_notes, paint_tables
+from firstflight.workloads.page.analysis import PAGE, Setting, WindowTimes, setting_of
+from firstflight.workloads.page.browser_findings import paint_tables
 from firstflight.workloads.page.record import ObjectTimes, PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import METRICS, PageFigure, PageScenario
+from firstflight.workloads.page.sentences import MOST_NAMED, notes, sentence
 from firstflight.workloads.page.trial import OF_SETTING, PageTrial
 
-MOST_NAMED = 4  # settings that one sentence names
 NAME = Column("", is_text=True)
 
 
@@ -58,10 +58,12 @@ def summary(records: Sequence[PageRecord]) -> tuple[str, ...]:
     """How many pages have each verdict, and how many objects the model predicts, in words."""
     modelled = sum(record.model_objects or 0 for record in records if record.verdict == PASS)
     objects = sum(len(record.trial.requested) for record in records if record.verdict == PASS)
-    return (*verdict_lines(records, "pages"),
-            *([f"objects that the model of TCP predicts: {modelled} of {objects}; the others come"
-               " over connections that share the queue, over HTTP/2, or after another one over TLS"]
-              if objects else []))
+    lines = [*verdict_lines(records, "pages")]
+    if objects:
+        lines.append(
+            f"objects that the model of TCP predicts: {modelled} of {objects}; the others come"
+            " over connections that share the queue, over HTTP/2, or after another one over TLS")
+    return tuple(lines)
 
 
 def titles_of(scenario: PageScenario) -> dict[str, str]:
@@ -79,12 +81,10 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
     first = trials[0]
     columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = shared_values(trials, (*columns, "connections", "page"))
-    others = [name for name in columns if name not in _IN_CONTEXT and name in shared
-              and shared[name] != (HERE if name == "system" else default(name))]
-    is_one_client = len({trial.client for trial in trials}) == 1
     parts = []
-    if "page" in shared and is_one_client:
+    if "page" in shared and len({trial.client for trial in trials}) == 1:
         parts.append(_content(first))
+
     if "rtt_ms" in shared:
         parts.append(f"RTT {plain(first.rtt_ms)} ms")
     if "bandwidth_kbps" in shared:
@@ -95,7 +95,12 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
         parts.append(f"queue {first.queue_packets} packets")
     if "loss_percent" in shared and first.loss_percent:
         parts.append(f"loss {plain(first.loss_percent)} %")
-    parts += [format_named(name, shared[name]) for name in others]
+
+    for name in columns:
+        if name in _IN_CONTEXT or name not in shared:
+            continue
+        if shared[name] != (HERE if name == "system" else default(name)):
+            parts.append(format_named(name, shared[name]))
     if "http" in shared and "connections" in shared:
         parts.append(_http(first))
     return scenario.head.source, ", ".join(parts)
@@ -120,16 +125,20 @@ def _http(trial: PageTrial) -> str:
 
 def times_table(settings: Sequence[Setting], names: Sequence[str],
                 why: Mapping[PageTrial, str] = {}) -> Table:
-    """A row for each setting and window. names: of the settings. why: as of reasons.labels."""
+    """A row for each setting and window.
+
+    names: of the settings. why: the reason of each change, by the cell of the larger window.
+    """
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
         for times in setting.windows.values():
             cell = replace(setting_of(setting.trial), initcwnd=times.window)
             rows.append((name, times.window, *_cells(setting, times), why.get(cell, "")))
+
     columns = (NAME, Column("IW", digits=0), Column("first byte", "ms"), Column("document", "ms"),
                Column("content loaded", "ms", rank=5), Column("first paint", "ms", rank=6),
-               Column("largest paint", "ms", rank=6),
-               Column("first screen", "ms", rank=5), Column("page", "ms"),
+               Column("largest paint", "ms", rank=6), Column("first screen", "ms", rank=5),
+               Column("page", "ms"),
                Column("earlier", "ms", signed=True), Column("earlier", "%", signed=True),
                Column("connections", digits=0, rank=4), Column("dropped", digits=0, rank=6),
                Column("retransmitted", digits=0, rank=3), Column("link idle", "ms", rank=2),
@@ -142,13 +151,13 @@ def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
     if not times.records:
         return (None,) * 13
     dropped = [(record.queue_drops or 0) + (record.random_drops or 0) for record in times.records]
+    retransmitted = times.mean("retransmissions") or 0.0
     decimals = 0 if len(dropped) == 1 else 1
     columns = ("first_byte_ms", "document_ms", "content_loaded_ms", "paint_ms", "largest_paint_ms",
                "first_screen_ms")
     return (*map(times.mean, columns), times.page, *_earlier_cells(setting, times),
-            times.mean("opened_connections"),
-            Rounded(sum(dropped) / len(dropped), decimals),
-            Rounded(times.mean("retransmissions") or 0.0, decimals), times.mean("idle_ms"))
+            times.mean("opened_connections"), Rounded(sum(dropped) / len(dropped), decimals),
+            Rounded(retransmitted, decimals), times.mean("idle_ms"))
 
 
 def _earlier_cells(setting: Setting, times: WindowTimes, metric: str = PAGE) -> tuple[Cell, Cell]:
@@ -168,6 +177,7 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
     for setting, name in zip(settings, names):
         bars = tuple(_bar(setting, window, figure.metric) for window in windows)
         groups.append((name, bars))
+
     chart = PageChart(
         figure.title, context_of(scenario, [setting.trial for setting in settings])[1:],
         "Below each bar: its time, or how much earlier that is than with the first"
@@ -244,176 +254,6 @@ def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
     return Answer(" ".join(filter(None, sentences)), table.first(20), tuple(filter(None, lines)))
 
 
-def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
-    """What the window changes, over all settings in which two windows count."""
-    compared = [(setting, name) for setting, name in zip(settings, names)
-                if len(setting.counting) > 1]
-    if not compared:
-        times = settings[0].counting[0]
-        return (f"With {times.window} segments the page is there after"
-                f" {format_brief(times.page.value)} ms, its document after"
-                f" {format_brief(times.mean('document_ms'))} ms.")
-    if len(compared) == 1:
-        return f"{_change(compared[0][0])}."
-    if len(compared) <= MOST_NAMED:
-        return f"{'; '.join(f'{name}: {_short_change(setting)}' for setting, name in compared)}."
-    return _of_many(compared)
-
-
-def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
-    """The largest and smallest change by the largest window, where it differs significantly."""
-    windows = {(setting.counting[0].window, setting.counting[-1].window) for setting, _ in compared}
-    which = "the largest instead of the smallest window"
-    if len(windows) == 1:
-        base, largest = windows.pop()
-        which = f"{largest} instead of {base} segments"
-
-    changed = []
-    for setting, name in compared:
-        saved = setting.saved(setting.counting[-1].window)
-        if saved is not None and (saved.absolute.interval is None or saved.absolute.sign):
-            changed.append((saved.percent.value, name))
-    if not changed:
-        return f"With {which}, the page changes significantly in none of {len(compared)} settings."
-
-    ends = [f"{format_brief(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
-            for percent, name in dict.fromkeys((max(changed), min(changed)))]
-    unsure = len(compared) - len(changed)
-    rest = ""
-    if unsure:
-        rest = f"; in {unsure} of {len(compared)} settings it does not differ significantly"
-    return f"With {which}, the page is there {' to '.join(ends)}{rest}."
-
-
-def _change(setting: Setting) -> str:
-    """What the fastest window changes for one page, in a sentence."""
-    base, *others = setting.counting
-    if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
-        windows = join_words([str(times.window) for times in setting.counting])
-        return (f"No window changes the page: with {windows} it takes"
-                f" {format_brief(base.page.value)} ms")
-
-    unsure = _unsure(setting)
-    if unsure:
-        return unsure
-    fastest = setting.fastest
-    if fastest is base:
-        return _base_is_fastest(setting)
-
-    saved_ms = base.page.value - fastest.page.value
-    document_ms = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
-    half, which = _half(setting, fastest.window), ""
-    # Whether another window is faster is another comparison, with an interval of its own.
-    if len(others) > 1 and not half:
-        windows = join_words([str(times.window) for times in setting.counting])
-        which = f", the fastest of {windows}"
-    return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
-            f" {format_brief(saved_ms)}{half} ms earlier, after {format_brief(fastest.page.value)}"
-            f" instead of {format_brief(base.page.value)} ms"
-            f" ({format_brief(saved_ms / base.page.value * 100)} %); its document"
-            f" {_earlier(document_ms)}")
-
-
-def _base_is_fastest(setting: Setting) -> str:
-    """How much later the page is with the larger windows, in a sentence."""
-    base, *others = setting.counting
-    unsure = [times for times in others
-              if not setting.effect(times.window) and _half(setting, times.window)]
-    slower = join_words([_later(setting, times) for times in others if times not in unsure])
-    rest = ""
-    if unsure:
-        windows = join_words([str(times.window) for times in unsure])
-        rest = f"; with {windows} it does not differ significantly"
-    return (f"{base.window} segments are the fastest: the page is there after"
-            f" {format_brief(base.page.value)} ms, and {slower}{rest}")
-
-
-def _unsure(setting: Setting) -> str:
-    """A sentence where no window differs significantly from the first one; "" where one does."""
-    base, *others = setting.counting
-    parts = []
-    for times in others:
-        saved = setting.saved(times.window)
-        if saved is None:
-            continue
-        if saved.absolute.interval is None or saved.absolute.sign:
-            return ""
-        saved_ms = saved.absolute.value
-        parts.append(f"{format_brief(abs(saved_ms))}{_half(setting, times.window)} ms"
-                     f" {'earlier' if saved_ms > 0 else 'later'} with {times.window}")
-    if not parts:
-        return ""
-    return (f"No window differs significantly from {base.window} segments, with which the page"
-            f" takes {format_brief(base.page.value)} ms: it is there {join_words(parts)}")
-
-
-def _half(setting: Setting, window: int) -> str:
-    """Half of the interval of what a window saves, such as " ± 3.2"; "" without one."""
-    saved = setting.saved(window)
-    if saved is None or saved.absolute.interval is None:
-        return ""
-    low, high = saved.absolute.interval
-    return f" ± {format_brief((high - low) / 2)}"
-
-
-def _later(setting: Setting, times: WindowTimes) -> str:
-    """How much later the page is there with a window that is no faster than the baseline."""
-    later_ms = times.page.value - setting.counting[0].page.value
-    if abs(later_ms) <= SAME_MS:
-        return f"at the same time with {times.window}"
-    return f"{format_brief(later_ms)}{_half(setting, times.window)} ms later with {times.window}"
-
-
-def _earlier(saved_ms: float) -> str:
-    if abs(saved_ms) <= SAME_MS:
-        return "at the same time"
-    return f"{format_brief(abs(saved_ms))} ms {'earlier' if saved_ms > 0 else 'later'}"
-
-
-def _short_change(setting: Setting) -> str:
-    base, fastest = setting.counting[0], setting.fastest
-    if not any(abs(times.page.value - base.page.value) > SAME_MS for times in setting.counting):
-        return f"no window changes the page, which takes {format_brief(base.page.value)} ms"
-    if unsure := _unsure(setting):
-        return f"{unsure[0].lower()}{unsure[1:]}"
-    if fastest is base:
-        most = max(times.page.value for times in setting.counting) - base.page.value
-        return (f"{base.window} segments are the fastest, {format_brief(base.page.value)} ms, and"
-                f" others take up to {format_brief(most)} ms more")
-    saved = base.page.value - fastest.page.value
-    return (f"{fastest.window} instead of {base.window} segments save"
-            f" {format_brief(saved)}{_half(setting, fastest.window)} of"
-            f" {format_brief(base.page.value)} ms"
-            f" ({format_brief(saved / base.page.value * 100)} %)")
-
-
-def notes(setting: Setting, name: str) -> list[str]:
-    """What the packets of a setting show: drops, idle time, and whether the link is the limit."""
-    place = f"{name}: " if name else ""
-    counting = setting.counting
-    lines = []
-    drops = [(times.window, times.mean("queue_drops") or 0.0) for times in counting]
-    if any(dropped for _, dropped in drops):
-        average = "on average " if any(len(times.records) > 1 for times in counting) else ""
-        named = [f"{format_brief(dropped).removesuffix('.0')} packets with {window}"
-                 if dropped else f"none with {window}" for window, dropped in drops]
-        lines.append(f"{place}the queue drops {average}{join_words(named)}.")
-    if counting[0].records[0].trial.site:
-        lines += browser_notes(setting, place)
-    idle = join_words([f"{format_brief(times.mean('idle_ms'))} of"
-                       f" {format_brief(times.page.value)} ms with {times.window}"
-                       for times in counting])
-    lines.append(f"{place}the link to the client sends nothing for {idle}.")
-    full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
-    if full:
-        windows = join_words([str(times.window) for times in full])
-        least = format_brief(min(1 - times.idle_share for times in full) * 100)
-        lines.append(f"{place}with {windows} the link is never free for long from the first byte on"
-                    f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
-                    " its bandwidth is the limit.")
-    return [f"{note[0].upper()}{note[1:]}" for note in lines]
-
-
 def _is_one_draw(setting: Setting) -> bool:
     """Whether its pages met a queue that drops, and were measured once."""
     return any(len(times.records) == 1 and is_one_draw(times.records[0])
@@ -422,67 +262,83 @@ def _is_one_draw(setting: Setting) -> bool:
 
 # The waterfall --------------------------------------------------------------------------
 
-def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
-    scenario, run = measured.scenario, measured.run
+def _shown(measured: PageRun, figure: PageFigure) -> tuple[Setting, list[WindowTimes]]:
+    """The setting that a waterfall or a film strip shows, and under which windows.
+
+    It is the first setting with a page that counts. Where the figure names no window, it shows the
+    first and the last one that count.
+    """
     setting = next(setting for setting in measured.settings(figure) if setting.counting)
     counting = {times.window: times for times in setting.counting}
-    requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
-    shown = [counting[window] for window in requested if window in counting] or setting.counting[:1]
-    pages = [(times, analysis.objects_of(run.folder, times.records[0])) for times in shown]
-    parts = [analysis.mean_parts(objects, analysis.parse_times(times.records[0], objects))
-             for times, objects in pages]
-    words = analysis.waterfall_sentence([times.window for times, _ in pages], parts,
-                                        pages=len(setting.counting[0].records))
-    table = Table("Mean of all objects but the document", (
-        Column("IW", digits=0), Column("no connection is free", "ms"),
-        Column("waits for its first byte", "ms"), Column("is received", "ms")),
-        tuple((times.window, *part) for (times, _), part in zip(pages, parts)))
-    chart = ObjectChart(
-        figure.title, context_of(scenario, [setting.trial])[1:], "",
-        panels=tuple(_panel(run.folder, times, objects) for times, objects in pages),
-        to_ms=max(at_ms for times, objects in pages
-                  for at_ms in (times.records[0].page_ms or 0.0,
-                                *(each.end_ms for each in objects))))
+    first, last = setting.counting[0].window, setting.counting[-1].window
+    requested = figure.windows or dict.fromkeys((first, last))
+    return setting, [counting[window] for window in requested if window in counting]
+
+
+def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
+    """Each object over time, under one or two windows."""
+    scenario, folder = measured.scenario, measured.run.folder
+    setting, shown = _shown(measured, figure)
+    windows, means, panels, ends_ms = [], [], [], []
+    for times in shown or setting.counting[:1]:
+        record = times.records[0]
+        objects = analysis.objects_of(folder, record)
+        windows.append(times.window)
+        means.append(analysis.mean_parts(objects, analysis.parse_times(record, objects)))
+        panels.append(_panel(folder, record, objects))
+        ends_ms += [record.page_ms or 0.0, *(loaded.end_ms for loaded in objects)]
+
+    words = analysis.waterfall_sentence(windows, means, pages=len(setting.counting[0].records))
+    columns = (Column("IW", digits=0), Column("no connection is free", "ms"),
+               Column("waits for its first byte", "ms"), Column("is received", "ms"))
+    table = Table("Mean of all objects but the document", columns,
+                  tuple((window, *parts) for window, parts in zip(windows, means)))
+    chart = ObjectChart(figure.title, context_of(scenario, [setting.trial])[1:], "",
+                        panels=tuple(panels), to_ms=max(ends_ms))
     return [Finding(figure.name, figure.title, (table,), sentence=words, chart=chart)]
 
 
-def _panel(folder: Path, times: WindowTimes, objects: Sequence[ObjectTimes]) -> ObjectPanel:
-    record = times.records[0]
+def _panel(folder: Path, record: PageRecord, objects: Sequence[ObjectTimes]) -> ObjectPanel:
+    """The waterfall of one page: a row for each object, and when the page's parts are there."""
     if record.trial.site:
         return browser_findings.panel(folder, record)
-    document = format_brief(record.document_ms)
-    marks = [(record.document_ms or 0.0, "document, first screen and page are there"
-              if record.first_screen_ms else "document and page are there")]
-    marks += [(at_ms, marks[0][1]) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
-    return ObjectPanel(
-        f"Initial window {times.window}: document {document} ms,"
-        f" page {format_brief(record.page_ms)} ms",
-        tuple(ObjectBar(each.named_ms, each.named_ms + parse_ms, each.start_ms,
-                        each.first_byte_ms, each.end_ms, each.is_first)
-              for each, parse_ms in zip(objects, analysis.parse_times(record, objects))),
-        tuple(marks))
+
+    bars = []
+    for loaded, parse_ms in zip(objects, analysis.parse_times(record, objects)):
+        bars.append(ObjectBar(loaded.named_ms, loaded.named_ms + parse_ms, loaded.start_ms,
+                              first_byte_ms=loaded.first_byte_ms, end_ms=loaded.end_ms,
+                              opens=loaded.is_first))
+
+    what = "document and page are there"
+    if record.first_screen_ms:
+        what = "document, first screen and page are there"
+    marks = [(record.document_ms or 0.0, what)]
+    marks += [(at_ms, what) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
+    title = (f"Initial window {record.trial.initcwnd}: document"
+             f" {format_brief(record.document_ms)} ms, page {format_brief(record.page_ms)} ms")
+    return ObjectPanel(title, tuple(bars), tuple(marks))
 
 
 # The film strip -------------------------------------------------------------------------
 
 def _filmstrip(measured: PageRun, figure: PageFigure) -> list[Finding]:
+    """Pictures of the first load under one or two windows."""
     scenario, run = measured.scenario, measured.run
-    setting = next(setting for setting in measured.settings(figure) if setting.counting)
-    counting = {times.window: times.records[0] for times in setting.counting}
-    requested = figure.windows or tuple(dict.fromkeys((next(iter(counting)), list(counting)[-1])))
-    records = [counting[window] for window in requested if window in counting]
-    strips = [strip for record in records if (strip := film.strip_of(run.folder, record))]
+    setting, shown = _shown(measured, figure)
+    records = [times.records[0] for times in shown]
+    strips = tuple(filter(None, (film.strip_of(run.folder, record) for record in records)))
     if not strips:
         raise NothingToShow(f"{figure.name}: no load has pictures")
-    table = Table("Times of the load that was filmed", (
-        Column("IW", digits=0), Column("first contentful paint", "ms"),
-        Column("largest contentful paint", "ms"), Column("load", "ms")),
-        tuple((record.trial.initcwnd, record.paint_ms, record.largest_paint_ms, record.page_ms)
-              for record in records))
-    chart = FilmChart(
-        figure.title, context_of(scenario, [setting.trial])[1:],
-        "Each picture: the first frame from that moment on, of the first of"
-        f" {len(setting.counting[0].records)} loads.", strips=tuple(strips))
+
+    rows = [(record.trial.initcwnd, record.paint_ms, record.largest_paint_ms, record.page_ms)
+            for record in records]
+    columns = (Column("IW", digits=0), Column("first contentful paint", "ms"),
+               Column("largest contentful paint", "ms"), Column("load", "ms"))
+    table = Table("Times of the load that was filmed", columns, tuple(rows))
+    foot = ("Each picture: the first frame from that moment on, of the first of"
+            f" {len(setting.counting[0].records)} loads.")
+    chart = FilmChart(figure.title, context_of(scenario, [setting.trial])[1:], foot,
+                      strips=strips)
     return [Finding(figure.name, figure.title, (table,), chart=chart)]
 
 

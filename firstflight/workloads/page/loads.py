@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -31,17 +31,14 @@ _OF_REQUEST = {"start_ms": "begins", "sent_ms": "leaves", "first_byte_ms": "has 
 
 
 class LoadedRequest(NamedTuple):
-    """A request of one load; times in ms after the document's request, None for unknown.
+    """A request of one load; times in ms after the document's request, None for unknown."""
 
-    number: in the order of requests. connection: by the order of SYNs, from 1; 0 for none.
-    """
-
-    number: int
+    number: int  # in the order of requests
     start_ms: float | None
     sent_ms: float | None
     first_byte_ms: float | None
     end_ms: float | None
-    connection: int
+    connection: int  # by the order of SYNs, from 1; 0 for none
     method: str
     url: str
 
@@ -63,8 +60,8 @@ class LoadedRequest(NamedTuple):
 def read_requests(content: bytes, where: str) -> list[LoadedRequest]:
     """The requests of requests.csv. Raises FirstFlightError where it is damaged."""
     try:
-        rows = list(csv.DictReader(io.StringIO(content.decode("utf-8"))))
-        found = [LoadedRequest(
+        rows = csv.DictReader(io.StringIO(content.decode("utf-8")))
+        requests = [LoadedRequest(
             number=int(row["number"]), start_ms=_time(row["start_ms"]),
             sent_ms=_time(row["sent_ms"]), first_byte_ms=_time(row["first_byte_ms"]),
             end_ms=_time(row["end_ms"]), connection=int(row["connection"]), method=row["method"],
@@ -72,11 +69,13 @@ def read_requests(content: bytes, where: str) -> list[LoadedRequest]:
     except (UnicodeDecodeError, csv.Error, ValueError, KeyError, TypeError) as error:
         raise FirstFlightError(f"{where}: is damaged ({error}); measure again with --fresh"
                                ) from error
-    times = [at_ms for each in found for at_ms in each[1:5] if at_ms is not None]
-    if not all(abs(at_ms) < MOST_FILE_MS for at_ms in times):
-        raise FirstFlightError(f"{where}: is damaged (a time is out of range); measure again with"
-                               " --fresh")
-    return found
+
+    for request in requests:
+        times_ms = request.start_ms, request.sent_ms, request.first_byte_ms, request.end_ms
+        if not all(at_ms is None or abs(at_ms) < MOST_FILE_MS for at_ms in times_ms):
+            raise FirstFlightError(f"{where}: is damaged (a time is out of range); measure again"
+                                   " with --fresh")
+    return requests
 
 
 def _time(cell: str) -> float | None:
@@ -98,54 +97,63 @@ def difference(folder: Path, records: Sequence[PageRecord]) -> str:
     if len(same) < 2 or same[0].trial.is_random:
         return ""
     first, *others = same
-    listed = _by_name(requests_of(folder, first))
+    first_requests = _by_name(requests_of(folder, first))
     most_ms, words = SAME_LOADS_MS, ""
     for other in others:
-        which = f"in load {other.trial.repeat} than in load {first.trial.repeat}"
+        numbers = first.trial.repeat, other.trial.repeat
         requests = _by_name(requests_of(folder, other))
-        for name in [*listed, *requests]:
-            if name not in listed or name not in requests:
-                return (f"{(listed.get(name) or requests[name]).name} is requested in load"
-                        f" {(first if name in listed else other).trial.repeat} and not in load"
-                        f" {(other if name in listed else first).trial.repeat}")
-        for by_ms, what in (*_of_requests(listed, requests), *_of_loads(first, other)):
+        missing = _missing(first_requests, requests, numbers) or _missing(
+            requests, first_requests, numbers[::-1])
+        if missing:
+            return missing
+
+        for by_ms, what in (*_of_requests(first_requests, requests), *_of_loads(first, other)):
             if abs(by_ms) > most_ms:
                 most_ms = abs(by_ms)
                 later = "later" if by_ms > 0 else "earlier"
-                words = f"{what} {format_brief(most_ms)} ms {later} {which}"
+                words = (f"{what} {format_brief(most_ms)} ms {later} in load {numbers[1]} than in"
+                         f" load {numbers[0]}")
     return words
 
 
-def _by_name(requests: Iterable[LoadedRequest]) -> dict[tuple[str, str, int], LoadedRequest]:
-    """Requests by method, URL, and how often that was requested before.
+# Requests by method, URL, and how often that was requested before. The URL has no parameters:
+# these may have the time of the day.
+Named = Mapping[tuple[str, str, int], LoadedRequest]
 
-    Without the URL's parameters, which may have the time of the day.
-    """
+
+def _by_name(requests: Iterable[LoadedRequest]) -> Named:
     before: Counter[tuple[str, str]] = Counter()
-    found = {}
-    for each in requests:
-        name = (each.method, each.url.partition("?")[0])
-        found[(*name, before[name])] = each
+    named = {}
+    for request in requests:
+        name = request.method, request.url.partition("?")[0]
+        named[(*name, before[name])] = request
         before[name] += 1
-    return found
+    return named
 
 
-def _of_requests(first: dict[tuple[str, str, int], LoadedRequest],
-                 other: dict[tuple[str, str, int], LoadedRequest]
-                 ) -> Iterable[tuple[float, str]]:
+def _missing(requests: Named, others: Named, numbers: tuple[int, int]) -> str:
+    """The first request that another load lacks, in words; "" for none. numbers: of both loads."""
+    for name, request in requests.items():
+        if name not in others:
+            return f"{request.name} is requested in load {numbers[0]} and not in load {numbers[1]}"
+    return ""
+
+
+def _of_requests(first: Named, other: Named) -> Iterator[tuple[float, str]]:
     """How much later each time of each request is in another load, and what happens then."""
     for name, request in first.items():
         for column, what in _OF_REQUEST.items():
-            times = [getattr(each, column) for each in (request, other[name])]
-            if None not in times:
-                yield times[1] - times[0], f"request {request.number} ({request.name}) {what}"
+            first_ms, other_ms = getattr(request, column), getattr(other[name], column)
+            if first_ms is not None and other_ms is not None:
+                yield other_ms - first_ms, f"request {request.number} ({request.name}) {what}"
 
 
-def _of_loads(first: PageRecord, other: PageRecord) -> Iterable[tuple[float, str]]:
+def _of_loads(first: PageRecord, other: PageRecord) -> Iterator[tuple[float, str]]:
+    """How much later each time of another load is, and what happens then."""
     for column, what in _OF_LOAD.items():
-        times = [getattr(each, column) for each in (first, other)]
-        if None not in times:
-            yield times[1] - times[0], f"{what} comes"
+        first_ms, other_ms = getattr(first, column), getattr(other, column)
+        if first_ms is not None and other_ms is not None:
+            yield other_ms - first_ms, f"{what} comes"
 
 
 def notes(folder: Path, setting: Setting, place: str) -> list[str]:
@@ -153,9 +161,12 @@ def notes(folder: Path, setting: Setting, place: str) -> list[str]:
 
     place: the setting in front of each sentence, "" for the only one.
     """
+    if not setting.trial.site:
+        return []
     lines = []
-    for times in setting.counting if setting.trial.site else ():
-        if words := difference(folder, times.records):
+    for times in setting.counting:
+        words = difference(folder, times.records)
+        if words:
             lines.append(f"{place}the page does not load the same each time with {times.window}:"
                          f" {words}; its times are means of {len(times.records)} loads.")
     return [f"{line[0].upper()}{line[1:]}" for line in lines]

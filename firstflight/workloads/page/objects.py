@@ -20,27 +20,21 @@ _TIME_MS = Quantity("process_ms", "a time", "ms", 0, 999_999)  # with a spread, 
 
 @dataclass(frozen=True)
 class PageObject:
-    """One object of a page.
+    """One object of a page."""
 
-    size_bytes: of its body. named_by: the number of the object that names it; 0 for the document,
-    which has number 1. at_byte: how many bytes of that object's body have to arrive first.
-    parse_ms: from then until the client requests it. think_ms: from the arrival of the request
-    until the server responds. host: the number of its host, 0 for the document's. is_early:
-    whether the first screen waits for it.
-    """
-
-    size_bytes: int = key(quantity="response_bytes", name="bytes")
-    named_by: int = 0
-    at_byte: int = 0
-    parse_ms: float = key(0.0, reader=_TIME_MS.check)
+    size_bytes: int = key(quantity="response_bytes", name="bytes")  # of its body
+    named_by: int = 0  # the number of the object that names it; 0 for the document, number 1
+    at_byte: int = 0  # how many bytes of that object's body have to arrive first
+    parse_ms: float = key(0.0, reader=_TIME_MS.check)  # from then until the client requests it
+    # From the arrival of the request until the server responds.
     think_ms: float = key(0.0, reader=_TIME_MS.check)
-    host: int = 0
-    is_early: bool = key(False, name="early")
+    host: int = 0  # the number of its host; 0 for the document's
+    is_early: bool = key(False, name="early")  # whether the first screen waits for it
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate of several hosts of a page. hosts: their numbers.
+    """A certificate of several hosts of a page, by their numbers.
 
     Over HTTP/2 these hosts share a connection. Any other host has a certificate of its own.
     """
@@ -50,7 +44,7 @@ class Certificate:
 
 def carriers_of(objects: Sequence[PageObject], certificates: Sequence[Certificate]) -> list[int]:
     """By host, the first host that has the same certificate: itself, where it shares none."""
-    carriers = list(range(1 + max(each.host for each in objects)))
+    carriers = list(range(1 + max(requested.host for requested in objects)))
     for certificate in certificates:
         for host in certificate.hosts:
             carriers[host] = min(certificate.hosts)
@@ -67,24 +61,34 @@ def fault_of(objects: Sequence[PageObject], certificates: Sequence[Certificate] 
         return "a page has at least one object, its document"
     if len(objects) > MOST_OBJECTS:
         return too_many(len(objects))
-    total = sum(each.size_bytes for each in objects)
+    total = sum(requested.size_bytes for requested in objects)
     if total > MOST_BYTES:
         return (f"a page of {total:,} bytes; at most {MOST_BYTES:,} fit, whose packets are all"
                 " recorded")
-    for number, each in enumerate(objects, start=1):
-        if number == 1 and each.named_by:
-            return "object 1: is the document, which no object names (named_by)"
-        if number > 1 and not 1 <= each.named_by < number:
-            return (f"object {number}: named_by = {each.named_by}: has to be the number of an"
-                    " object above it, 1 for the document")
-        if number > 1 and each.at_byte > objects[each.named_by - 1].size_bytes:
-            return (f"object {number}: at_byte = {each.at_byte}: object {each.named_by}, which"
-                    f" names it, has {objects[each.named_by - 1].size_bytes} bytes")
-        if each.size_bytes < 1:
-            return f"object {number}: has no bytes"
-        if each.host >= MOST_HOSTS:
-            return f"object {number}: host = {each.host}: hosts have numbers below {MOST_HOSTS}"
-    return _fault_of_certificates({each.host for each in objects}, certificates)
+
+    for number in range(1, 1 + len(objects)):
+        if fault := _fault_of_object(objects, number):
+            return f"object {number}: {fault}"
+    return _fault_of_certificates({requested.host for requested in objects}, certificates)
+
+
+def _fault_of_object(objects: Sequence[PageObject], number: int) -> str:
+    """What is wrong with the object of this number; "" for nothing."""
+    requested = objects[number - 1]
+    named_by = requested.named_by
+    if number == 1 and named_by:
+        return "is the document, which no object names (named_by)"
+    if number > 1 and not 1 <= named_by < number:
+        return (f"named_by = {named_by}: has to be the number of an object above it, 1 for the"
+                " document")
+    if number > 1 and requested.at_byte > objects[named_by - 1].size_bytes:
+        return (f"at_byte = {requested.at_byte}: object {named_by}, which names it, has"
+                f" {objects[named_by - 1].size_bytes} bytes")
+    if requested.size_bytes < 1:
+        return "has no bytes"
+    if requested.host >= MOST_HOSTS:
+        return f"host = {requested.host}: hosts have numbers below {MOST_HOSTS}"
+    return ""
 
 
 def _fault_of_certificates(hosts: Collection[int], certificates: Sequence[Certificate]) -> str:
@@ -110,20 +114,25 @@ def too_many(count: int) -> str:
 
 
 def with_spread(page: Sequence[PageObject], spread_ms: float, seed: int) -> tuple[PageObject, ...]:
-    """The page with longer parse times, each by a draw from 0 to spread_ms, document aside.
+    """The page with longer parse times: that of each object but the document by a draw.
 
-    Where a queue overflows, such times decide which packets it drops.
+    A draw is between 0 and spread_ms. Where a queue overflows, such times decide which packets it
+    drops.
     """
     if not spread_ms:
         return tuple(page)
     draw = random.Random(seed)
-    first, *others = page
-    return first, *(replace(each, parse_ms=round(each.parse_ms + draw.uniform(0, spread_ms), 3))
-                    for each in others)
+    document, *others = page
+    spread = [document]
+    for requested in others:
+        parse_ms = round(requested.parse_ms + draw.uniform(0, spread_ms), 3)
+        spread.append(replace(requested, parse_ms=parse_ms))
+    return tuple(spread)
 
 
 def equal_objects(count: int, size_bytes: int, document_bytes: int) -> tuple[PageObject, ...]:
     """A document and `count` objects of equal size, named at even distances in the document."""
-    return (PageObject(document_bytes), *(
-        PageObject(size_bytes, 1, round(document_bytes * place / (count + 1)))
-        for place in range(1, count + 1)))
+    page = [PageObject(document_bytes)]
+    for place in range(1, count + 1):
+        page.append(PageObject(size_bytes, 1, at_byte=round(document_bytes * place / (count + 1))))
+    return tuple(page)

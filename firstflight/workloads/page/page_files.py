@@ -18,7 +18,7 @@ from firstflight.workloads.page.scenario import listed
 MOST_BYTES = 64 << 20  # of a HAR; one that has the contents may be that large
 MOST_LIST_BYTES = 1 << 20  # of a TOML file; a page's thousand objects have a tenth of it
 MOST_SPACE = 1000  # before a HAR's first bracket
-# How TOML begins: a remark, a table, or a key and its value.
+# How TOML begins: a comment, a table, or a key and its value.
 _TOML = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:[#[]|["\w.-]+\s*=)')
 LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
 
@@ -26,7 +26,8 @@ LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
 def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
     """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError.
 
-    It may be compressed by gzip. mine: as of har.read.
+    It may be compressed by gzip. mine: names of hosts whose objects alone are the page's; () for
+    all.
     """
     where = f"--page: {path}"
     try:
@@ -36,16 +37,19 @@ def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
         raise UsageError(f"{where}: cannot be read: {error.strerror}{more}") from error
     if not content.strip():
         raise UsageError(f"{where}: is empty")
+
     kind = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
-    begins = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if kind == LIST or kind != HAR and begins != b"{":
-        if kind != LIST and not _TOML.match(content):
-            raise UsageError(f"{where}: is neither a HAR nor a list of [[object]]s in TOML; a log"
-                             " of your users is for --users")
-        if mine:
-            raise UsageError(f"{where}: --mine: a list has no names of hosts; list the objects that"
-                             " are yours")
+    first_character = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    is_har = kind == HAR or kind != LIST and first_character == b"{"
+    if not is_har and kind != LIST and not _TOML.match(content):
+        raise UsageError(f"{where}: is neither a HAR nor a list of [[object]]s in TOML; a log of"
+                         " your users is for --users")
+    if not is_har and mine:
+        raise UsageError(f"{where}: --mine: a list has no names of hosts; list the objects that are"
+                         " yours")
+    if not is_har:
         return from_toml(content, where)
+
     page = har.read(content, where, mine)
     if fault := fault_of(page.objects, page.certificates):
         raise UsageError(f"{where}: {fault}")
@@ -61,12 +65,13 @@ def from_toml(content: bytes, where: str) -> SavedPage:
         text = untrusted.text_of(content)
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
+
     raw = parsed("page", text, where).raw
     schema.known_keys(raw, ("object", "certificate"), where)
-    found = listed(raw, where)
+    objects = listed(raw, where)
+    tables = schema.as_tables(raw, "certificate", where)
     certificates = tuple(schema.read(Certificate, table, f"{where}: [[certificate]] {number}")
-                         for number, table in enumerate(
-                             schema.as_tables(raw, "certificate", where), start=1))
-    if fault := fault_of(found, certificates):
+                         for number, table in enumerate(tables, start=1))
+    if fault := fault_of(objects, certificates):
         raise UsageError(f"{where}: {fault}")
-    return SavedPage(found, certificates=certificates)
+    return SavedPage(objects, certificates=certificates)

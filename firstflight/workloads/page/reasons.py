@@ -63,21 +63,21 @@ class PageWhatIfs(what_ifs.WhatIfs[PageTrial, PageRecord]):
         return is_one_draw(record)
 
     def sent(self, change: PageChange) -> str:
-        flights = [_first_flights(cell) for cell in (change.base, change.experiment)]
+        before, after = _first_flights(change.base), _first_flights(change.experiment)
         base, window = change.windows
-        if flights[0] == flights[1]:
-            return f"the first flights have {flights[0]} segments with either window"
-        return (f"the first flights have {flights[0]} segments with {base} and {flights[1]} with"
-                f" {window}")
+        if before == after:
+            return f"the first flights have {before} segments with either window"
+        return f"the first flights have {before} segments with {base} and {after} with {window}"
 
     def same(self, change: PageChange) -> Reason:
-        flights = {_first_flights(cell) for cell in (change.base, change.experiment)}
-        label = "same flights" if len(flights) == 1 else "no round trip less"
+        is_same = _first_flights(change.base) == _first_flights(change.experiment)
+        label = "same flights" if is_same else "no round trip less"
         return Reason(label, self.sent(change), label)
 
     def where(self, change: PageChange, changes: Sequence[PageChange]) -> str:
+        place = next(place for place, other in enumerate(changes) if other is change)
         settings = [Setting(other.base.requested, {}) for other in changes]
-        name = analysis.labels(settings, {})[[other is change for other in changes].index(True)]
+        name = analysis.labels(settings, {})[place]
         windows = " → ".join(map(str, change.windows))
         return f"{name}, {windows}" if name else windows
 
@@ -87,6 +87,7 @@ def _sent_bytes(trial: PageTrial) -> int:
 
 
 def _connection_each(trial: PageTrial) -> PageTrial:
+    """The page over HTTP/1.1 with a connection for each object."""
     if trial.http == HTTP_2:
         return trial
     most = min(len(trial.objects), int(QUANTITIES["connections"].highest))
@@ -101,19 +102,23 @@ def _not_shared(trial: PageTrial) -> PageTrial:
 
 
 def _named_at_once(trial: PageTrial) -> PageTrial:
-    first, *others = trial.objects
-    return replace(trial, objects=(first, *(
-        replace(each, named_by=1, at_byte=0) for each in others)))
+    """The page with all objects named in the document's first byte."""
+    document, *others = trial.objects
+    at_once = [replace(requested, named_by=1, at_byte=0) for requested in others]
+    return replace(trial, objects=(document, *at_once))
 
 
 def _no_waits(trial: PageTrial) -> PageTrial:
-    return replace(trial, objects=tuple(
-        replace(each, parse_ms=0.0, think_ms=0.0) for each in trial.objects))
+    """The page without waits of client and server."""
+    without = [replace(requested, parse_ms=0.0, think_ms=0.0) for requested in trial.objects]
+    return replace(trial, objects=tuple(without))
 
 
 def _first_flights(cell: PageCell) -> str:
     """How many segments a connection's first flight has: "10", or "2 to 10"."""
-    sizes = [int(size) for record in cell.counting for size in record.first_flights.split()]
+    sizes: list[int] = []
+    for record in cell.counting:
+        sizes += map(int, record.first_flights.split())
     least, most = min(sizes, default=0), max(sizes, default=0)
     return f"{least}" if least == most else f"{least} to {most}"
 
@@ -122,13 +127,13 @@ def _first_flights(cell: PageCell) -> str:
 
 def changes(settings: Sequence[Setting]) -> list[PageChange]:
     """Each larger window of a setting against the first one that counts, without a browser's."""
-    found: list[PageChange] = []
+    compared: list[PageChange] = []
     for setting in settings:
         if setting.trial.site:
             continue
         cells = [CellSetting(times.records[0].trial, times.records) for times in setting.counting]
-        found += [PageWhatIfs().between(cells[0], cell) for cell in cells[1:]]
-    return found
+        compared += [PageWhatIfs().between(cells[0], cell) for cell in cells[1:]]
+    return compared
 
 
 def asks_why(scenario: PageScenario) -> bool:
@@ -166,6 +171,8 @@ def labels(scenario: PageScenario, run: RunData[PageRecord]) -> dict[PageTrial, 
     if not asks_why(scenario):
         return {}
     measured = what_ifs_of(scenario, run.what_ifs)
-    return {measured.cell_of(change.experiment.requested): ", ".join(dict.fromkeys(
-        reason.label for reason in reasons.reasons(change, measured)))
-        for change in changes(analysis.settings(run.records))}
+    by_cell = {}
+    for change in changes(analysis.settings(run.records)):
+        names = [reason.label for reason in reasons.reasons(change, measured)]
+        by_cell[measured.cell_of(change.experiment.requested)] = ", ".join(dict.fromkeys(names))
+    return by_cell

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,52 +50,63 @@ BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # whose certificates Chromium takes
 class ListedObject:
     """One [[object]] of a list or of a page (workloads.page.objects.PageObject).
 
-    count: for several equal objects. at_byte, until_byte: where the first and the last of them are
-    named; the others are named at even distances between these.
+    Several equal objects are named at even distances between at_byte and until_byte.
     """
 
     size_bytes: int = key(quantity="response_bytes", name="bytes")
     named_by: int | None = key(None, quantity="named_by")
-    at_byte: int | None = key(None, quantity="at_byte")
+    at_byte: int | None = key(None, quantity="at_byte")  # of several, where the first one is named
     parse_ms: float = key(0.0, quantity="process_ms")
     think_ms: float = key(0.0, quantity="process_ms")
     host: int = key(0, quantity="host")
     is_early: bool = key(False, name="early")
     count: int = key(1, quantity="objects")
-    until_byte: int | None = key(None, quantity="at_byte")
+    until_byte: int | None = key(None, quantity="at_byte")  # of several, where the last one is
 
     def check(self, where: str) -> None:
-        if (self.until_byte is not None) != (self.count > 1) or (self.until_byte or 0) < (
-                self.at_byte or 0) and self.count > 1:
+        """Raises UsageError where count and until_byte do not go together."""
+        is_several = self.count > 1
+        ends_before = is_several and (self.until_byte or 0) < (self.at_byte or 0)
+        if (self.until_byte is not None) != is_several or ends_before:
             raise UsageError(f"{where}: count goes with at_byte and until_byte, where the first and"
                              " the last of them are named")
 
 
 def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
-    """The [[object]]s of a page, first its document. Raises UsageError.
-
-    By default an object is named by the document, at its last byte.
-    """
-    found: list[PageObject] = []
+    """The [[object]]s of a page, first its document. Raises UsageError."""
     tables = schema.as_tables(raw, "object", where)
     if len(tables) > objects.MOST_OBJECTS:
         raise UsageError(f"{where}: {objects.too_many(len(tables))}")
+
+    page: list[PageObject] = []
     for number, table in enumerate(tables, start=1):
-        each = schema.read(ListedObject, table, f"{where}: [[object]] {number}")
-        named_by = (each.named_by if each.named_by is not None else 1) if found else (
-            each.named_by or 0)
-        at_byte = each.at_byte
-        if at_byte is None:
-            at_byte = found[named_by - 1].size_bytes if 0 < named_by <= len(found) else 0
-        if (count := len(found) + each.count) > objects.MOST_OBJECTS:
+        entry = schema.read(ListedObject, table, f"{where}: [[object]] {number}")
+        count = len(page) + entry.count
+        if count > objects.MOST_OBJECTS:
             raise UsageError(f"{where}: {objects.too_many(count)}")
-        step = ((each.until_byte or 0) - at_byte) / max(each.count - 1, 1)
-        found += [PageObject(each.size_bytes, named_by, at_byte + round(place * step),
-                             each.parse_ms, each.think_ms, each.host, each.is_early)
-                  for place in range(each.count)]
-    if fault := objects.fault_of(found):
+        page += _objects_of(entry, page)
+    if fault := objects.fault_of(page):
         raise UsageError(f"{where}: {fault}")
-    return tuple(found)
+    return tuple(page)
+
+
+def _objects_of(entry: ListedObject, above: Sequence[PageObject]) -> list[PageObject]:
+    """The objects of one [[object]]. above: those of the [[object]]s above it.
+
+    By default the document names it, at the document's last byte.
+    """
+    named_by, at_byte = entry.named_by, entry.at_byte
+    if named_by is None:
+        named_by = 1 if above else 0
+    if at_byte is None:
+        is_there = 0 < named_by <= len(above)
+        at_byte = above[named_by - 1].size_bytes if is_there else 0
+
+    step = ((entry.until_byte or 0) - at_byte) / max(entry.count - 1, 1)
+    return [PageObject(entry.size_bytes, named_by, at_byte + round(place * step),
+                       parse_ms=entry.parse_ms, think_ms=entry.think_ms, host=entry.host,
+                       is_early=entry.is_early)
+            for place in range(entry.count)]
 
 
 def _digest(value: object, where: str) -> str:
@@ -106,33 +117,38 @@ def _digest(value: object, where: str) -> str:
 
 @dataclass(frozen=True)
 class Page:
-    """One [[page]]: a number of equal objects, or a list of objects.
+    """One [[page]]: a number of equal objects, a list of objects, or a site.
 
-    count, size_bytes, document_bytes: for equal objects. listed: the list, first the document;
-    certificates: of several hosts of that list.
-
-    Of a page that a browser loads (client = "chromium"): folder or har: where its site is;
-    url_path: of the page in the folder; files: patterns of the names of the site's files in the
-    folder, () for all. Or site, site_bytes: the digest of a stored site (testbed.site_store), and
-    the bytes of its bodies. Such a page may have objects as well, which curl's library fetches.
+    A browser (client = "chromium") loads sites only. A page with a site may have objects as well,
+    which curl's library fetches.
     """
 
     name: str = key(reader=schema.file_name)
+    # A number of equal objects.
     count: int | None = key(None, quantity="objects", name="objects")
     size_bytes: int | None = key(None, quantity="response_bytes", name="bytes")
     document_bytes: int | None = key(None, quantity="response_bytes")
+    # Or a list of them, first the document, and which of its hosts share certificates.
     listed: tuple[PageObject, ...] = key((), name="object", reader=lambda value, where: listed(
         {"object": value}, where.removesuffix(": object")))
     certificates: tuple[Certificate, ...] = key((), name="certificate", reader=schema.listed(
         Certificate, "{hosts = [0, 1]}"))
+    # The site: in a folder, of which files names patterns (() for all), or in a HAR.
     folder: str = ""
     har: str = ""
-    url_path: str = ""
+    url_path: str = ""  # of the page in the folder
     files: tuple[str, ...] = key((), reader=schema.one_or_more(schema.text, "patterns of names"))
+    # Or the digest of a stored site (testbed.site_store), and the bytes of its bodies.
     site: str = key("", reader=_digest)
     site_bytes: int = key(0, quantity="site_bytes")
 
     def check(self, where: str) -> None:
+        """Check that the keys go together. Raises UsageError."""
+        self._check_site(where)
+        if self.has_objects or not self.has_site:
+            self._check_objects(where)
+
+    def _check_site(self, where: str) -> None:
         if sum(map(bool, (self.site, self.folder, self.har))) > 1:
             raise UsageError(f"{where}: site, folder and har each name the whole site: keep one")
         if (self.url_path or self.files) and not self.folder:
@@ -140,11 +156,11 @@ class Page:
         if self.url_path and not self.url_path.startswith("/"):
             raise UsageError(f"{where}: url_path: {self.url_path!r} has to begin with /, such as"
                              " /index.html")
-        if self.has_site and not self.has_objects:
-            if self.certificates:
-                raise UsageError(f"{where}: a site has its own certificates: [[certificate]] goes"
-                                 " with [[object]]s")
-            return
+        if self.has_site and not self.has_objects and self.certificates:
+            raise UsageError(f"{where}: a site has its own certificates: [[certificate]] goes with"
+                             " [[object]]s")
+
+    def _check_objects(self, where: str) -> None:
         if bool(self.listed) == (self.count is not None):
             raise UsageError(f"{where}: has to have either objects = N with bytes, or [[object]]s")
         if self.count is not None and self.size_bytes is None:
@@ -165,10 +181,10 @@ class Page:
         return bool(self.listed) or self.count is not None
 
     def source(self, beside: Path | None, where: str) -> Source:
-        """Where its site is; false without one. beside: as of Source."""
-        return Source(self.site, self.site_bytes, self.folder or self.har, self.url_path,
-                      self.files, bool(self.har), beside=beside,
-                      where=f"{where}: {'har' if self.har else 'folder'}")
+        """Where its site is; false without one. beside: the folder from which its path leads."""
+        return Source(self.site, self.site_bytes, path=self.folder or self.har,
+                      url_path=self.url_path, files=self.files, is_har=bool(self.har),
+                      beside=beside, where=f"{where}: {'har' if self.har else 'folder'}")
 
     @property
     def objects(self) -> tuple[PageObject, ...]:
@@ -183,11 +199,7 @@ class Page:
 class PageSweep(SettingSweep[PageTrial]):
     """Pages over settings, in every combination of the lists. Its fields are those of PageTrial.
 
-    spread_ms: parse times are longer by a draw from 0 to this, from the seed of the repeat and the
-    same under every window. client: what loads the pages. contents: the objects of page_names, set
-    once the pages are read; page_certificates: of several of their hosts; sites: where their sites
-    are, false for a page of objects.
-    With HTTP/2 the sweep has OVER_HTTP_2 unless it says otherwise.
+    With HTTP/2 the sweep has OVER_HTTP_2 where it names no other values.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = OF_SETTING
@@ -200,7 +212,11 @@ class PageSweep(SettingSweep[PageTrial]):
     lists: Lists = lists_of(OF_SETTING)
     connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
         schema.number("connections")))
+    # Parse times are longer by a draw from 0 to this. The draw is from the seed of the repeat, and
+    # the same under every window.
     spread_ms: float = key(0.0, quantity="process_ms")
+    # Of each page of page_names, set once the pages are read: its objects, the certificates that
+    # its hosts share, and where its site is (false for a page of objects).
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
     page_certificates: tuple[tuple[Certificate, ...], ...] = key((), absent=True)
     sites: tuple[Source, ...] = key((), absent=True)
@@ -212,28 +228,31 @@ class PageSweep(SettingSweep[PageTrial]):
 
     @property
     def count(self) -> int:
-        others = tuple(http for http in self.lists["http"] if http != HTTP_2)
-        if len(others) == len(self.lists["http"]) or len(self.connections) == 1:
+        """How many cells the sweep has: over HTTP/2 the numbers of connections make one."""
+        versions = self.lists["http"]
+        if HTTP_2 not in versions or len(self.connections) == 1:
             return super().count
         over_2 = replace(self.with_lists(http=(HTTP_2,)), connections=self.connections[:1])
+        others = tuple(http for http in versions if http != HTTP_2)
         return over_2.count + (self.with_lists(http=others).count if others else 0)
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         if HTTP_2 in lists["http"]:
-            lists = {**lists, **{name: values for name, values in OVER_HTTP_2.items()
-                                 if name not in self.lists}}
+            own = {name: values for name, values in OVER_HTTP_2.items() if name not in self.lists}
+            lists = {**lists, **own}
         return super().with_followers({"system": (system_for(lists),), **lists})
 
     def overridden(self, lists: Lists, where: str = "") -> PageSweep:
         if HTTP_2 in lists.get("http", ()):
-            lists = {**{name: values for name, values in OVER_HTTP_2.items()
-                        if self.lists[name] == PARAMETERS[name].quantity.defaults}, **lists}
+            own = {name: values for name, values in OVER_HTTP_2.items()
+                   if self.lists[name] == PARAMETERS[name].quantity.defaults}
+            lists = {**own, **lists}
         if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
         return super().overridden(lists, where)
 
     def cell_values(self) -> Iterator[dict[str, Any]]:
-        """As of every setting; over HTTP/2 with one connection to a host only."""
+        """The values of each cell; over HTTP/2 with one connection to a host only."""
         for values in super().cell_values():
             if values["http"] != HTTP_2:
                 yield values
@@ -247,8 +266,9 @@ class PageSweep(SettingSweep[PageTrial]):
         check_system(lists, where)
         check_builtin(lists, where)
         check_resumed(lists, where)
-        check_chains(product(lists["signature"], lists["intermediates"], lists["chain_bytes"]),
-                     where)
+        chains = product(lists["signature"], lists["intermediates"], lists["chain_bytes"])
+        check_chains(chains, where)
+
         if any(lists["resumed"]) and not all(lists["chain_bytes"]):
             raise UsageError(f"{where}: a session is resumed (resumed, --resumed) only with TLS:"
                              " give a chain (chain_bytes, --chain)")
@@ -266,7 +286,7 @@ class PageSweep(SettingSweep[PageTrial]):
                ) -> PageSweep:
         """The sweep with the contents of its pages. Raises UsageError where a page is missing.
 
-        beside: the folder from which paths of pages lead (Source.beside).
+        beside: the folder from which paths of pages lead, None for that of the project's scenarios.
         """
         for name in self.page_names:
             if name not in pages:
@@ -279,23 +299,24 @@ class PageSweep(SettingSweep[PageTrial]):
                 raise UsageError(f"{where}: client: {LIBCURL} fetches objects, and the page"
                                  f" {name!r} has none: give it some, or write client ="
                                  f' "{CHROMIUM}"')
-        swept = replace(
-            self, contents=tuple(pages[name].objects for name in self.page_names),
-            page_certificates=tuple(pages[name].certificates for name in self.page_names),
-            sites=tuple(pages[name].source(beside, where) for name in self.page_names))
-        swept.check_server(where)
-        return swept
+
+        swept = [pages[name] for name in self.page_names]
+        linked = replace(self, contents=tuple(page.objects for page in swept),
+                         page_certificates=tuple(page.certificates for page in swept),
+                         sites=tuple(page.source(beside, where) for page in swept))
+        linked.check_server(where)
+        return linked
 
     def check_server(self, where: str) -> None:
-        """Raises UsageError where the server lacks think times."""
+        """Raises UsageError where a server or client cannot deliver the pages."""
         for server in self.lists["server"]:
             if server not in (BUILTIN, NGINX):
                 raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
                                  f" from {server}")
         if CHROMIUM in self.client:
             self.check_browser(where)
-        thinks = any(each.think_ms for page in self.contents for each in page)
-        if thinks and NGINX in self.lists["server"]:
+        if NGINX in self.lists["server"] and any(
+                requested.think_ms for requested in chain.from_iterable(self.contents)):
             raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
 
     def check_browser(self, where: str) -> None:
@@ -307,6 +328,7 @@ class PageSweep(SettingSweep[PageTrial]):
         if {*lists["server"]} != {NGINX}:
             raise UsageError(f"{where}: a browser's page comes from {NGINX} (server, --server"
                              f" {NGINX})")
+
         if not all(lists["chain_bytes"]):
             raise UsageError(f"{where}: a browser's page comes over TLS: give a chain"
                              " (chain_bytes, --chain)")
@@ -317,30 +339,32 @@ class PageSweep(SettingSweep[PageTrial]):
         if any(lists["resumed"]):
             raise UsageError(f"{where}: a browser's page begins without a session: leave resumed"
                              " (--resumed) out")
+
         if NEWER in lists["system"]:
             raise UsageError(f"{where}: a browser runs on this machine's programs: leave system"
                              " (--system) out")
 
     def trials(self, scenario: str, seed: int) -> Iterator[PageTrial]:
         """Yield the windows of each cell in turn, with the same losses and parse times."""
-        pages = dict(zip(self.page_names, self.contents))
-        certificates = dict(zip(self.page_names, self.page_certificates))
-        sites = dict(zip(self.page_names, self.sites))
+        pages = dict(zip(self.page_names, zip(self.contents, self.page_certificates, self.sites)))
         for cell in self.cell_values():
             name, client = cell.pop("page_names"), cell.pop("client")
-            site, site_bytes = sites[name].recorded() if client == CHROMIUM else ("", 0)
-            listed = () if client == CHROMIUM else pages[name]
-            shared = () if client == CHROMIUM else certificates[name]
+            listed, shared, source = pages[name]
+            site, site_bytes = "", 0
+            if client == CHROMIUM:
+                site, site_bytes = source.recorded()
+                listed, shared = (), ()
+
             for repeat in range(1, 1 + self.repeats(cell)):
                 own_seed = netem_seed(seed, repeat)
                 phase_ms = drawn_phase_ms(seed, repeat) if site else None
                 content = objects.with_spread(listed, self.spread_ms, own_seed)
+                trial_seed = own_seed if draws_at_random(cell) else 0
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
-                        objects=content, shared_certificates=shared,
-                        repeat=repeat, site=site, site_bytes=site_bytes,
-                        phase_ms=phase_ms, seed=own_seed if draws_at_random(cell) else 0, **cell)
+                        objects=content, shared_certificates=shared, repeat=repeat, site=site,
+                        site_bytes=site_bytes, phase_ms=phase_ms, seed=trial_seed, **cell)
 
 
 # The times that a figure may show, and their names on its axis.
@@ -351,13 +375,11 @@ METRICS = {"page_ms": "time of the page", "first_byte_ms": "first byte",
 
 @dataclass(frozen=True, kw_only=True)
 class PageFigure(Figure):
-    """A figure of FIGURES. windows: those of a waterfall; () for the sweep's first and last.
-
-    metric: what the bars of "times" show, one of METRICS.
-    """
+    """A figure of FIGURES."""
 
     sweep: str
-    metric: str = key("page_ms", reader=schema.word(tuple(METRICS)))
+    metric: str = key("page_ms", reader=schema.word(tuple(METRICS)))  # of the bars of "times"
+    # Those of a waterfall or a film strip; () for the sweep's first and last.
     windows: tuple[int, ...] = key((), reader=schema.values(schema.number("initcwnd")))
 
 
@@ -376,7 +398,8 @@ def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -
 
 
 def _check_waterfall(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
-    """As _check_figure; a waterfall and a film strip show all times. Raises UsageError."""
+    """Raises UsageError as _check_figure does, and where the figure names one time: it shows all.
+    """
     _check_figure(sweeps, figure, where)
     if figure.metric != "page_ms":
         raise UsageError(f'{where}: metric goes with kind = "times" only')
@@ -390,7 +413,9 @@ FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
     # In a browser, pictures of the page at its paints and its load, under one or two windows.
     "filmstrip": FigureKind(_check_waterfall, windows=(0, 2))}
 
+
 def _link(file: ScenarioFile) -> Callable[[PageSweep, str], PageSweep]:
+    """What gives a file's sweeps the contents of its pages."""
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
     return lambda sweep, where: sweep.linked(pages, where, sources.beside(file))
 

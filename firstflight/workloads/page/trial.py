@@ -19,19 +19,20 @@ from firstflight.testbed.site_store import DIGEST
 from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, LIBCURL, Job
 from firstflight.workloads.page.objects import Certificate, PageObject, carriers_of
 
-# The parameters of a setting that pages have lists of: all but a window that stays and early data,
-# which the page's client has not, and HTB, which only published set-ups of fetches have.
+# The parameters of a setting that pages have lists of. A page's client has no receive window that
+# stays, and sends no early data. HTB is of published set-ups of fetches only.
 OF_SETTING = tuple(
     name for name, row in PARAMETERS.items()
     if row.subject in (NETWORK, TCP, TLS, SERVER) and name not in (
         "initcwnd", "htb_burst_bytes", "rwnd_growth", "early_data_bytes"))
-# Of a page in a browser, for its deadline; BROWSER_S is for lost packets and what a server waits.
-# Until TCP gives up a page that never ends would load itself a thousand times.
+# For the deadline of a page in a browser, which may not be as late as TCP gives up: a page that
+# loads itself again would do so a thousand times. BROWSER_S is for lost packets and for what a
+# server waits.
 BROWSED_REQUESTS, MOST_CHAINS, BROWSER_S = 100, 50, 60.0
 # Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
 BROWSER_PAGE_S = 1.5  # what a browser takes in addition
 GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
-CHAIN_BYTES = 4000  # of a page over HTTP/2 unless it is said: the Web's median chain
+CHAIN_BYTES = 4000  # of a page over HTTP/2 that names no chain: the Web's median
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,20 +72,31 @@ class PageTrial(Setting):
     @property
     def id(self) -> str:
         """Names the trial in files and messages; unique within a scenario."""
-        uplink = (f"-up{format_lossless(self.uplink_kbps)}"
-                  if self.uplink_kbps != self.bandwidth_kbps else "")
-        drawn = (f"-drawn{format_lossless(self.drawn_rtt_ms)}" if self.drawn_rtt_ms is not None
-                 else "")
-        seed = f"-seed{self.seed}" if self.is_random else ""
-        queue_from = f"-{self.queue_from}" if self.queue_from else ""
-        site = f"-chromium-{self.site[:8]}" if self.site else ""
-        return (f"{self.part}-{self.page}{site}-rtt{format_lossless(self.rtt_ms)}"
-                f"-bw{format_lossless(self.bandwidth_kbps)}{uplink}-q{self.queue_packets}"
-                f"{queue_from}{tagged(self, NETWORK)}{seed}-http{self.http}-c{self.connections}"
-                f"-{self.server}-{self.congestion_control}-rw{self.initrwnd}{tagged(self, TCP)}"
-                f"{tagged(self, TLS)}{'' if self.system == HERE else f'-{self.system}'}"
-                f"-iw{self.initcwnd}-{self.repeat}{drawn}"
-                f"{'-without-' if self.what_if else ''}{self.what_if}")
+        page = f"{self.part}-{self.page}"
+        if self.site:
+            page += f"-chromium-{self.site[:8]}"
+
+        network = f"-rtt{format_lossless(self.rtt_ms)}-bw{format_lossless(self.bandwidth_kbps)}"
+        if self.uplink_kbps != self.bandwidth_kbps:
+            network += f"-up{format_lossless(self.uplink_kbps)}"
+        network += f"-q{self.queue_packets}"
+        if self.queue_from:
+            network += f"-{self.queue_from}"
+        network += tagged(self, NETWORK)
+        if self.is_random:
+            network += f"-seed{self.seed}"
+
+        hosts = (f"-http{self.http}-c{self.connections}-{self.server}-{self.congestion_control}"
+                 f"-rw{self.initrwnd}{tagged(self, TCP)}{tagged(self, TLS)}")
+        if self.system != HERE:
+            hosts += f"-{self.system}"
+
+        run = f"-iw{self.initcwnd}-{self.repeat}"
+        if self.drawn_rtt_ms is not None:
+            run += f"-drawn{format_lossless(self.drawn_rtt_ms)}"
+        if self.what_if:
+            run += f"-without-{self.what_if}"
+        return page + network + hosts + run
 
     @property
     def client(self) -> str:
@@ -103,7 +115,8 @@ class PageTrial(Setting):
 
     @property
     def size_bytes(self) -> int:
-        return self.site_bytes or sum(each.size_bytes for each in self.requested)
+        """The bytes of all bodies; in a browser of all that was recorded."""
+        return self.site_bytes or sum(requested.size_bytes for requested in self.requested)
 
     @cached_property
     def carriers(self) -> tuple[int, ...]:
@@ -130,12 +143,12 @@ class PageTrial(Setting):
     @property
     def deadline_s(self) -> float:
         """Seconds of the network's time that the page may take, retransmissions included."""
-        waits_ms = sum(each.parse_ms + each.think_ms for each in self.requested)
         rounds = 40 + 4 * (len(self.requested) or BROWSED_REQUESTS)
         sent_bytes = self.size_bytes + self.chain_bytes * (len(self.requested) or MOST_CHAINS)
         sending_s = sent_bytes * 8 / (self.bandwidth_kbps * 1000)
         if self.site:
             return rounds * self.rtt_ms / 1000 + 5 * sending_s + BROWSER_S
+        waits_ms = sum(requested.parse_ms + requested.think_ms for requested in self.requested)
         return (rounds * self.rtt_ms / 1000 + 5 * sending_s + waits_ms / 1000
                 + longest_s(sent_bytes, self.rtt_ms))
 
@@ -146,17 +159,21 @@ class PageTrial(Setting):
         job = self.job_over("page", self.id, self.deadline_s)
         job["client"], job["http"] = LIBCURL, self.http
         job["connections"] = self.most_connections
-        job["objects"] = [[each.size_bytes, each.named_by, each.at_byte, each.parse_ms,
-                           each.think_ms, each.host] for each in self.requested]
+        job["objects"] = [[requested.size_bytes, requested.named_by, requested.at_byte,
+                           requested.parse_ms, requested.think_ms, requested.host]
+                          for requested in self.requested]
         if self.is_secure:
             job["tls"] = self.tls_settings(self._apart_s if self.resumed else 0)
             job["certificates"] = self.carriers
         if self.server != BUILTIN:
-            job["paths"] = sorted({f"/{each.size_bytes}" for each in self.requested}
-                                  | ({"/1"} if self.resumed else set()))
+            paths = {f"/{requested.size_bytes}" for requested in self.requested}
+            if self.resumed:
+                paths.add("/1")
+            job["paths"] = sorted(paths)
         return job
 
     def _browsed_job(self) -> Job:
+        """The trial of a page in a browser as the worker reads it."""
         job = self.job_over(BROWSED_PAGE, self.id, self.deadline_s)
         job["client"], job["http"], job["site"] = CHROMIUM, self.http, self.site
         job["tls"] = self.tls_settings(0)

@@ -20,7 +20,7 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.tcp import RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
-from firstflight.workloads.page import analysis, findings, order, predicted, timing, verify
+from firstflight.workloads.page import analysis, findings, order, predicted, sentences, timing, verify
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import one_page, stored_page
@@ -333,7 +333,7 @@ def test_every_check_refuses_something() -> None:
 
 def notes(records: list[PageRecord]) -> list[str]:
     (setting,) = analysis.settings(records)
-    return findings.notes(setting, "")
+    return sentences.notes(setting, "")
 
 
 @pytest.mark.parametrize(("idle_ms", "is_limit"), [(83.1, True), (89.0, True), (98.0, False)])
