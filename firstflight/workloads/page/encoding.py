@@ -55,19 +55,20 @@ def compressed(body: bytes, coding: str, wanted_bytes: int | None = None) -> tup
 
 def _nearest(made: Callable[[int], bytes], usual: int, last: tuple[int, int], wanted_bytes: int
              ) -> bytes:
-    """The compressed body of the size that is nearest to one.
+    """The compressed body whose size is nearest to the wanted one.
 
     made: compresses by a quality. It begins with the usual one, and goes on to higher ones while
     the body is too large, or to lower ones while it is too small, up to the last ones.
     """
-    found = [made(usual)]
+    bodies = [made(usual)]
     lowest, highest = last
-    is_large = len(found[0]) > wanted_bytes
-    for quality in range(usual + 1, highest + 1) if is_large else range(usual - 1, lowest - 1, -1):
-        if (len(found[-1]) > wanted_bytes) != is_large:
+    is_large = len(bodies[0]) > wanted_bytes
+    others = range(usual + 1, highest + 1) if is_large else range(usual - 1, lowest - 1, -1)
+    for quality in others:
+        if (len(bodies[-1]) > wanted_bytes) != is_large:
             break
-        found.append(made(quality))
-    return min(found, key=lambda body: abs(len(body) - wanted_bytes))
+        bodies.append(made(quality))
+    return min(bodies, key=lambda body: abs(len(body) - wanted_bytes))
 
 
 def _gzip(body: bytes, quality: int) -> bytes:

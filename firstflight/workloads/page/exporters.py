@@ -30,9 +30,9 @@ _VERSIONS = (("3", re.compile(r".*quic.*|hq.*|(?:http/|h)3\b.*")),
 
 
 class Entry:
-    """One entry of a HAR, as har_file keeps it, with its numbers: -1 for what is missing.
+    """One entry of a HAR, as har_file keeps it. A number is -1 where it is missing.
 
-    names_connections: whether some entry of the file has Chrome's name of its connection.
+    names_connections: whether any entry of the file has Chrome's name of its connection.
     """
 
     def __init__(self, values: Mapping[str, object], names_connections: bool = False) -> None:
@@ -64,13 +64,13 @@ class Entry:
 
     @property
     def is_coded(self) -> bool:
-        """Whether the server said that it compressed the body, or the program that it saw so."""
+        """Whether the body was compressed, by the server's header or by the program's count."""
         coding = str(self.headers.get("content-encoding", "")).strip().lower()
         return coding not in _PLAIN or self.compression > 0
 
     @property
     def is_encoded(self) -> bool:
-        """Whether the body was compressed, as also a shorter Content-Length shows."""
+        """Whether the body was compressed, by is_coded or by a Content-Length that is shorter."""
         return self.is_coded or 0 <= self.declared < max(self.body, self.size)
 
     def value(self, path: str) -> object:
@@ -129,8 +129,9 @@ def _less_headers(entry: Entry, came: float) -> float:
         return -1
     is_consistent = entry.is_coded or entry.size <= 0 or entry.declared == entry.size
     is_near = 0 <= entry.declared <= came <= entry.declared + _MOST_HEAD
-    return (entry.declared if is_consistent and is_near else
-            max(0.0, came - max(0.0, entry.head)))
+    if is_consistent and is_near:
+        return entry.declared
+    return max(0.0, came - max(0.0, entry.head))
 
 
 def _declared(entry: Entry) -> float:
@@ -160,10 +161,10 @@ def _numeric(value: object) -> object:
 
 @dataclass(frozen=True)
 class Size:
-    """Where the size of a body stands. name: of the field. read: its bytes, -1 for none."""
+    """Where the size of a body stands."""
 
-    name: str
-    read: Callable[[Entry], float]
+    name: str  # of the field
+    read: Callable[[Entry], float]  # returns the bytes; -1 for none
 
 
 BODY, RAW_BODY = Size("bodySize", _body), Size("bodySize", _raw_body)
@@ -238,23 +239,17 @@ def _in_playwright(entry: Entry) -> bool:
 
 @dataclass(frozen=True)
 class Exporter:
-    """How a program writes a HAR.
+    """How a program writes a HAR."""
 
-    name: in words. creators: how log.creator.name begins, in lower case. before: the row is for
-    versions below this one, 0 for all. sizes: where the size of a body stands; the first that has
-    one is read. is_cached: whether an entry came from the cache. versions: where the version of
-    HTTP stands. connections: where the name of the connection stands. has_page_a_load: whether each
-    load of a document is a page of its own.
-    """
-
-    name: str
-    creators: tuple[str, ...]
-    sizes: tuple[Size, ...]
-    is_cached: Callable[[Entry], bool]
+    name: str  # in words
+    creators: tuple[str, ...]  # how log.creator.name begins, in lower case
+    sizes: tuple[Size, ...]  # where the size of a body stands: the first that has one is read
+    is_cached: Callable[[Entry], bool]  # whether an entry came from the cache
+    # Where the version of HTTP and the name of the connection stand.
     versions: tuple[str, ...] = ("response.httpVersion", "request.httpVersion")
     connections: tuple[str, ...] = ()
-    before: int = 0
-    has_page_a_load: bool = True
+    before: int = 0  # the row is for versions below this one; 0 for all
+    has_page_a_load: bool = True  # whether each load of a document is a page of its own
 
 
 ANY = (BODY, TRANSFERRED, DECLARED, CONTENT)
@@ -291,9 +286,13 @@ def exporter_of(log: Mapping[str, object]) -> tuple[Exporter, str]:
     name = creator.get("name")
     words = name.lower() if isinstance(name, str) else ""
     match = re.match(r"(\d{1,4})(?:\.\d{1,4})?", str(creator.get("version")))
-    found = next((each for each in EXPORTERS if words.startswith(each.creators) and (
-        not each.before or match is not None and int(match[1]) < each.before)), OTHER)
-    return found, match[0] if match and found not in (CHROME, OTHER) else ""
+    version = match[0] if match else ""
+    for exporter in EXPORTERS:
+        is_covered = not exporter.before or (
+            match is not None and int(match[1]) < exporter.before)
+        if words.startswith(exporter.creators) and is_covered:
+            return exporter, "" if exporter is CHROME else version
+    return OTHER, ""
 
 
 def version_of(entry: Entry, exporter: Exporter) -> tuple[str, str]:
@@ -312,6 +311,7 @@ def size_of(entry: Entry, exporter: Exporter) -> tuple[int, str]:
     if entry.is_empty:
         return 0, ""
     for size in exporter.sizes:
-        if (found := size.read(entry)) >= 0:
-            return int(found), size.name
+        size_bytes = size.read(entry)
+        if size_bytes >= 0:
+            return int(size_bytes), size.name
     return -1, ""

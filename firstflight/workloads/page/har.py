@@ -8,11 +8,9 @@ its fields mean depends on the program that wrote it (exporters).
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from itertools import compress, product
 from urllib.parse import urljoin, urlsplit
 
@@ -22,10 +20,9 @@ from firstflight.findings.quantities import QUANTITIES
 from firstflight.setting.server import HTTP_1, HTTP_2
 from firstflight.workloads.page import exporters, har_file, sharing
 from firstflight.workloads.page.exporters import CONNECTION, NOT_MODIFIED, Entry, Exporter
-from firstflight.workloads.page.har_file import NAMER, number, table, tables
+from firstflight.workloads.page.har_file import NAMER, number, table, tables, time_ms
 from firstflight.workloads.page.objects import MOST_HOSTS, Certificate, PageObject
 
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
 # Reasons why an entry is no object of the page.
 _WITHOUT_SIZE, _WITHOUT_TIME, _CACHED, _FAILED, _INLINE, _SOCKET, _TUNNEL, _OTHER = (
     "without a known size", "without a time", "from the cache", "that failed",
@@ -46,51 +43,40 @@ ONE_EACH = "Each of the HAR's connections carried one object; here connections a
 
 @dataclass(frozen=True)
 class SavedPage:
-    """A page as a file has it.
-
-    source: what was read from where, in words; "" for a list of objects. http: the version of HTTP
-    by which most of its objects came ("3" counts as "2"), "" for unknown; http_from: that and how
-    it is known, in words. note: what is measured differently. is_secure: whether its document came
-    over TLS. certificates: of hosts that shared connections.
-    """
+    """A page as a file has it."""
 
     objects: tuple[PageObject, ...]
-    source: str = ""
+    source: str = ""  # what was read from where, in words; "" for a list of objects
+    # The version of HTTP by which most of its objects came ("3" counts as "2"), "" for unknown;
+    # and how it is known, in words.
     http: str = HTTP_1
     http_from: str = ""
-    note: str = ""
-    is_secure: bool = False
-    certificates: tuple[Certificate, ...] = ()
+    note: str = ""  # what is measured differently
+    is_secure: bool = False  # whether its document came over TLS
+    certificates: tuple[Certificate, ...] = ()  # of hosts that shared connections
 
 
 @dataclass(frozen=True)
 class _Fetched:
-    """What came over the network for one entry. Times in ms since the epoch.
+    """What came over the network for one entry. Times in ms since the epoch; "" for unknown."""
 
-    number: of the entry in the file. namer: the URL of the object that named it, "" for unknown.
-    size_from: the field that has its size, "" where it has no body. redirect: where it leads, ""
-    for none. receive_ms, end_ms: when its first and last byte had come. connection: the name of its
-    connection, "" for unknown; address: of its server, "" for unknown. http: "1.1", "2", "3", or ""
-    for unknown; http_from: the field that says so.
-    """
-
-    number: int
+    number: int  # of the entry in the file
     url: str
-    namer: str
+    namer: str  # the URL of the object that named it
     host: str
     size_bytes: int
-    size_from: str
+    size_from: str  # the field that has its size
     start_ms: float
-    receive_ms: float
-    end_ms: float
+    receive_ms: float  # when its first byte had come
+    end_ms: float  # when its last byte had come
     is_redirect: bool
-    redirect: str
+    redirect: str  # the URL to which it leads
     is_unmodified: bool
     is_html: bool
-    connection: str
-    http: str
-    http_from: str
-    address: str
+    connection: str  # the name of its connection
+    http: str  # "1.1", "2" or "3"
+    http_from: str  # the field that has this version
+    address: str  # of its server
 
 
 def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
@@ -106,9 +92,9 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
     page = _page(log, entries)
     reasons = [_why_excluded(entry, page.get("id"), exporter) for entry in entries]
     excluded = Counter(filter(None, reasons))
-    numbered = enumerate(zip(entries, reasons), start=1)
     fetched: Sequence[_Fetched] = [_fetched(place, entry, exporter)
-                                   for place, (entry, why) in numbered if not why]
+                                   for place, entry in enumerate(entries, start=1)
+                                   if not reasons[place - 1]]
     if fault := _fault(excluded, len(fetched)):
         raise UsageError(f"{where}: {fault}")
 
@@ -119,7 +105,8 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
     are_mine = _are_mine(fetched, mine, where)
     own = list(compress(fetched, are_mine))
     excluded[_OTHERS] += len(fetched) - len(own)
-    hosts = {host: place for place, host in enumerate(dict.fromkeys(each.host for each in own))}
+    names = dict.fromkeys(loaded.host for loaded in own)
+    hosts = {host: place for place, host in enumerate(names)}
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: leave"
                          " third parties out with --mine HOST,…")
@@ -131,10 +118,10 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
         source += f"; {sharing_hosts} of its {len(hosts)} hosts shared connections"
     notes = (ONE_EACH if _has_one_each(own) else "",
              _note_on_others(fetched, len(own), is_chosen=bool(mine)))
-    screen_ms = _screen_ms(page, fetched[0])
-    return SavedPage(_objects(fetched, are_mine, hosts, screen_ms), source, http, http_from,
-                     " ".join(filter(None, notes)), own[0].host.startswith("https:"),
-                     certificates)
+    objects = _objects(fetched, are_mine, hosts, screen_ms=_screen_ms(page, fetched[0]))
+    return SavedPage(objects, source, http, http_from=http_from,
+                     note=" ".join(filter(None, notes)),
+                     is_secure=own[0].host.startswith("https:"), certificates=certificates)
 
 
 def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:
@@ -145,7 +132,9 @@ def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> l
         if not any(_is_of(host, name) for host in hosts):
             known = join_words(list(dict.fromkeys(hosts))[:MOST_NAMED])
             raise UsageError(f"{where}: --mine: no object came from {name}; its hosts: {known}")
-    are_mine = [not names or any(_is_of(host, name) for name in names) for host in hosts]
+
+    known_hosts = {host for host in hosts if any(_is_of(host, name) for name in names)}
+    are_mine = [not names or host in known_hosts for host in hosts]
     if not are_mine[0]:
         raise UsageError(f"{where}: --mine: the document came from {hosts[0]}: name it too")
     return are_mine
@@ -157,6 +146,7 @@ def _name_of(fetched: _Fetched) -> str:
 
 
 def _is_of(host: str, name: str) -> bool:
+    """Whether a host has a name, or is a subdomain of it."""
     return host == name or host.endswith(f".{name}")
 
 
@@ -166,7 +156,7 @@ def _note_on_others(fetched: Sequence[_Fetched], own: int, is_chosen: bool) -> s
         return (f"Only {own} of {len(fetched)} objects are measured, those of --mine; what they"
                 " wait for of the others takes as long as in the HAR.")
     name = _name_of(fetched[0]).removeprefix("www.")
-    others = sum(not _is_of(_name_of(each), name) for each in fetched)
+    others = sum(not _is_of(_name_of(loaded), name) for loaded in fetched)
     if is_chosen or not others:
         return ""
     return (f"{others} of {len(fetched)} objects came from other hosts than the document's, and"
@@ -174,7 +164,7 @@ def _note_on_others(fetched: Sequence[_Fetched], own: int, is_chosen: bool) -> s
 
 
 def _page(log: Mapping[str, object], entries: Sequence[Entry]) -> Mapping[str, object]:
-    """The first page that has entries; {} where no entry says of which page it is."""
+    """The first page that has entries; {} where no entry names its page."""
     pages = tables(log.get("pages"))
     named = {str(entry.value("pageref")) for entry in entries}
     return next((page for page in pages if str(page.get("id")) in named), {})
@@ -184,11 +174,14 @@ def _fault(excluded: Mapping[str, int], fetched: int) -> str:
     """Why too little of a page is known; "" where enough is."""
     unknown = excluded.get(_WITHOUT_SIZE, 0) + excluded.get(_WITHOUT_TIME, 0)
     if unknown and unknown >= MOST_UNKNOWN * (unknown + fetched):
-        what = join_words([words for why, words in (
-            (_WITHOUT_SIZE, "size (bodySize, _transferSize, Content-Length, content.size)"),
-            (_WITHOUT_TIME, "time (startedDateTime)")) if excluded.get(why)])
-        return (f"{unknown} of its {unknown + fetched} objects have no known {what}; the network"
-                " panels of Chrome, Edge, Firefox and Safari save them: save the page there")
+        missing = []
+        if excluded.get(_WITHOUT_SIZE):
+            missing.append("size (bodySize, _transferSize, Content-Length, content.size)")
+        if excluded.get(_WITHOUT_TIME):
+            missing.append("time (startedDateTime)")
+        return (f"{unknown} of its {unknown + fetched} objects have no known"
+                f" {join_words(missing)}; the network panels of Chrome, Edge, Firefox and Safari"
+                " save them: save the page there")
     return "" if fetched else "it has no entry that was fetched"
 
 
@@ -220,37 +213,44 @@ def _is_html(entry: Entry) -> bool:
 
 
 def _since(document: int, fetched: Sequence[_Fetched], excluded: Counter[str]) -> list[_Fetched]:
-    """The objects in the order in which they began, from the document on; counts the others."""
-    ordered = sorted(fetched, key=lambda each: (each.start_ms, each.number != document))
-    place = next(place for place, each in enumerate(ordered) if each.number == document)
-    for each in ordered[:place]:
-        excluded[_REDIRECTS if each.is_redirect else _BEFORE] += 1
+    """The objects in the order in which they began, from the document on.
+
+    document: the number of its entry. Those before it are counted in excluded.
+    """
+    ordered = sorted(fetched, key=lambda loaded: (loaded.start_ms, loaded.number != document))
+    place = next(place for place, loaded in enumerate(ordered) if loaded.number == document)
+    for loaded in ordered[:place]:
+        excluded[_REDIRECTS if loaded.is_redirect else _BEFORE] += 1
     return ordered[place:]
 
 
 def _first_load(fetched: Sequence[_Fetched], excluded: Counter[str]) -> Sequence[_Fetched]:
-    """The objects up to where the document was loaded again; counts the others."""
-    again = next((place for place, each in enumerate(fetched) if place and each.is_html
-                  and each.url == fetched[0].url), len(fetched))
-    excluded[_AGAIN] += len(fetched) - again
-    return fetched[:again]
+    """The objects up to where the document was loaded again. The others are counted in excluded."""
+    end = len(fetched)
+    for place, loaded in enumerate(fetched[1:], start=1):
+        if loaded.is_html and loaded.url == fetched[0].url:
+            end = place
+            break
+    excluded[_AGAIN] += len(fetched) - end
+    return fetched[:end]
 
 
 def _http(fetched: Sequence[_Fetched]) -> tuple[str, str]:
     """The version of HTTP of SavedPage, and how it is known, in words."""
-    versions = Counter(each.http for each in fetched)
-    newer, older = versions["2"] + versions["3"], versions["1.1"]
-    if 2 * (newer + older) < len(fetched):
-        return "", f"the version of HTTP is unknown ({len(fetched) - newer - older} of" \
-                   f" {len(fetched)} do not name it)"
-    of_newer = "HTTP/3" if versions["3"] > versions["2"] else "HTTP/2"
-    if versions["2"] and versions["3"]:
-        of_newer = "HTTP/2 and 3"
-    http, name, count = ((HTTP_2, of_newer, newer) if newer > older else
-                         (HTTP_1, "HTTP/1.1", older))
-    fields = dict.fromkeys(each.http_from.rpartition(".")[2] for each in fetched
-                           if each.http_from)
-    share = "" if count == len(fetched) else f" ({count} of {len(fetched)})"
+    versions = Counter(loaded.http for loaded in fetched)
+    newer, older, total = versions["2"] + versions["3"], versions["1.1"], len(fetched)
+    if 2 * (newer + older) < total:
+        unknown = total - newer - older
+        return "", f"the version of HTTP is unknown ({unknown} of {total} do not name it)"
+
+    http, name, count = HTTP_1, "HTTP/1.1", older
+    if newer > older:
+        http, name, count = HTTP_2, "HTTP/2 and 3", newer
+        if not versions["2"] or not versions["3"]:
+            name = "HTTP/3" if versions["3"] else "HTTP/2"
+    fields = dict.fromkeys(loaded.http_from.rpartition(".")[2] for loaded in fetched
+                           if loaded.http_from)
+    share = "" if count == total else f" ({count} of {total})"
     return http, f"{name} from {join_words(list(fields))}{share}"
 
 
@@ -260,17 +260,20 @@ def _source(fetched: Sequence[_Fetched], excluded: Mapping[str, int], program: s
     total_bytes = sum(loaded.size_bytes for loaded in fetched)
     words = (f"a HAR by {program}: {len(fetched)} object{'s' if len(fetched) > 1 else ''},"
              f" {plain(round(total_bytes / 1000))} kB")
+
     sizes = Counter(loaded.size_from for loaded in fetched if loaded.size_from)
     if sizes:
         named = [name if len(sizes) == 1 else f"{name} ({count})"
                  for name, count in sizes.most_common()]
         words += f", sizes from {join_words(named)}"
+
     words += f"; the document is entry {document.number}"
     if document.is_unmodified:
         words += ", not modified"
     empty = sum(loaded.size_bytes == 0 for loaded in fetched)
     if empty:
         words += f"; {empty} without a body, measured with one byte"
+
     why = [f"{count} {reason}" for reason, count in excluded.items() if count]
     if why:
         words += f"; excluded: {join_words(why)}"
@@ -279,7 +282,7 @@ def _source(fetched: Sequence[_Fetched], excluded: Mapping[str, int], program: s
 
 def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
     """Whether each of several connections carried one object."""
-    names = [each.connection for each in fetched]
+    names = [loaded.connection for loaded in fetched]
     return len(names) > 1 and all(names) and len(set(names)) == len(names)
 
 
@@ -317,37 +320,45 @@ def _objects(fetched: Sequence[_Fetched], are_mine: Sequence[bool], hosts: Mappi
     """
     namers = _namers(fetched)
     numbers: dict[int, int] = {}  # of objects of one's own, by their place among all
-    found: list[PageObject] = []
-    for place, each in enumerate(fetched, start=1):
+    objects: list[PageObject] = []
+    for place, loaded in enumerate(fetched, start=1):
         if not are_mine[place - 1]:
             continue
         by = namers[place - 1]
         while by and by not in numbers:
             by = namers[by - 1]
+
         at_byte, parse_ms = 0, 0.0
         if by and by == namers[place - 1]:
-            at_byte = _named_at(fetched[by - 1], each.start_ms)
+            at_byte = _named_at(fetched[by - 1], loaded.start_ms)
         elif by:
             at_byte = max(1, fetched[by - 1].size_bytes)
-            waited_ms = max(0.0, each.start_ms - fetched[by - 1].end_ms)
+            waited_ms = max(0.0, loaded.start_ms - fetched[by - 1].end_ms)
             parse_ms = round(min(waited_ms, QUANTITIES["process_ms"].highest), 3)
-        found.append(PageObject(
-            max(1, each.size_bytes), numbers.get(by, 0), at_byte, parse_ms=parse_ms,
-            host=hosts[each.host], is_early=each.end_ms <= screen_ms))
-        numbers[place] = len(found)
-    return tuple(found)
+
+        objects.append(PageObject(
+            max(1, loaded.size_bytes), numbers.get(by, 0), at_byte, parse_ms=parse_ms,
+            host=hosts[loaded.host], is_early=loaded.end_ms <= screen_ms))
+        numbers[place] = len(objects)
+    return tuple(objects)
 
 
 def _namers(fetched: Sequence[_Fetched]) -> list[int]:
-    """Of each object the number of the one that named it, from 1 on; 0 of the document."""
+    """Of each object the number of the one that named it, from 1 on; 0 of the document.
+
+    That is the redirect to it, or the last object of its namer's URL, or the document.
+    """
     latest: dict[str, int] = {}  # by URL: the number of the last object that began before
     leading: dict[str, int] = {}  # by URL: the number of the redirect to it
     namers: list[int] = []
-    for place, each in enumerate(fetched, start=1):
-        namers.append(leading.pop(each.url, 0) or latest.get(each.namer, 1) if namers else 0)
-        latest[each.url] = place
-        if each.redirect:
-            leading[each.redirect] = place
+    for place, loaded in enumerate(fetched, start=1):
+        by = 0
+        if namers:
+            by = leading.pop(loaded.url, 0) or latest.get(loaded.namer, 1)
+        namers.append(by)
+        latest[loaded.url] = place
+        if loaded.redirect:
+            leading[loaded.redirect] = place
     return namers
 
 
@@ -368,15 +379,17 @@ def _named_at(namer: _Fetched, start_ms: float) -> int:
 def _why_excluded(entry: Entry, page_id: object, exporter: Exporter) -> str:
     """Why an entry is no object of the page; "" where it is one."""
     url = entry.request.get("url")
-    if not isinstance(url, str) or (
-            page_id is not None and entry.values.get("pageref", page_id) != page_id):
+    is_of_page = page_id is None or entry.values.get("pageref", page_id) == page_id
+    if not isinstance(url, str) or not is_of_page:
         return _OTHER
+
     if entry.request.get("method") == "CONNECT":
         return _TUNNEL
     if not url.startswith(("http://", "https://")):
         return _SCHEMES.get(url[:url.find(":") + 1], _OTHER)
     if entry.status == _SWITCHED:
         return _SOCKET
+
     if exporter.is_cached(entry) and entry.response.get("_error") is None:
         return _CACHED
     if not 100 <= entry.status < 600 or _has_failed(entry):
@@ -387,10 +400,12 @@ def _why_excluded(entry: Entry, page_id: object, exporter: Exporter) -> str:
 
 
 def _has_failed(entry: Entry) -> bool:
-    """Whether nothing of a response came, or not all of it."""
-    return (bool(entry.response.get("_error")) and entry.transferred <= 0
-            or bool(entry.response.get("_failureText")) or entry.is_true("_wasAborted")
-            or entry.response.get("_charlesStatus", "COMPLETE") != "COMPLETE")
+    """Whether nothing of a response came, or not all of it, by what each program writes."""
+    response = entry.response
+    is_lost = bool(response.get("_error")) and entry.transferred <= 0
+    is_cut = response.get("_charlesStatus", "COMPLETE") != "COMPLETE"
+    return (is_lost or is_cut or bool(response.get("_failureText"))
+            or entry.is_true("_wasAborted"))
 
 
 def _is_redirect(entry: Entry) -> bool:
@@ -402,14 +417,17 @@ def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
     url = str(entry.request.get("url"))
     size_bytes, size_from = exporters.size_of(entry, exporter)
     http, http_from = exporters.version_of(entry, exporter)
+
     start_ms, took_ms = time_ms(entry.value("startedDateTime")), _took_ms(entry)
-    timings = table(entry.values, "timings")
-    receive_ms = min(max(0.0, number(timings.get("receive"), 0.0)), took_ms)
+    receiving_ms = number(table(entry.values, "timings").get("receive"), 0.0)
+    receiving_ms = min(max(0.0, receiving_ms), took_ms)
+
+    is_redirect = _is_redirect(entry)
     return _Fetched(
-        place, _plain(url), _plain(str(entry.value(NAMER))), _origin(url), size_bytes=size_bytes,
-        size_from=size_from, start_ms=start_ms, receive_ms=start_ms + took_ms - receive_ms,
-        end_ms=start_ms + took_ms, is_redirect=_is_redirect(entry),
-        redirect=_target(url, entry) if _is_redirect(entry) else "",
+        place, _plain(url), _plain(str(entry.value(NAMER))), host=_origin(url),
+        size_bytes=size_bytes, size_from=size_from, start_ms=start_ms,
+        receive_ms=start_ms + took_ms - receiving_ms, end_ms=start_ms + took_ms,
+        is_redirect=is_redirect, redirect=_target(url, entry) if is_redirect else "",
         is_unmodified=entry.status == NOT_MODIFIED, is_html=_is_html(entry),
         connection=_connection(entry, exporter), http=http, http_from=http_from,
         address=_address(entry))
@@ -441,11 +459,13 @@ def _address(entry: Entry) -> str:
 
 def _connection(entry: Entry, exporter: Exporter) -> str:
     """The name of a connection, "" for none, which Chrome writes as "0"."""
-    # Where Chrome names its connections, `connection` is the server's port.
-    paths = exporter.connections[:1 if entry.names_connections else None]
-    found = (entry.value(path) for path in paths)
-    return next((str(name) for name in found if isinstance(name, (str, int, float))
-                 and name not in ("", "0", 0)), "")
+    paths = exporter.connections
+    if entry.names_connections:  # then Chrome's `connection` is the server's port
+        paths = paths[:1]
+    for name in map(entry.value, paths):
+        if isinstance(name, (str, int, float)) and name not in ("", "0", 0):
+            return str(name)
+    return ""
 
 
 def _plain(url: str) -> str:
@@ -454,7 +474,10 @@ def _plain(url: str) -> str:
 
 
 def _origin(url: str) -> str:
-    """Scheme, host and port of a URL: objects that have them in common share connections."""
+    """Scheme, host and port of a URL: objects that have them in common share connections.
+
+    "" for what is no URL.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -468,17 +491,3 @@ def _screen_ms(page: Mapping[str, object], document: _Fetched) -> float:
     if after_ms <= 0:
         return -math.inf
     return (time_ms(page.get("startedDateTime")) or document.start_ms) + after_ms
-
-
-def time_ms(value: object) -> float:
-    """A time of ISO 8601 in ms since the epoch; 0 for what is no such time."""
-    match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) < 60 else None
-    if match is None:
-        return 0.0
-    moment, fraction, sign, hours, minutes = match.groups()
-    try:
-        at = datetime.fromisoformat(moment).replace(tzinfo=timezone.utc).timestamp()
-        ahead = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)).total_seconds()
-    except (ValueError, OverflowError):
-        return 0.0
-    return (at + float(fraction or 0) - (ahead if sign == "+" else -ahead)) * 1000

@@ -8,7 +8,9 @@ texts; others count as missing).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from firstflight.base import large_json
@@ -29,6 +31,7 @@ OF_TIMINGS = ("blocked", "dns", "connect", "send", "wait", "receive")
 OF_CACHE = {"beforeRequest", "afterRequest"}  # kept without their values
 OF_HEADERS = ("content-encoding", "content-length", "location")  # of the response
 NAMER = "namer"  # the key of a kept entry with the URL of what named it
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
 _PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
 _MOST_FOREIGN = 200  # characters of a text that is not ASCII, as URLs and numbers are
 
@@ -45,13 +48,16 @@ def read(content: bytes, where: str) -> Mapping[str, Any]:
 
 
 def _kept(item: object) -> dict[str, object]:
+    """What is kept of an entry."""
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
     request, response = table(entry, "request"), table(entry, "response")
+    kept_response = _values(response, OF_RESPONSE)
+    kept_response["content"] = _values(table(response, "content"), OF_CONTENT)
+    kept_response["headers"] = _headers(response)
+
     kept = _values(entry, OF_ENTRY)
     kept["request"] = _values(request, OF_REQUEST)
-    kept["response"] = of_response = _values(response, OF_RESPONSE)
-    of_response["content"] = _values(table(response, "content"), OF_CONTENT)
-    of_response["headers"] = _headers(response)
+    kept["response"] = kept_response
     kept["cache"] = dict.fromkeys(OF_CACHE & table(entry, "cache").keys())
     kept["timings"] = _values(table(entry, "timings"), OF_TIMINGS)
     kept[NAMER] = _namer(entry, request)
@@ -65,12 +71,18 @@ def _headers(response: Mapping[str, object]) -> dict[str, object]:
     return _values(named, OF_HEADERS)
 
 
-def _values(of: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
-    return {name: _shortened(value) for name in names
-            if isinstance(value := of.get(name), (bool, int, float, str))}
+def _values(values: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
+    """The values of these names that are numbers, truth values or texts."""
+    kept = {}
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, (bool, int, float, str)):
+            kept[name] = _shortened(value)
+    return kept
 
 
 def _shortened(value: object) -> object:
+    """A value; the beginning of a long text that is not ASCII."""
     return value[:_MOST_FOREIGN] if isinstance(value, str) and not value.isascii() else value
 
 
@@ -80,13 +92,15 @@ def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> object
     It is Chrome's initiator, which other programs write as a text, or the request's Referer.
     """
     initiator = table(entry, "_initiator")
-    stack, frames = table(initiator, "stack"), list[Mapping[str, object]]()
+    urls = [entry.get("_initiator"), initiator.get("url")]
+
+    stack = table(initiator, "stack")
     for _ in range(_PARENTS):  # from a promise or a timer to what started it
-        frames += tables(stack.get("callFrames"))[:1]
+        urls += [frame.get("url") for frame in tables(stack.get("callFrames"))[:1]]
         stack = table(stack, "parent")
-    urls = [entry.get("_initiator"), initiator.get("url"), *(frame.get("url") for frame in frames),
-            *(header.get("value") for header in tables(request.get("headers"))
-              if str(header.get("name")).lower() == "referer")]
+
+    urls += [header.get("value") for header in tables(request.get("headers"))
+             if str(header.get("name")).lower() == "referer"]
     return next((_shortened(url) for url in urls if isinstance(url, str) and url), "")
 
 
@@ -106,3 +120,19 @@ def number(value: object, absent: float = -1.0) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return absent
     return float(value) if abs(value) < 1e12 else absent
+
+
+def time_ms(value: object) -> float:
+    """A time of ISO 8601 in ms since the epoch; 0 for what is no such time."""
+    match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) < 60 else None
+    if match is None:
+        return 0.0
+    moment, fraction, sign, hours, minutes = match.groups()
+    try:
+        local_s = datetime.fromisoformat(moment).replace(tzinfo=timezone.utc).timestamp()
+        zone_s = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)).total_seconds()
+    except (ValueError, OverflowError):
+        return 0.0
+    if sign == "-":
+        zone_s = -zone_s
+    return (local_s + float(fraction or 0) - zone_s) * 1000

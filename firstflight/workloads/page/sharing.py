@@ -15,7 +15,7 @@ def groups_of(hosts: Sequence[str], came: Iterable[tuple[str, str]]) -> dict[str
     Hosts whose objects came over one connection are in one group, directly or through others.
     hosts: their names, each once. came: connection and host of each object.
     """
-    leader = {name: name for name in hosts}
+    leader = {name: name for name in hosts}  # a host of the same group; itself for the first one
 
     def first(name: str) -> str:
         while leader[name] != name:
@@ -26,5 +26,7 @@ def groups_of(hosts: Sequence[str], came: Iterable[tuple[str, str]]) -> dict[str
     for connection, host in came:
         other = by_connection.setdefault(connection, host)
         leader[first(host)] = first(other)
-    numbers = {name: place for place, name in enumerate(dict.fromkeys(map(first, hosts)))}
+
+    firsts = dict.fromkeys(map(first, hosts))
+    numbers = {name: number for number, name in enumerate(firsts)}
     return {name: numbers[first(name)] for name in hosts}

@@ -11,9 +11,9 @@ import binascii
 import mimetypes
 import os
 import stat
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -27,19 +27,19 @@ from firstflight.testbed.hosts.replay.recording import (GZIP, Answer, Origin, Re
                                                         asked_with)
 from firstflight.workloads.page import encoding, exporters, sharing
 from firstflight.workloads.page.exporters import CONNECTION
-from firstflight.workloads.page.har import time_ms
-from firstflight.workloads.page.har_file import BESIDE, number, table, tables
+from firstflight.workloads.page.har_file import BESIDE, number, table, tables, time_ms
 
 MOST_FILES, MOST_BYTES, MOST_DEPTH = 10_000, 128 << 20, 32  # of a folder
 MOST_HAR_BYTES, MOST_ENTRIES = 128 << 20, 10_000
 MOST_ORIGINS = 200
-MOST_HEADER, MOST_HEADERS, MOST_URL = 8_000, 100, 8_000
-# Than its text a content may say that it is: programs count the ends of lines otherwise.
+MOST_HEADER, MOST_HEADERS, MOST_URL, MOST_METHOD = 8_000, 100, 8_000, 20
+# How much larger than its text a content may claim to be: programs count the ends of lines in
+# different ways.
 MOST_LONGER = 1.1
 OWN_ORIGIN = "https://page.test"  # of a folder
 LEAST_COMPRESSED = 1000  # bytes of a text that servers compress (nginx's gzip_min_length is 20)
 INDEX = "index.html"
-SHARED = Path("/usr/share")  # of packages: their documents have links to scripts and fonts there
+SHARED = Path("/usr/share")  # documents of packages have links to scripts and fonts there
 NO_CONTENTS = ("has no contents of what was loaded: save it with contents (Chrome's \"Save all as"
                " HAR with content\", Playwright's recordHar), or leave out --client chromium")
 
@@ -52,7 +52,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".woff": "font/wo
 _COMPRESSED = ("text/", "application/json", "application/javascript", "application/xml",
                "image/svg+xml", "application/wasm", "application/manifest+json",
                "application/xhtml+xml", "application/rss+xml")
-# Headers that would lead the browser elsewhere than to the recording, or say what is not so here.
+# Headers that would lead the browser away from the recording, or that are not true here.
 _LEFT_OUT = DROPPED | {"alt-svc", "content-encoding", "nel", "report-to", "reporting-endpoints",
                        "strict-transport-security", "set-cookie", "age", "public-key-pins",
                        "accept-ranges", "content-range", "clear-site-data"}
@@ -62,11 +62,11 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 @dataclass(frozen=True)
 class Site:
-    """A site as it was read. source: what was read from where, in words. notes: what differs."""
+    """A site as it was read."""
 
     recording: Recording
-    source: str
-    notes: tuple[str, ...] = ()
+    source: str  # what was read from where, in words
+    notes: tuple[str, ...] = ()  # what is measured otherwise than it was recorded
 
 
 def is_har(path: Path) -> bool:
@@ -93,8 +93,8 @@ def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
                 where: str = "--page") -> Site:
     """Read a folder of files, as a server for static files has it. Raises UsageError.
 
-    Hidden files, what is no file, and links are left out, and counted; but links to files of the
-    folder, and to what packages share (SHARED), are followed. files, where: as of read.
+    Hidden files, what is no file, and links are left out, and counted. But links to files of the
+    folder, and to what packages share (SHARED), are followed. files, where: as in read.
     """
     where = f"{where}: {folder}"
     answers: list[Answer] = []
@@ -114,33 +114,32 @@ def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
     if target.partition("?")[0] not in known:
         pages = [answer.target for answer in answers if answer.target.endswith(".html")]
         few = join_words(sorted(pages, key=lambda page: (page.count("/"), page))[:5])
+        example = f", such as {few}" if pages else ""
         raise UsageError(f"{where}: has no {target}: name the page by url_path (--url-path)"
-                         + (f", such as {few}" if pages else ""))
+                         f"{example}")
+
     served = sum(answer.status == 200 and not answer.target.endswith("/") for answer in answers)
+    source = (f"a folder of {served} file{'s' if served > 1 else ''},"
+              f" {plain(round(total / 1000))} kB")
     why = [f"{count} {reason}{'s' if count > 1 else ''}" for reason, count in left_out.items()]
-    source = (f"a folder of {served} file{'s' if served > 1 else ''}, {plain(round(total / 1000))}"
-              f" kB{f'; left out: {join_words(why)}' if why else ''}")
-    return Site(Recording(f"{OWN_ORIGIN}{target}", (Origin(OWN_ORIGIN, 0),), tuple(answers)),
-                source)
+    if why:
+        source += f"; left out: {join_words(why)}"
+    recording = Recording(f"{OWN_ORIGIN}{target}", (Origin(OWN_ORIGIN, 0),), tuple(answers))
+    return Site(recording, source)
 
 
 def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[Path, str]]:
-    """The files of a folder, each with its path in it, in a fixed order."""
+    """The files of a folder to serve, each with its path in it, in a fixed order."""
     count = 0
     try:
         for above, folders, names in os.walk(folder, onerror=_raise):
-            depth = len(Path(above).relative_to(folder).parts)
-            for name in list(folders):
-                link = os.path.islink(os.path.join(above, name))
-                if name.startswith(".") or link or depth >= MOST_DEPTH:
-                    folders.remove(name)
-                    left_out["link" if link else "hidden folder"] += 1
-            folders.sort()
+            _leave_out_folders(folders, Path(above), folder, left_out=left_out)
             for name in sorted(names):
                 count += 1
                 if count > MOST_FILES:
                     raise UsageError(f"{where}: has more than {MOST_FILES:,} files: name the"
                                      " folder of the site alone")
+
                 place = Path(above, name)
                 inside = PurePosixPath(place.relative_to(folder)).as_posix()
                 if place.is_symlink():
@@ -154,6 +153,21 @@ def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[P
                     yield place, inside
     except OSError as error:
         raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
+
+
+def _leave_out_folders(folders: list[str], above: Path, folder: Path, *,
+                       left_out: Counter[str]) -> None:
+    """Keep of the folders in one those that os.walk shall enter, and sort them.
+
+    Links, hidden folders, and those that are too deep in `folder` are counted in left_out.
+    """
+    is_deep = len(above.relative_to(folder).parts) >= MOST_DEPTH
+    for name in list(folders):
+        is_link = os.path.islink(above / name)
+        if name.startswith(".") or is_link or is_deep:
+            folders.remove(name)
+            left_out["link" if is_link else "hidden folder"] += 1
+    folders.sort()
 
 
 def _followed(link: Path, folder: Path) -> Path:
@@ -193,12 +207,15 @@ def _of_file(name: str, body: bytes) -> Iterator[Answer]:
         target = f"/{quote(name)}"
     except UnicodeEncodeError:  # a name that is no text
         return
-    yield Answer(0, "GET", target, 200, headers, body)
+
+    of_file = Answer(0, "GET", target, status=200, headers=headers, body=body)
+    yield of_file
     if PurePosixPath(name).name == INDEX:
-        own = target.removesuffix(INDEX)
-        yield Answer(0, "GET", own, 200, headers, body)
-        if own != "/":
-            yield Answer(0, "GET", own.rstrip("/"), 301, (("location", own),), b"")
+        of_folder = target.removesuffix(INDEX)
+        yield replace(of_file, target=of_folder)
+        if of_folder != "/":
+            yield Answer(0, "GET", of_folder.rstrip("/"), status=301,
+                         headers=(("location", of_folder),), body=b"")
 
 
 def type_of(name: str) -> str:
@@ -221,36 +238,32 @@ def _encoded(headers: tuple[tuple[str, str], ...], body: bytes, coding: str,
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of a HAR. Times in ms.
-
-    body: None where the HAR has no contents of it. coding: in which it came, "" for none.
-    came_bytes: of its body as it came, None for unknown.
-    """
+    """An entry of a HAR."""
 
     url: str
     origin: str
     method: str
     status: int
     headers: tuple[tuple[str, str], ...]
-    kind: str
-    body: bytes | None
-    coding: str
-    came_bytes: int | None
+    kind: str  # the type of its content
+    body: bytes | None  # None where the HAR has no contents of it
+    coding: str  # in which its body came; "" for none
+    came_bytes: int | None  # of its body as it came; None for unknown
     start_ms: float
     wait_ms: float
-    connect_ms: float
+    connect_ms: float  # without TLS; 0 or less where it opened no connection
     connection: str
     http: str
-    asked: str
+    asked: str  # the body of its request, as recordings keep it
 
 
 def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -> Site:
-    """Read a HAR with contents. Raises UsageError. where: as of read."""
+    """Read a HAR with contents. Raises UsageError. where: how messages begin."""
     where = f"{where}: {path}"
     try:
         content = inflated.content(path, MOST_HAR_BYTES)
-        kept = Counter[str]()
-        found = large_json.read(content, ("log", "entries"), lambda item: _entry(item, kept),
+        dropped = Counter[str]()
+        found = large_json.read(content, ("log", "entries"), lambda item: _entry(item, dropped),
                                 MOST_ENTRIES, BESIDE, most_text=MOST_HAR_BYTES)
     except OSError as error:
         raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
@@ -259,51 +272,47 @@ def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -
     if found is None:
         raise UsageError(f"{where}: is not a HAR file: it has no log.entries")
 
-    entries = sorted((entry for entry in found.items if isinstance(entry, _Entry)),
-                     key=lambda entry: entry.start_ms)
+    entries = [entry for entry in found.items if isinstance(entry, _Entry)]
+    entries.sort(key=lambda entry: entry.start_ms)
     document = _document(entries, where)
     with_body = [entry for entry in entries if entry.body is not None]
-    lacking = len(entries) - len(with_body)
     origins = _origins(with_body, where)
-    waits = _waits(with_body) if with_server_time else [0.0] * len(with_body)
+    waits_ms = _waits_ms(with_body) if with_server_time else [0.0] * len(with_body)
     answers = tuple(_answer(entry, origins, wait_ms)
-                    for entry, wait_ms in zip(with_body, waits))
+                    for entry, wait_ms in zip(with_body, waits_ms))
+    left_out = {"without contents": len(entries) - len(with_body), **dropped}
     return Site(Recording(document, tuple(origins.values()), answers),
-                _har_source(found.beside, answers, origins, lacking, kept),
-                tuple(_har_notes(with_body, waits, answers)))
+                _har_source(found.beside, answers, hosts=len(origins), left_out=left_out),
+                tuple(_har_notes(with_body, waits_ms, answers)))
 
 
 def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
     """What is replayed of an entry; None for what no browser requests of a server."""
     entry: Mapping[str, Any] = item if isinstance(item, dict) else {}
     request, response = table(entry, "request"), table(entry, "response")
-    url, method = request.get("url"), request.get("method")
-    status = int(number(response.get("status")))
-    if (not isinstance(url, str) or not isinstance(method, str) or not method.isalpha()
-            or len(method) > 20 or len(url) > MOST_URL or not _is_plain(url)
-            or not url.startswith(("http://", "https://")) or not 200 <= status < 600):
+    url, method = _text(request, "url"), _text(request, "method").upper()
+    origin, status = _origin_of(url), int(number(response.get("status")))
+    if not origin or not _is_method(method) or not 200 <= status < 600:
         dropped["that cannot be replayed"] += 1
         return None
-    origin = _origin(url)
-    if not origin:
-        dropped["that cannot be replayed"] += 1
-        return None
+
     content = table(response, "content")
     named = [(str(header.get("name")).lower(), str(header.get("value")))
              for header in tables(response.get("headers"))[:MOST_HEADERS]]
-    kind = dict(named).get("content-type") or str(content.get("mimeType") or "")
+    of_name = dict(named)
+    kind = of_name.get("content-type") or str(content.get("mimeType") or "")
     headers = tuple((name, value) for name, value in named if _is_header(name, value))
     if kind and "content-type" not in dict(headers) and _is_header("content-type", kind):
         headers = (*headers, ("content-type", kind))
+
     timings = table(entry, "timings")
     connect_ms = number(timings.get("connect")) - max(0.0, number(timings.get("ssl"), 0.0))
-    version = exporters.version_of(exporters.Entry({"response": dict(response),
-                                                    "request": dict(request)}),
-                                   exporters.OTHER)[0]
+    both = exporters.Entry({"response": dict(response), "request": dict(request)})
+    version, _ = exporters.version_of(both, exporters.OTHER)
     return _Entry(
-        url.partition("#")[0], origin, method.upper(), status, headers,
-        kind.partition(";")[0].strip().lower(), body=_body(content, status, method.upper()),
-        coding=dict(named).get("content-encoding", "").strip().lower().replace("identity", ""),
+        url.partition("#")[0], origin, method, status=status, headers=headers,
+        kind=kind.partition(";")[0].strip().lower(), body=_body(content, status, method),
+        coding=of_name.get("content-encoding", "").strip().lower().replace("identity", ""),
         came_bytes=encoding.recorded_bytes(response),
         start_ms=time_ms(entry.get("startedDateTime")),
         wait_ms=max(0.0, number(timings.get("wait"), 0.0)), connect_ms=connect_ms,
@@ -311,12 +320,23 @@ def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
         asked=_asked(table(request, "postData")))
 
 
+def _text(values: Mapping[str, object], name: str) -> str:
+    """A value that is a text, "" for any other."""
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _is_method(method: str) -> bool:
+    return method.isalpha() and len(method) <= MOST_METHOD
+
+
 def _asked(posted: Mapping[str, object]) -> str:
     """The body of a request as recordings keep it; "" for none."""
-    text = posted.get("text")
-    if not isinstance(text, str) or not text:  # a form of which the fields are named only
+    text = _text(posted, "text")
+    if not text:  # a form of which the fields are named only
+        fields = tables(posted.get("params"))[:MOST_HEADERS]
         text = urlencode([(str(field.get("name")), str(field.get("value") or ""))
-                          for field in tables(posted.get("params"))[:MOST_HEADERS]])
+                          for field in fields])
     return asked_with(text.encode("utf-8", "replace"))
 
 
@@ -326,8 +346,9 @@ def _is_plain(words: str) -> bool:
 
 def _is_header(name: str, value: str) -> bool:
     """Whether a recorded header can be sent, and means the same here."""
-    return (name not in _LEFT_OUT and len(value) <= MOST_HEADER and value.isascii()
-            and value.isprintable() and bool(name) and _is_plain(name) and ":" not in name)
+    is_name = bool(name) and _is_plain(name) and ":" not in name
+    is_value = len(value) <= MOST_HEADER and value.isascii() and value.isprintable()
+    return is_name and is_value and name not in _LEFT_OUT
 
 
 def _body(content: Mapping[str, object], status: int, method: str) -> bytes | None:
@@ -341,12 +362,16 @@ def _body(content: Mapping[str, object], status: int, method: str) -> bytes | No
             except (binascii.Error, ValueError):
                 return None
         return body if size <= MOST_LONGER * len(body) + 100 else None
+
     is_empty = status in (204, 304) or status in _REDIRECTS or method in ("HEAD", "OPTIONS")
     return b"" if is_empty or size == 0 else None
 
 
-def _origin(url: str) -> str:
-    """Scheme, host and port of a URL; "" where it has none."""
+def _origin_of(url: str) -> str:
+    """Scheme, host and port of a URL; "" for what a browser would not request from a host."""
+    if (len(url) > MOST_URL or not _is_plain(url)
+            or not url.startswith(("http://", "https://"))):
+        return ""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -361,92 +386,109 @@ def _origin(url: str) -> str:
 
 def _document(entries: Sequence[_Entry], where: str) -> str:
     """The URL to load: of the document, or of the first redirect to it. Raises UsageError."""
-    document = next((entry for entry in entries if entry.kind in _HTML and entry.status < 300
-                     and entry.method == "GET"), None)
+    documents = (entry for entry in entries
+                 if entry.kind in _HTML and entry.status < 300 and entry.method == "GET")
+    document = next(documents, None)
     if document is None:
         raise UsageError(f"{where}: none of its {len(entries)} entries is a document (text/html),"
                          " with which a page begins")
     if document.body is None or not any(entry.body for entry in entries):
         raise UsageError(f"{where}: {NO_CONTENTS}")
+
+    leading = {}  # by the URL to which a redirect leads: its own
+    for entry in entries:
+        if entry.status in _REDIRECTS and entry.start_ms <= document.start_ms:
+            target = dict(entry.headers).get("location", "")
+            leading[urljoin(entry.url, target)] = entry.url
+
     url = document.url
-    leading = {urljoin(entry.url, dict(entry.headers).get("location", "")): entry.url
-               for entry in entries if entry.status in _REDIRECTS
-               and entry.start_ms <= document.start_ms}
-    seen = {url}
-    while (before := leading.get(url)) and before not in seen:
-        seen.add(before)
-        url = before
+    passed = {url}
+    while url in leading and leading[url] not in passed:
+        url = leading[url]
+        passed.add(url)
     return url
 
 
 def _origins(entries: Sequence[_Entry], where: str) -> dict[str, Origin]:
-    """The origins by name. Those share a group of which objects came over one connection."""
+    """The origins by name. Those whose objects came over one connection have one group."""
     names = list(dict.fromkeys(entry.origin for entry in entries))
     if len(names) > MOST_ORIGINS:
         raise UsageError(f"{where}: a page of {len(names)} hosts; at most {MOST_ORIGINS} fit")
-    # A number of a port is no name of a connection (Chrome names by it what has none).
-    groups = sharing.groups_of(names, (
-        (entry.connection, entry.origin) for entry in entries
-        if entry.connection not in ("", "0", "80", "443") and entry.origin.startswith("https:")))
+    # Chrome writes a server's port where a connection has no name.
+    came = [(entry.connection, entry.origin) for entry in entries
+            if entry.connection not in ("", "0", "80", "443")
+            and entry.origin.startswith("https:")]
+    groups = sharing.groups_of(names, came)
     return {name: Origin(name, groups[name]) for name in names}
 
 
-def _waits(entries: Sequence[_Entry]) -> list[float]:
+def _waits_ms(entries: Sequence[_Entry]) -> list[float]:
     """How long each answer waits, in ms: the recorded wait less the recording's round trip.
 
     The round trip to an origin is the shortest time that a connection to it took without TLS; where
     none was recorded, the shortest wait of its answers.
     """
-    rtt_ms: dict[str, float] = {}
+    connects_ms: dict[str, list[float]] = defaultdict(list)  # by origin
+    waits_ms: dict[str, list[float]] = defaultdict(list)
     for entry in entries:
         if entry.connect_ms > 0:
-            rtt_ms[entry.origin] = min(entry.connect_ms, rtt_ms.get(entry.origin, 1e9))
-    for entry in entries:
+            connects_ms[entry.origin].append(entry.connect_ms)
         if entry.wait_ms > 0:
-            known = [each.wait_ms for each in entries
-                     if each.origin == entry.origin and each.wait_ms > 0]
-            rtt_ms.setdefault(entry.origin, min(known))
-    return [round(max(0.0, entry.wait_ms - rtt_ms.get(entry.origin, 0.0)), 3)
-            for entry in entries]
+            waits_ms[entry.origin].append(entry.wait_ms)
+
+    own_waits_ms = []
+    for entry in entries:
+        rtt_ms = min(connects_ms[entry.origin] or waits_ms[entry.origin], default=0.0)
+        own_waits_ms.append(round(max(0.0, entry.wait_ms - rtt_ms), 3))
+    return own_waits_ms
 
 
 def _answer(entry: _Entry, origins: Mapping[str, Origin], wait_ms: float) -> Answer:
+    """The answer that replays an entry."""
     parts = urlsplit(entry.url)
-    target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    target = parts.path or "/"
+    if parts.query:
+        target += f"?{parts.query}"
+
     headers, body = entry.headers, entry.body or b""
     if body and entry.coding:
-        headers, body = _encoded(headers, body, entry.coding, entry.came_bytes)
-    return Answer(list(origins).index(entry.origin), entry.method, target, entry.status, headers,
-                  body, wait_ms, entry.asked)
+        headers, body = _encoded(headers, body, entry.coding, wanted_bytes=entry.came_bytes)
+    return Answer(list(origins).index(entry.origin), entry.method, target, status=entry.status,
+                  headers=headers, body=body, wait_ms=wait_ms, asked=entry.asked)
 
 
-def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], origins: Mapping[str, Origin],
-                lacking: int, dropped: Mapping[str, int]) -> str:
+def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], *, hosts: int,
+                left_out: Mapping[str, int]) -> str:
     """What was read, in words."""
     exporter, version = exporters.exporter_of(log)
+    program = f"{exporter.name} {version}".strip()
     total = sum(len(answer.body) for answer in answers)
-    left_out = [*([f"{lacking} without contents"] if lacking else ()),
-                *(f"{count} {why}" for why, count in dropped.items())]
-    return (f"a HAR by {f'{exporter.name} {version}'.strip()}: {len(answers)} answer"
-            f"{'s' if len(answers) > 1 else ''} of"
-            f" {len(origins)} host{'s' if len(origins) > 1 else ''},"
-            f" {plain(round(total / 1000))} kB"
-            + (f"; left out: {join_words(left_out)}" if left_out else ""))
+    words = (f"a HAR by {program}: {len(answers)} answer{'s' if len(answers) > 1 else ''} of"
+             f" {hosts} host{'s' if hosts > 1 else ''}, {plain(round(total / 1000))} kB")
+    why = [f"{count} {reason}" for reason, count in left_out.items() if count]
+    if why:
+        words += f"; left out: {join_words(why)}"
+    return words
 
 
-def _har_notes(entries: Sequence[_Entry], waits: Sequence[float], answers: Sequence[Answer]
+def _har_notes(entries: Sequence[_Entry], waits_ms: Sequence[float], answers: Sequence[Answer]
                ) -> Iterator[str]:
     """What is measured otherwise than it was recorded."""
-    sizes = [(len(answer.body), entry.came_bytes) for entry, answer in zip(entries, answers)
-             if entry.body and entry.coding and entry.came_bytes]
-    if sizes:
-        now, then = (plain(round(sum(column) / 1000)) for column in zip(*sizes))
-        yield (f"{len(sizes)} answers are compressed again, since a HAR has them without: {now} kB"
-               f" instead of the {then} kB that came.")
+    count = now_bytes = then_bytes = 0
+    for entry, answer in zip(entries, answers):
+        if entry.body and entry.coding and entry.came_bytes:
+            count += 1
+            now_bytes += len(answer.body)
+            then_bytes += entry.came_bytes
+    if count:
+        yield (f"{count} answers are compressed again, since a HAR has them without:"
+               f" {plain(round(now_bytes / 1000))} kB instead of the"
+               f" {plain(round(then_bytes / 1000))} kB that came.")
+
     quic = sum(entry.http == "3" for entry in entries)
     if quic:
         yield f"{quic} of {len(entries)} answers came over HTTP/3, and come over HTTP/2 here."
-    slow = [wait_ms for wait_ms in waits if wait_ms > 0]
+    slow = [wait_ms for wait_ms in waits_ms if wait_ms > 0]
     if slow:
-        yield (f"{len(slow)} of {len(waits)} answers wait as the recording's servers did, at most"
-               f" {plain(round(max(slow)))} ms; --server-time 0 leaves that out.")
+        yield (f"{len(slow)} of {len(waits_ms)} answers wait as the recording's servers did, at"
+               f" most {plain(round(max(slow)))} ms; --server-time 0 leaves that out.")

@@ -15,21 +15,19 @@ from firstflight.workloads.page import site
 
 @dataclass(frozen=True)
 class Source:
-    """The site of a page that a browser loads.
+    """The site of a page that a browser loads."""
 
-    digest, size_bytes: of a site that is stored already (testbed.site_store). path: of a folder or
-    a HAR (is_har), "" for such a site; url_path, files: as of site.read. beside: the folder from
-    which path leads, None for that of the project's scenarios. where: how messages name it.
-    """
-
+    # Of a site that is stored already (testbed.site_store).
     digest: str = ""
     size_bytes: int = 0
+    # Of a folder or a HAR; url_path and files as in site.read.
     path: str = ""
     url_path: str = ""
     files: tuple[str, ...] = ()
     is_har: bool = False
+    # The folder from which path leads, None for that of the project's scenarios.
     beside: Path | None = field(default=None, compare=False)
-    where: str = field(default="", compare=False)
+    where: str = field(default="", compare=False)  # how messages name it
 
     def __bool__(self) -> bool:
         """Whether the page has a site."""
@@ -51,13 +49,13 @@ class Source:
         if self.beside is None and not path.exists():
             return site_store.NOT_INSTALLED, 0
         if path.exists() and site.is_har(path) != self.is_har:
-            raise UsageError(f"{self.where}: {path}:"
-                             f" is {'a folder' if self.is_har else 'no folder'}")
+            fault = "is a folder" if self.is_har else "is no folder"
+            raise UsageError(f"{self.where}: {path}: {fault}")
         return _recorded(path, self.url_path, self.files, self.where)
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path leads below a folder, or to what packages share, whatever links it has."""
+    """Whether a path leads below a folder, or to what packages share, once links are followed."""
     real = Path(os.path.realpath(path))
     return real.is_relative_to(os.path.realpath(folder)) or real.is_relative_to(site.SHARED)
 
@@ -69,6 +67,7 @@ def beside(file: ScenarioFile) -> Path | None:
 
 @lru_cache
 def _recorded(path: Path, url_path: str, files: tuple[str, ...], where: str) -> tuple[str, int]:
+    """The digest of a site, and the bytes of its bodies. Stores it."""
     recording = site.read(path, url_path, files=files, where=where).recording
-    return (site_store.offer(recording),
-            sum(len(answer.body) for answer in recording.answers))
+    size_bytes = sum(len(answer.body) for answer in recording.answers)
+    return site_store.offer(recording), size_bytes
