@@ -12,11 +12,11 @@ _SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, value
 
 
-def attach(to: socket.socket, program: Sequence[Instruction]) -> None:
-    """SO_ATTACH_FILTER with a struct sock_fprog. Raises OSError."""
+def attach(filtered: socket.socket, program: Sequence[Instruction]) -> None:
+    """Set a socket's filter (SO_ATTACH_FILTER with a struct sock_fprog). Raises OSError."""
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
-    to.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,
-                  struct.pack("HL", len(program), ctypes.addressof(code)))
+    program_at = struct.pack("HL", len(program), ctypes.addressof(code))
+    filtered.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program_at)
 
 
 def detach(filtered: socket.socket) -> None:

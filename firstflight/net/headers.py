@@ -35,22 +35,17 @@ _OPTIONS_END, _OPTION_NONE = 0, 1
 
 
 class Headers(NamedTuple):
-    """The headers of an IP packet.
+    """The headers of an IP packet."""
 
-    protocol: IP's number of the transport, such as TCP. source, destination: addresses as text.
-    from_port, to_port: 0 for a transport without ports. payload_bytes: behind the transport's
-    header. body: the captured bytes from the transport's header on. identification: of IPv4, 0 for
-    IPv6. The other fields are TCP's: absolute numbers, options as bytes.
-    """
-
-    protocol: int
-    source: str
+    protocol: int  # IP's number of the transport, such as TCP
+    source: str  # the address as text
     destination: str
-    from_port: int
+    from_port: int  # 0 for a transport without ports
     to_port: int
-    payload_bytes: int
-    body: bytes
-    identification: int
+    payload_bytes: int  # behind the transport's header
+    body: bytes  # the captured bytes from the transport's header on
+    identification: int  # of IPv4; 0 for IPv6
+    # Of TCP, with absolute numbers.
     seq: int = 0
     ack: int = 0
     flags: int = 0
@@ -70,12 +65,13 @@ def network_header(head: bytes) -> tuple[int, int]:
 
 
 def headers(head: bytes, frame_bytes: int) -> Headers | None:
-    """The headers of a frame; head has its first bytes, frame_bytes is the length of all of it.
+    """The headers of a frame. head: its first bytes. frame_bytes: the length of the whole frame.
 
     None if it is not IP, is a fragment, or was cut before the end of its headers.
     """
     if head[12:14] == _IPV4_TYPE:  # nearly every packet
         return ip_headers(head, ETHERNET_BYTES, IPV4, frame_bytes)
+
     kind, at = network_header(head)
     return ip_headers(head, at, kind, frame_bytes)
 
@@ -120,6 +116,7 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
         own_bytes = (length_and_flags >> 12) * 4
         if own_bytes < _TCP_BYTES:
             return None
+        # By position, since they are made for every packet of every capture.
         return Headers(TCP, _address(source), _address(destination), from_port, to_port,
                        max(0, end - begin - own_bytes), body, identification, seq, ack,
                        length_and_flags & 0x1FF, window, body[_TCP_BYTES:own_bytes])
@@ -136,7 +133,8 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
 @lru_cache(maxsize=4096)
 def _address(raw: bytes) -> str:
     """An address of 4 or 16 bytes as text. Cached: a capture has few addresses."""
-    return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
+    family = socket.AF_INET if len(raw) == 4 else socket.AF_INET6
+    return socket.inet_ntop(family, raw)
 
 
 def tcp_options(options: bytes) -> Iterator[tuple[int, bytes]]:

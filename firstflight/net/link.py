@@ -32,30 +32,22 @@ _DERIVED = ("latency_ns", "jitter_ns", "has_loss_model", "seed")
 
 @dataclass(frozen=True)
 class Link:
-    """One direction of a path.
+    """One direction of a path."""
 
-    delay_ms: propagation. jitter_ms: standard deviation of the delay, which is normally
-        distributed.
-    rate_kbps: rate of the bottleneck, Ethernet headers included; math.inf for no limit.
-    queue_packets: limit of the bottleneck's queue.
-    loss_percent: random loss before the bottleneck. loss_burst: mean number of packets lost in a
-        row. seed: of the random numbers.
-    qdisc: the bottleneck's queue: "fifo", "fq_codel" or "cake"; "fq" for a fifo behind a sender
-        that paces; "netem" for one netem that delays and limits the rate.
-    htb_burst_bytes: if not 0, HTB with this burst limits the rate, and the limit of the queue is
-        that of the delay's netem.
-    outage_ms: when all packets are lost: from, to, since the first packet of a trial.
-    """
-
-    delay_ms: float
-    rate_kbps: float
-    queue_packets: int
-    loss_percent: float = 0.0
-    loss_burst: float = 1.0
-    jitter_ms: float = 0.0
-    seed: int = 0
+    delay_ms: float  # propagation
+    rate_kbps: float  # of the bottleneck, Ethernet headers included; math.inf for no limit
+    queue_packets: int  # limit of the bottleneck's queue
+    loss_percent: float = 0.0  # random loss before the bottleneck
+    loss_burst: float = 1.0  # mean number of packets lost in a row
+    jitter_ms: float = 0.0  # standard deviation of the delay, which is normally distributed
+    seed: int = 0  # of the random numbers
+    # The bottleneck's queue: "fifo", "fq_codel" or "cake"; "fq" for a fifo behind a sender that
+    # paces; "netem" for one netem that delays and limits the rate.
     qdisc: str = "fifo"
+    # If not 0, HTB with this burst limits the rate, and the limit of the queue is that of the
+    # delay's netem.
     htb_burst_bytes: int = 0
+    # From when to when all packets are lost, since the first packet of a trial.
     outage_ms: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, object]:
@@ -71,8 +63,10 @@ class Link:
     def from_json(values: Mapping[str, Any]) -> Link:
         """The link of which to_json gave these values. Raises TypeError for an unknown field."""
         rate_kbps = values["rate_kbps"]
-        return Link(**{**values, "rate_kbps": math.inf if rate_kbps == ENDLESS else rate_kbps,
-                       "outage_ms": tuple(values.get("outage_ms", (0.0, 0.0)))})
+        if rate_kbps == ENDLESS:
+            rate_kbps = math.inf
+        outage_ms = tuple(values.get("outage_ms", (0.0, 0.0)))
+        return Link(**{**values, "rate_kbps": rate_kbps, "outage_ms": outage_ms})
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,8 @@ class Path:
     @staticmethod
     def between(rtt_ms: float, down_kbps: float, up_kbps: float, queue_packets: int) -> Path:
         """A path with half of the RTT each way, a rate each way, and equal queues."""
-        return Path(*(Link(rtt_ms / 2, kbps, queue_packets) for kbps in (down_kbps, up_kbps)))
+        return Path(down=Link(rtt_ms / 2, down_kbps, queue_packets),
+                    up=Link(rtt_ms / 2, up_kbps, queue_packets))
 
     @property
     def rtt_ms(self) -> float:
@@ -94,10 +89,9 @@ class Path:
 
     @property
     def lossless(self) -> Path:
-        """Its delays and rates, all that decides on a transfer while nothing is lost."""
-        down, up = (Link(link.delay_ms, link.rate_kbps, DELAY_LIMIT_PACKETS)
-                    for link in (self.down, self.up))
-        return Path(down, up)
+        """The path's delays and rates, which alone decide on a transfer while nothing is lost."""
+        return Path(down=Link(self.down.delay_ms, self.down.rate_kbps, DELAY_LIMIT_PACKETS),
+                    up=Link(self.up.delay_ms, self.up.rate_kbps, DELAY_LIMIT_PACKETS))
 
     def to_json(self) -> dict[str, dict[str, object]]:
         return {"down": self.down.to_json(), "up": self.up.to_json()}
@@ -121,24 +115,19 @@ class NetemParameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Netem:
-    """A netem qdisc: its parameters in the order in which tc takes them.
+    """A netem qdisc: its parameters in the order in which tc takes them."""
 
-    delay_ms: tc takes whole microseconds. jitter_ms: standard deviation of the delay, drawn from
-    tc's table of the normal distribution. rate_kbps: kernels take whole bytes a second.
-    limit_packets: of its queue. loss_percent: the chance of each packet to be lost.
-    burst_begins_percent, burst_ends_percent: Gilbert's model: the chance that a loss follows a
-    packet that went through, and the chance that a lost packet is the last of its burst.
-    seed: of the random numbers; kernels before 6.6 ignore it.
-    """
-
-    delay_ms: float = 0.0
+    delay_ms: float = 0.0  # tc takes whole microseconds
+    # Standard deviation of the delay, drawn from tc's table of the normal distribution.
     jitter_ms: float = 0.0
-    rate_kbps: float = 0.0
-    limit_packets: int = DELAY_LIMIT_PACKETS
-    loss_percent: float = 0.0
+    rate_kbps: float = 0.0  # kernels take whole bytes a second
+    limit_packets: int = DELAY_LIMIT_PACKETS  # of its queue
+    loss_percent: float = 0.0  # the chance of each packet to be lost
+    # Gilbert's model: the chance that a loss follows a packet that went through, and the chance
+    # that a lost packet is the last of its burst.
     burst_begins_percent: float = 0.0
     burst_ends_percent: float = 0.0
-    seed: int = 0
+    seed: int = 0  # of the random numbers; kernels before 6.6 ignore it
 
     kind = "netem"
     anew = False  # a kernel can change it in place
@@ -153,6 +142,7 @@ class Netem:
         percent = link.loss_percent
         if link.loss_burst == 1 or not percent:
             return replace(delay, loss_percent=percent)
+
         ends = 100 / link.loss_burst
         return replace(delay, burst_ends_percent=ends,
                        burst_begins_percent=percent * ends / (100 - percent))
@@ -162,8 +152,9 @@ class Netem:
         """All parameters except the seed."""
         delay_us, jitter_us = round(self.delay_ms * 1000), round(self.jitter_ms * 1000)
         rate = bits(self.rate_kbps)
-        loss, begins, ends = (self.loss_percent, self.burst_begins_percent,
-                              self.burst_ends_percent)
+        loss = self.loss_percent
+        begins, ends = self.burst_begins_percent, self.burst_ends_percent
+
         return (
             NetemParameter("delay_ms", self.delay_ms, f"delay {delay_us}us",
                            option="latency", number=ticks(delay_us), units=_TICK_MS),
@@ -192,14 +183,16 @@ class Netem:
     def arguments(self) -> str:
         """The words behind `tc qdisc … netem`."""
         words = [parameter.argument for parameter in self.parameters if parameter.value]
-        return " ".join([*words, f"seed {self.seed}"] if self.random else words)
+        if self.random:
+            words.append(f"seed {self.seed}")
+        return " ".join(words)
 
     @property
     def options(self) -> bytes:
         """The options as tc sends them. Raises OSError, as NetemOptions.packed does."""
         numbers: dict[str, Any] = {
             parameter.option: parameter.number for parameter in self.parameters}
-        return NetemOptions(**numbers, seed=self.seed).packed(self.random)
+        return NetemOptions(**numbers, seed=self.seed).pack(self.random)
 
     def differences(self, options: bytes) -> Iterator[str]:
         """Where a kernel's report differs from the request, in a few words each."""
@@ -208,9 +201,11 @@ class Netem:
             if (reported := getattr(held, parameter.option)) != parameter.number:
                 yield (f"{parameter.name} {round(reported * parameter.units, 3):g},"
                        f" requested {parameter.value:g}")
+
         for name in _UNUSED:
             if value := getattr(held, name):
                 yield f"netem {name} {value}, requested none"
+
         # Kernels before 6.6 have no seed, and report none.
         if self.random and held.seed not in (0, self.seed):
             yield f"seed {held.seed}, requested {self.seed}"

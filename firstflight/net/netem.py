@@ -20,10 +20,6 @@ _LOSS_GE = 2  # in _LOSS: the parameters of Gilbert's model
 
 class NetemOptions(NamedTuple):
     """netem's options in the kernel's units: ticks, chances in parts of MOST_U32, bytes a second.
-
-    latency_ns, jitter_ns: older kernels report only ticks, from which they are computed.
-    burst_begins, burst_ends: of Gilbert's model. has_loss_model: whether that model or another one
-    is set.
     """
 
     latency: int = 0
@@ -33,20 +29,22 @@ class NetemOptions(NamedTuple):
     jitter: int = 0
     rate: int = 0
     overhead: int = 0
+    # Of Gilbert's model.
     burst_begins: int = 0
     burst_ends: int = 0
     reorder: int = 0
     corrupt: int = 0
+    # Computed from the ticks of older kernels, which report nothing else.
     latency_ns: int = 0
     jitter_ns: int = 0
     seed: int = 0
     is_correlated: bool = False
     has_ecn: bool = False
-    has_loss_model: bool = False
+    has_loss_model: bool = False  # Gilbert's or another one
     has_slots: bool = False
 
-    def packed(self, seeded: bool) -> bytes:
-        """The options as tc sends them; an attribute whose numbers are all 0 is left out.
+    def pack(self, seeded: bool) -> bytes:
+        """The options as tc sends them, without attributes whose numbers are all 0.
 
         seeded: whether to send the seed. Raises OSError if jitter is set and this machine has no
         table of the normal distribution.
@@ -76,8 +74,8 @@ def read_options(options: bytes) -> NetemOptions:
 
     held = attributes(options[_HEAD.size:])
     rate, overhead, *_ = struct.unpack("=IiIi", held.get(_RATE) or bytes(16))
-    of_losses = attributes(held.get(_LOSS, b""))
-    begins, ends, *_ = _FOUR_WORDS.unpack(of_losses.get(_LOSS_GE) or bytes(_FOUR_WORDS.size))
+    loss_model = attributes(held.get(_LOSS, b""))
+    begins, ends, *_ = _FOUR_WORDS.unpack(loss_model.get(_LOSS_GE) or bytes(_FOUR_WORDS.size))
     return NetemOptions(
         latency=latency, limit=limit, loss=loss, duplicate=duplicate, jitter=jitter,
         rate=_number(held, _RATE64, "=Q", rate), overhead=overhead,
@@ -91,7 +89,10 @@ def read_options(options: bytes) -> NetemOptions:
 
 
 def _number(held: dict[int, bytes], kind: int, form: str, otherwise: int) -> int:
-    """The number that an attribute begins with. Raises ValueError if it is too short."""
+    """The number with which an attribute begins; otherwise, where there is no such attribute.
+
+    Raises ValueError if the attribute is too short.
+    """
     if kind not in held:
         return otherwise
     if len(held[kind]) < struct.calcsize(form):

@@ -18,27 +18,29 @@ _TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
 
 
 class Message(NamedTuple):
-    """One netlink message. number: of the request that it answers, in the sender's list."""
+    """One netlink message."""
 
     kind: int
     flags: int
-    number: int
+    number: int  # of the request that it answers, in the sender's list
     body: bytes
 
 
 def request(kind: int, number: int, body: bytes) -> bytes:
     """A message that changes something; one that adds an object replaces an existing one."""
-    return _message(kind, _REPLACE if kind & _NEW_BITS == _NEW else 0, number, body)
+    flags = _REPLACE if kind & _NEW_BITS == _NEW else 0
+    return _message(kind, flags, number, body=body)
 
 
 def question(kind: int, number: int, body: bytes) -> bytes:
     """A message that the kernel answers with a list (NLM_F_DUMP)."""
-    return _message(kind, _DUMP, number, body)
+    return _message(kind, _DUMP, number, body=body)
 
 
 def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:
-    return (_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | flags, number, 0)
-            + body + bytes(-len(body) % 4))
+    """A message, padded to four bytes."""
+    header = _HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | flags, number, 0)
+    return header + body + bytes(-len(body) % 4)
 
 
 def messages(received: bytes) -> Iterator[Message]:
@@ -53,7 +55,7 @@ def messages(received: bytes) -> Iterator[Message]:
 
 
 def refusal(error: Message) -> tuple[int, str]:
-    """The content of a struct nlmsgerr: the error number, and the kernel's words or ""."""
+    """The error number of a struct nlmsgerr, and the kernel's words; "" without words."""
     (status,) = struct.unpack_from("=i", error.body)
     words = b""
     if error.flags & _ACK_TLVS and error.flags & _CAPPED:
@@ -63,8 +65,8 @@ def refusal(error: Message) -> tuple[int, str]:
 
 def attribute(kind: int, payload: bytes) -> bytes:
     """One attribute, padded to four bytes."""
-    return (_ATTRIBUTE.pack(_ATTRIBUTE.size + len(payload), kind) + payload
-            + bytes(-len(payload) % 4))
+    header = _ATTRIBUTE.pack(_ATTRIBUTE.size + len(payload), kind)
+    return header + payload + bytes(-len(payload) % 4)
 
 
 def u32(kind: int, value: int) -> bytes:

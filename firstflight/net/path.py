@@ -23,12 +23,9 @@ START_JIFFIES = -300_000 % 4096
 
 @dataclass(frozen=True)
 class Clock:
-    """The kernel's clock, whose timers count in jiffies; HZ is 1000.
+    """The kernel's clock, whose timers count in jiffies; HZ is 1000."""
 
-    phase_ns: from the beginning of a jiffy to the first SYN.
-    """
-
-    phase_ns: int
+    phase_ns: int  # from the beginning of a jiffy to the first SYN
 
     def jiffies(self, now: int) -> int:
         """Jiffies since one that begins a slot on each of the timer wheel's five lowest levels."""
@@ -54,16 +51,13 @@ class Clock:
 
 @dataclass(frozen=True)
 class Sent:
-    """A segment of data on its way.
+    """A segment of data on its way."""
 
-    pushed: whether it has PSH. retransmitted: sequence number at the end of its data if this is a
-    retransmission, else 0. option_bytes: length of options besides the time stamps.
-    """
-
-    payload: int
-    pushed: bool
+    payload: int  # bytes
+    pushed: bool  # whether it has PSH
+    # Sequence number at the end of its data if this is a retransmission, else 0.
     retransmitted: int = 0
-    option_bytes: int = 0
+    option_bytes: int = 0  # options besides the time stamps
 
 
 def bytes_per_s(rate_kbps: float) -> float:
@@ -83,12 +77,11 @@ def delay_ns(delay_ms: float) -> int:
 
 @dataclass
 class RoundTrip:
-    """A sender's RTT estimate in µs (tcp_rtt_estimator, tcp_set_rto).
+    """A sender's RTT estimate in µs (tcp_rtt_estimator, tcp_set_rto)."""
 
-    smoothed_8 is 8 times the smoothed RTT; the deviations are kept 4 times as large.
-    """
-
-    smoothed_8: int = 0
+    smoothed_8: int = 0  # 8 times the smoothed RTT (srtt_us)
+    # 4 times the mean deviation, its maximum in this round trip, and the deviation in use
+    # (mdev_us, mdev_max_us, rttvar_us).
     deviation_4: int = 0
     worst_4: int = 0
     variance_4: int = 0

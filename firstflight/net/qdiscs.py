@@ -37,21 +37,18 @@ CAKE_FLOWS = 4
 
 @dataclass(frozen=True)
 class InstalledQdisc:
-    """One qdisc or class, from a kernel's report.
+    """One qdisc or class, from a kernel's report."""
 
-    interface: its number. handle, parent: tc's 1:1 is 0x10001. bytes, packets: sent so far.
-    queued: packets in it now.
-    """
-
-    interface: int
-    handle: int
-    parent: int
+    interface: int  # its number
+    handle: int  # tc's 1:1 is 0x10001
+    parent: int  # a handle, or ROOT
     kind: str
     options: bytes
+    # Sent so far.
     bytes: int = 0
     packets: int = 0
     drops: int = 0
-    queued: int = 0
+    queued: int = 0  # packets in it now
 
     @property
     def major(self) -> int:
@@ -112,28 +109,27 @@ def read_qdisc(answer: bytes) -> InstalledQdisc:
 # Token buckets -------------------------------------------------------------------------
 
 class Bucket(NamedTuple):
-    """The options of a class of HTB, or of tbf. Rates in bytes a second, bursts in ticks.
-
-    level: of HTB's class, above 0 if it has children. limit_bytes: of tbf's queue. peak_rate, mtu:
-    of tbf's second bucket, 0 for none.
-    """
+    """The options of a class of HTB, or of tbf. Rates are bytes a second, bursts are ticks."""
 
     rate: int
     ceiling: int
     burst: int
     ceiling_burst: int
-    level: int = 0
-    limit_bytes: int = 0
+    level: int = 0  # of HTB's class, above 0 if it has children
+    limit_bytes: int = 0  # of tbf's queue
+    # Of tbf's second bucket; 0 for none.
     peak_rate: int = 0
     mtu: int = 0
 
 
 def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
     """The options of a token bucket. rate: bytes a second."""
-    parameters = (_ratespec(rate) + bytes(_RATESPEC.size)
-                  + _TBF_LIMITS.pack(limit_bytes, 0, 0))
-    return (attribute(_TBF_PARMS, parameters) + u32(_TBF_BURST, burst_bytes)
-            + (u64(_TBF_RATE64, rate) if rate > MOST_U32 else b""))
+    no_peak_rate = bytes(_RATESPEC.size)
+    parameters = _ratespec(rate) + no_peak_rate + _TBF_LIMITS.pack(limit_bytes, 0, 0)
+    options = attribute(_TBF_PARMS, parameters) + u32(_TBF_BURST, burst_bytes)
+    if rate > MOST_U32:
+        options += u64(_TBF_RATE64, rate)
+    return options
 
 
 def read_tbf(options: bytes) -> Bucket:
@@ -144,8 +140,9 @@ def read_tbf(options: bytes) -> Bucket:
         raise ValueError(f"{len(options)} bytes are not options of tbf")
     limit_bytes, burst, mtu = _TBF_LIMITS.unpack_from(parameters, 2 * _RATESPEC.size)
     rate = _rate(parameters, fields.get(_TBF_RATE64))
-    return Bucket(rate, rate, burst, 0, limit_bytes=limit_bytes,
-                  peak_rate=_rate(parameters[_RATESPEC.size:], None), mtu=mtu)
+    peak_rate = _rate(parameters[_RATESPEC.size:], None)
+    return Bucket(rate=rate, ceiling=rate, burst=burst, ceiling_burst=0, limit_bytes=limit_bytes,
+                  peak_rate=peak_rate, mtu=mtu)
 
 
 HTB_GLOBAL = attribute(_HTB_INIT, _HTB_GLOB.pack(3, 10, 1, 0, 0))  # default class 1
@@ -157,20 +154,25 @@ def htb_class(rate: int, burst_bytes: int) -> bytes:
     rate: bytes a second. The ceiling's burst is tc's MTU, so the ceiling limits what leaves: a
     packet leaves while neither bucket is overdrawn (htb_class_mode).
     """
-    buffers = (htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES))
-    large = u64(_HTB_RATE64, rate) + u64(_HTB_CEIL64, rate) if rate > MOST_U32 else b""
-    return attribute(_HTB_PARMS, _ratespec(rate) * 2 + _HTB_BUFFERS.pack(*buffers, 0, 0, 0)) + large
+    burst, ceiling_burst = htb_ticks(rate, burst_bytes), htb_ticks(rate, HTB_CEILING_BURST_BYTES)
+    buffers = _HTB_BUFFERS.pack(burst, ceiling_burst, 0, 0, 0)
+    options = attribute(_HTB_PARMS, _ratespec(rate) * 2 + buffers)
+    if rate > MOST_U32:
+        options += u64(_HTB_RATE64, rate) + u64(_HTB_CEIL64, rate)
+    return options
 
 
 def has_htb_class(options: bytes) -> bool:
-    """Whether these options include a class's."""
+    """Whether options of HTB include those of a class."""
     return _HTB_PARMS in attributes(options)
 
 
 def htb_default(options: bytes) -> int:
     """The class of packets that no filter classifies; 1 if these are a class's options only."""
     held = attributes(options)
-    return int(_HTB_GLOB.unpack_from(held[_HTB_INIT])[2]) if _HTB_INIT in held else 1
+    if _HTB_INIT not in held:
+        return 1
+    return int(_HTB_GLOB.unpack_from(held[_HTB_INIT])[2])
 
 
 def read_htb_class(options: bytes) -> Bucket:

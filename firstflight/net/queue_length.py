@@ -45,7 +45,10 @@ class Length(Quantity):
             raise UsageError(f"{where}: {value!r} is not a queue length; write packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")
-        return f"{plain(_BY_UNIT[match[2]].check(float(match[1] or 1), where))}{match[2]}"
+
+        number, unit = match.groups()
+        checked = _BY_UNIT[unit].check(float(number or 1), where)
+        return f"{plain(checked)}{unit}"
 
     def listed(self, words: str) -> list[str]:
         """Lengths as typed, with units in upper or lower case. Raises ValueError.
@@ -91,12 +94,14 @@ def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
     """
     if length.isdigit():
         return int(length)
+
     if length == AUTO:
         length_ms = rtt_ms
     elif length.endswith("ms"):
         length_ms = float(length.removesuffix("ms"))
     else:
         length_ms = float(length.removesuffix("bdp")) * rtt_ms
+
     packets = math.ceil(length_ms * bandwidth_kbps / 8 / (MSS + HEADER_BYTES))
     if length == AUTO:
         return min(max(LEAST_AUTO_PACKETS, packets), int(PACKETS.highest))

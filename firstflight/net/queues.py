@@ -50,6 +50,7 @@ def reported_options(kind: str, options: bytes) -> dict[str, int]:
                 "burst_ticks": bucket.burst, "peak_rate": bucket.peak_rate, "mtu": bucket.mtu}
     if kind not in _NAMES:
         return {}
+
     names = _NAMES[kind]
     return {names[number]: int.from_bytes(value, "little")
             for number, value in attributes(options).items() if number in names}
@@ -58,14 +59,16 @@ def reported_options(kind: str, options: bytes) -> dict[str, int]:
 def option_differences(kind: str, requested: Mapping[str, int], options: bytes) -> Iterator[str]:
     """Options that a kernel reports with another value than requested, or than the default.
 
-    requested: values by name; the kernel has to report them. An older kernel may lack others.
+    requested: values by name, which the kernel has to report. An older kernel may lack others.
     """
     reported = reported_options(kind, options)
     for name, value in {**_DEFAULTS.get(kind, {}), **requested}.items():
         found = reported.get(name)
         if found is None and name not in requested:
             continue
+
         allowed = _TICK if name == "burst_ticks" else 0
         if found is None or value is None or abs(found - value) > allowed:
-            yield (f"{kind} {name} {'none' if found is None else found}, requested"
-                   f" {'none' if value is None else value}")
+            reported_value = "none" if found is None else found
+            requested_value = "none" if value is None else value
+            yield f"{kind} {name} {reported_value}, requested {requested_value}"

@@ -46,37 +46,28 @@ class CaptureError(FirstFlightError):
 
 
 class Segment(NamedTuple):
-    """One TCP segment as one tap recorded it.
+    """One TCP segment as one tap recorded it."""
 
-    time_ns: since the epoch, by the kernel's clock.
-    seq: relative to the sender's SYN. ack: relative to the receiver's; None without an
-        acknowledgement.
-    frame_bytes: on the wire, Ethernet header included, as netem counts.
-    window: from the header, not scaled.
-    stamp, echo: the timestamp option (RFC 7323), None without it.
-    sacked: relative (start, end) of each SACK block; a first block below
-        `ack` reports a duplicate (RFC 2883).
-    identification: of the IPv4 header; a retransmission has a new one.
-    scale: of a SYN, by how many bits to shift later windows of its sender
-        (RFC 7323, 2); 0 without the option.
-    options: of a SYN, as bytes; b"" for other segments.
-    """
-
-    time_ns: int
+    time_ns: int  # since the epoch, by the kernel's clock
     to_client: bool
     client_port: int
-    seq: int
-    ack: int | None
+    seq: int  # relative to the sender's SYN
+    ack: int | None  # relative to the receiver's SYN; None without an acknowledgement
     payload_bytes: int
-    frame_bytes: int
+    frame_bytes: int  # on the wire, Ethernet header included, as netem counts
     flags: int
-    window: int
+    window: int  # from the header, not scaled
+    # The timestamp option (RFC 7323); None without it.
     stamp: int | None
     echo: int | None
+    # Relative (start, end) of each SACK block. A first block below `ack` reports a duplicate
+    # (RFC 2883).
     sacked: tuple[tuple[int, int], ...]
-    identification: int
+    identification: int  # of the IPv4 header; a retransmission has a new one
+    # Of a SYN: by how many bits to shift later windows of its sender (RFC 7323, 2); 0 without the
+    # option.
     scale: int = 0
-    options: bytes = b""
+    options: bytes = b""  # of a SYN; b"" for other segments
 
     @property
     def end(self) -> int:
@@ -118,13 +109,10 @@ class Connection:
 
 
 class RawSegment(NamedTuple):
-    """A segment with its absolute numbers, and with options as bytes.
-
-    to_client: whether it goes to the side that sent the first SYN.
-    """
+    """A segment with its absolute numbers, and with options as bytes."""
 
     time_ns: int
-    to_client: bool
+    to_client: bool  # whether it goes to the side that sent the first SYN
     client_address: str
     client_port: int
     seq: int
@@ -144,6 +132,7 @@ def read_connection(client_pcap: Packets, server_pcap: Packets, client_port: int
     Raises CaptureError.
     """
     at_client, at_server = _packets(client_pcap, "client"), _packets(server_pcap, "server")
+
     port = client_port or _only_port(at_client + at_server)
     at_client = [packet for packet in at_client if packet.client_port == port]
     at_server = [packet for packet in at_server if packet.client_port == port]
@@ -163,6 +152,7 @@ def read_connections(client_pcap: Packets, server_pcap: Packets
         for packet in _packets(packets, ("client", "server")[side]):
             client = packet.client_address, packet.client_port
             ends.setdefault(client, ([], []))[side].append(packet)
+
     connections = {}
     for (address, port), (at_client, at_server) in ends.items():
         syns = {packet.seq for packet in at_client
@@ -183,12 +173,13 @@ def capture_file(packets: bytes) -> bytes:
 
 
 def _packets(packets: Packets, side: str) -> list[RawSegment]:
+    """The TCP segments of a capture. Raises CaptureError."""
     segments = (_raw_segment(*frame) for frame in frames(packets, side))
     return [segment for segment in segments if segment is not None]
 
 
 def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
-    """The frames of a capture; of frames that are parsed already, the same.
+    """The frames of a capture; frames that are parsed already are returned as they are.
 
     side: the capture's name in messages. Raises CaptureError.
     """
@@ -215,6 +206,7 @@ def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | N
     to_client = parsed.from_port in SERVER_PORTS
     if not (to_client or parsed.to_port in SERVER_PORTS):
         return None
+    # By position, since they are made for every packet of every capture.
     return RawSegment(time_ns, to_client, parsed.destination if to_client else parsed.source,
                       parsed.to_port if to_client else parsed.from_port, parsed.seq, parsed.ack,
                       parsed.flags, parsed.window, parsed.options, parsed.payload_bytes,
@@ -222,6 +214,7 @@ def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | N
 
 
 def _only_port(packets: list[RawSegment]) -> int:
+    """The client port of the only connection. Raises CaptureError if there are more or none."""
     ports = sorted({packet.client_port for packet in packets})
     if not ports:
         raise CaptureError("the captures hold no connection")
@@ -296,7 +289,7 @@ def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
         sacked, scale = _NOTHING, 0
     else:
         stamp, echo, sacked, scale = _read_options(options, other)
-    # By position, since it is made for every packet of every capture.
+    # By position, since they are made for every packet of every capture.
     return Segment(packet.time_ns, packet.to_client, packet.client_port,
                    distance(packet.seq, own),
                    distance(packet.ack, other) if packet.flags & ACK else None,

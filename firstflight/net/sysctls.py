@@ -45,7 +45,7 @@ _VALUE = re.compile(r"[\w,.:-]{1,64}( [\w,.:-]{1,64}){0,3}", re.ASCII)
 BUFFERS = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")  # least, first and largest size in bytes
 _SIZES = re.compile(r"[1-9]\d{0,9}( [1-9]\d{0,9}){2}", re.ASCII)
 _NAMED = re.compile(r"net\.\w+\.\w+=", re.ASCII)
-NONE = "none"  # where all are as in the rest of the run
+NONE = "none"  # all sysctls are as in the rest of the run
 MOST_TOGETHER = 20
 
 
@@ -70,7 +70,9 @@ class Sysctls(Word):
     def check(self, value: object, where: str) -> str:
         if value == NONE:
             return NONE
-        pairs = [pair.partition("=") for pair in value.split("+")] if isinstance(value, str) else []
+        pairs = []
+        if isinstance(value, str):
+            pairs = [pair.partition("=") for pair in value.split("+")]
         if not 0 < len(pairs) <= MOST_TOGETHER or not all(equals for _, equals, _ in pairs):
             raise UsageError(f"{where}: {value!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0; +"
                              " stands between several that go together")
@@ -86,15 +88,16 @@ class Sysctls(Word):
         Quotes, as NAME="a,b", hold a value with a comma together. Each value may begin with a name
         of its own.
         """
-        name, equals, values = (part.strip() for part in words.partition("="))
         if words.strip() == NONE:
             return [NONE]
+        name, equals, values = (part.strip() for part in words.partition("="))
         if not equals or not values or not words.isprintable():
             raise ValueError(f"{words!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0")
         try:
             (parts,) = csv.reader([values], skipinitialspace=True, strict=True)
         except csv.Error:
             raise ValueError(f"{words!r}: a quote has no end") from None
+
         settings = [" ".join(part.split()) for part in parts]
         return [setting if _NAMED.match(setting) else f"{name}={setting}" for setting in settings]
 
@@ -102,19 +105,25 @@ class Sysctls(Word):
         """Every combination of values of different names; values of several names stay."""
         if any(value == NONE or "+" in value for value in values):
             return tuple(values)
-        of_names: dict[str, list[str]] = {}
+
+        by_name: dict[str, list[str]] = {}
         for value in values:
-            of_names.setdefault(value.partition("=")[0], []).append(value)
-        return tuple("+".join(pairs) for pairs in product(*of_names.values()))
+            by_name.setdefault(value.partition("=")[0], []).append(value)
+        return tuple("+".join(pairs) for pairs in product(*by_name.values()))
 
     def bucket_names(self, values: Sequence[str | float]) -> tuple[list[str], str]:
-        """Where all are values of one sysctl, the axis has its name; else each bucket has."""
+        """The names of the buckets and of their axis.
+
+        If all values are of one sysctl, the axis has its name; else the name is in each bucket.
+        """
         settings = [settings_of(str(value)) for value in values]
-        names = {name for setting in settings for name in setting}
+        names = set[str]().union(*settings)
         if len(names) == 1 and all(settings):
-            return [value for setting in settings for value in setting.values()], names.pop()
-        return [str(value).replace("net.ipv4.", "").replace("+", " + ") for value in values
-                ], self.axis
+            name = names.pop()
+            return [setting[name] for setting in settings], name
+
+        buckets = [str(value).replace("net.ipv4.", "").replace("+", " + ") for value in values]
+        return buckets, self.axis
 
     @property
     def metavar(self) -> str:
@@ -144,12 +153,14 @@ def without(words: str, name: str) -> str:
 
 
 def shared_and_varied(values: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The sysctls that all values of Sysctls have alike, and the values without these."""
-    each = list(map(settings_of, values))
-    shared = {name: value for name, value in each[0].items()
-              if all(settings.get(name) == value for settings in each)}
+    """The sysctls that are alike in all values of Sysctls, and the values without these."""
+    first, *others = map(settings_of, values)
+    shared = dict(first)
+    for settings in others:
+        shared = {name: value for name, value in shared.items() if settings.get(name) == value}
+
     varied = []
-    for settings in each:
+    for settings in (first, *others):
         own = {name: value for name, value in settings.items() if name not in shared}
         varied.append(words_of(own))
     return shared, tuple(varied)

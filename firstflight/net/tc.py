@@ -43,5 +43,8 @@ def normal_distribution(library: Path = Path("/usr/lib")) -> tuple[int, ...]:
     """
     places = [library / TABLE, *library.glob(f"*/{TABLE}")]
     text = next(filter(Path.is_file, places), places[0]).read_text(encoding="ascii")
-    return tuple(int(word) for line in text.splitlines() if not line.startswith("#")
-                 for word in line.split())
+    numbers: list[int] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            numbers += map(int, line.split())
+    return tuple(numbers)

@@ -1,7 +1,6 @@
-"""How long TCP itself goes on where packets are lost; deadlines of trials follow it.
+"""How long TCP itself goes on where packets are lost. Deadlines of trials follow it.
 
-In virtual time a deadline costs nothing: the guest that waits for it has a clock that skips idle
-time.
+In virtual time a deadline costs nothing: a waiting guest's clock skips idle time.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ import math
 
 from firstflight.net.headers import MSS
 
-GIVES_UP_S = 930.0  # without an acknowledgement: Linux's default of 15 retries (tcp_retries2)
-# A timer of retransmission that has not backed off runs for less than this and two round trips.
+# TCP gives up so long after the last acknowledgement: Linux's default of 15 retries (tcp_retries2).
+GIVES_UP_S = 930.0
+# A retransmission timer that has not backed off runs for less than this and two round trips.
 TIMER_S = 0.4
 
 

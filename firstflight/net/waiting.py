@@ -6,7 +6,7 @@ import ctypes
 import os
 import time
 
-# Each timer of a guest is late by so much, also netem's (qdisc_watchdog, itimer_next_event).
+# Each timer of a guest is late by so much, netem's included (qdisc_watchdog, itimer_next_event).
 LATE_NS = 1
 LONG_WAIT_NS, MOST_SLACK_NS = 5_000_000, 100_000_000
 _TFD_TIMER_ABSTIME = 1
@@ -29,21 +29,24 @@ class Timer:
 
     def __init__(self) -> None:
         self.fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC))
-        self.set_to_ns = 0
+        self.set_to_ns = 0  # 0: it never fires
 
     def set(self, monotonic_ns: int) -> None:
         """Set the time; 0 for never."""
         if monotonic_ns == self.set_to_ns:
             return
+
         self.set_to_ns = monotonic_ns
-        _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(
-            _Itimerspec(0, 0, *divmod(monotonic_ns, 10**9))), None))
+        seconds, ns = divmod(monotonic_ns, 10**9)
+        value = _Itimerspec(interval_s=0, interval_ns=0, s=seconds, ns=ns)
+        _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(value), None))
 
     def close(self) -> None:
         os.close(self.fd)
 
 
 def _checked(answer: int) -> int:
+    """The result of a system call. Raises OSError if it failed."""
     if answer < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "timerfd")
     return answer
@@ -52,9 +55,10 @@ def _checked(answer: int) -> int:
 def waited_ns(wait_ns: int) -> int:
     """How long server.py really waits if it has to wait for wait_ns, in ns.
 
-    It imitates select() on a machine that nothing else wakes: whole microseconds, and a thousandth
-    longer (select_estimate_accuracy in fs/select.c). Of a long wait it takes 99 %, then the rest.
-    The server once waited with select(), and all published numbers include these microseconds.
+    server.py imitates select() on a machine that nothing else wakes: whole microseconds, and a
+    thousandth longer (select_estimate_accuracy in fs/select.c). It waits for 99 % of a long time
+    first, then for the rest. The server once waited with select(), and all published numbers
+    include these microseconds.
     """
     waited = 0
     while waited < wait_ns:
