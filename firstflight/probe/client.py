@@ -17,26 +17,29 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
+from typing import NamedTuple
 from urllib.parse import SplitResult, quote
 
 from firstflight.net.bpf import attach, detach
 from firstflight.probe.tap import ConnectionTap, Packet
 from firstflight.probe.verdict import ProbedConnection, Response
 
-CONNECT_S, ANSWER_S = 10.0, 15.0  # deadlines to connect; for the first byte of the response
+CONNECT_S, ANSWER_S = 10.0, 15.0  # deadlines: to connect; for the first byte of the response
 RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
-LEAST_PAUSE_S = 0.002  # without a capture this pause ends the flight, or a longer round trip
+# Without a capture a pause of a round trip ends the flight, and of so much on a shorter path.
+LEAST_PAUSE_S = 0.002
 REST_S, MOST_BYTES = 20.0, 4 << 20  # the most of the response that is read after its flight
-ALL_S = 60.0  # for everything, whatever the server does
-MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096  # of TLS; without an acknowledgement
+ALL_S = 60.0  # deadline for everything, whatever the server does
+# The most bytes of TLS's handshake, and the most packets without an acknowledgement.
+MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096
 POLL_S = 0.0005
 HEAD_END, MOST_HEAD_BYTES = b"\r\n\r\n", 65536
 SAFE = "/%:@!$&'()*+,;=~?-._[]"  # characters of a path that are sent unquoted
 
 _SO_MEMINFO, _DROPS = 55, 8
-_TCP_INFO_BYTES = 240
 _FIN_OR_RST = 0x05
 CLOSED = "closes the connection without an answer"
 THIS_MACHINE = ("is this machine itself: packets over loopback have up to 64 kB, so that no window"
@@ -48,11 +51,35 @@ _NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 
 
 
 class ProbeFailed(Exception):
-    """The server cannot be reached, or sends nothing that can be judged; the message says why."""
+    """The server cannot be reached, or sends nothing that can be judged. The message says why."""
 
 
 class ProbeNotAllowed(ProbeFailed):
-    """This machine does not let this user probe; the message says what to do."""
+    """This machine does not let this user probe. The message says what to do."""
+
+
+class SocketInfo(NamedTuple):
+    """Fields of struct tcp_info (include/uapi/linux/tcp.h); 0 if the kernel lacks one."""
+
+    scales: int  # by how many bits windows are shifted: the server's, then this client's
+    received_mss: int  # of the segments that came
+    rtt_us: int
+    least_rtt_us: int
+    received_segments: int  # with data
+    receive_window_bytes: int
+
+    @property
+    def receive_scale(self) -> int:
+        return self.scales >> 4
+
+    @staticmethod
+    def of_socket(connection: socket.socket) -> SocketInfo:
+        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        return SocketInfo(*_TCP_INFO.unpack(raw.ljust(_TCP_INFO.size, b"\0")))
+
+
+# The fields of SocketInfo, at offsets 6, 20, 68, 148, 152 and 232.
+_TCP_INFO = struct.Struct("=6xB 13xI 44xI 76xII 76xI")
 
 
 class Deadline:
@@ -82,7 +109,7 @@ class PlainProbe:
         self.socket.settimeout(self.deadline.left_s(CONNECT_S))
         self.socket.sendall(data)
 
-    def decoded(self, data: bytes) -> bytes:
+    def decode(self, data: bytes) -> bytes:
         """The bytes of the response in received bytes."""
         return data
 
@@ -91,8 +118,9 @@ class TlsProbe(PlainProbe):
     """A connection with TLS. No certificate is checked: nothing secret is sent or relied on."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline, name: str) -> None:
+        """name: of the host, which the client's hello carries."""
         super().__init__(connection, deadline)
-        self.handshake_bytes = 0
+        self.handshake_bytes = 0  # received so far
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["http/1.1"])
@@ -109,7 +137,8 @@ class TlsProbe(PlainProbe):
                 self._flush()
                 self._feed()
         self._flush()
-        quiet_s = max(0.1, 2 * rtt_s(self.socket))
+
+        quiet_s = max(0.1, 2 * SocketInfo.of_socket(self.socket).rtt_us / 1e6)
         while select.select([self.socket], [], [], self.deadline.left_s(quiet_s))[0]:
             self._feed()
             with suppress(ssl.SSLWantReadError):
@@ -119,7 +148,7 @@ class TlsProbe(PlainProbe):
         self.tls.write(data)
         self._flush()
 
-    def decoded(self, data: bytes) -> bytes:
+    def decode(self, data: bytes) -> bytes:
         self.incoming.write(data)
         got = b""
         with suppress(ssl.SSLWantReadError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
@@ -128,16 +157,19 @@ class TlsProbe(PlainProbe):
         return got
 
     def _feed(self) -> None:
+        """Give TLS what the server sends next. Raises ProbeFailed, OSError."""
         self.socket.settimeout(self.deadline.left_s(CONNECT_S))
         data = self.socket.recv(65536)
         if not data:
             raise ProbeFailed("closed the connection before the request")
+
         self.handshake_bytes += len(data)
         if self.handshake_bytes > MOST_HANDSHAKE_BYTES:
             raise ProbeFailed(f"sends more than {MOST_HANDSHAKE_BYTES} bytes before the request")
         self.incoming.write(data)
 
     def _flush(self) -> None:
+        """Send what TLS has written."""
         super().send(self.outgoing.read())
 
 
@@ -164,52 +196,69 @@ def observe(url: SplitResult, capture: bool = True) -> ProbedConnection:
 
 
 def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> ProbedConnection:
+    """As observe. stack: closes what is opened. Raises OSError, ValueError, ProbeFailed."""
     deadline = Deadline()
-    connection, tap = _connect(url, capture, stack, deadline)
+    connection, tap = _connect(url, capture, stack, deadline=deadline)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    round_trip_s = rtt_s(connection)
-    channel = (TlsProbe(connection, deadline, url.hostname or "") if url.scheme == "https"
-               else PlainProbe(connection, deadline))
+    round_trip_s = SocketInfo.of_socket(connection).rtt_us / 1e6
+    channel = PlainProbe(connection, deadline)
+    if url.scheme == "https":
+        channel = TlsProbe(connection, deadline, url.hostname or "")
     channel.open()
+
     before = list(islice(tap.packets(), MOST_PACKETS)) if tap else []
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-    (segments_before,), (window_bytes,) = (
-        struct.unpack_from("=I", info.ljust(_TCP_INFO_BYTES, b"\0"), place)
-        for place in (152, 232))  # tcpi_data_segs_in, tcpi_rcv_wnd
+    opened = SocketInfo.of_socket(connection)
     try:
         attach(connection, _NO_DATA)
     except PermissionError as error:
         raise ProbeNotAllowed("cannot be probed: this kernel lets only root set a filter on a"
                               " socket; run it as root") from error
+
     channel.send(request(url))
     started = time.monotonic()
-    packets, counts = ((_until_retransmitted(tap, started, deadline), []) if tap else
-                       ([], _count_until_pause(connection, started, round_trip_s, deadline)))
+    packets: list[Packet] = []
+    counts: list[tuple[float, int]] = []
+    if tap is not None:
+        packets = _packets_until_retransmission(tap, started, deadline)
+    else:
+        counts = _count_until_pause(connection, started, round_trip_s, deadline=deadline)
     detach(connection)
+
+    response = _read_rest(connection, channel, _bytes_beyond_flight(packets))
+    closed = SocketInfo.of_socket(connection)
+    return ProbedConnection(
+        rtt_ms=closed.least_rtt_us / 1000, segments_before=opened.received_segments,
+        window_bytes=opened.receive_window_bytes, scale=closed.receive_scale,
+        mss=closed.received_mss, before=before, packets=packets, captured=tap is not None,
+        counts=counts, response=response)
+
+
+def _bytes_beyond_flight(packets: Sequence[Packet]) -> int:
+    """Bytes of the first flight and a full segment more; 0 without a capture."""
     came = [packet for packet in packets if packet.to_client and packet.payload_bytes]
-    held = sum(packet.payload_bytes for packet in came)
     largest = max((packet.segment_bytes or packet.payload_bytes for packet in came), default=0)
-    rest = _read_rest(connection, channel, held + largest)
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-    mss, least_rtt_us = (struct.unpack_from("=I", info, place)[0]
-                         for place in (20, 148))  # tcpi_rcv_mss, of what came; tcpi_min_rtt
-    return ProbedConnection(least_rtt_us / 1000, segments_before, window_bytes, info[6] >> 4, mss,
-                            before, packets, tap is not None, counts, rest)
+    return sum(packet.payload_bytes for packet in came) + largest
 
 
 def _connect(url: SplitResult, capture: bool, stack: ExitStack,
              deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
-    """Connect to the first address of the host that accepts; the connection and its tap or None."""
+    """Connect to the first address of the host that accepts.
+
+    Returns the connection and its tap; None where capturing is not wanted or not allowed. Raises
+    OSError, ProbeFailed.
+    """
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
     for place, (family, _, _, _, address) in enumerate(addresses, start=1):
         connection = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         connection.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", 0))
+
         tap = None
         if capture:
             with suppress(PermissionError):
                 tap = ConnectionTap(family, (str(address[0]), port), connection.getsockname()[1])
                 stack.callback(tap.close)
+
         connection.settimeout(deadline.left_s(CONNECT_S))
         try:
             connection.connect(address)
@@ -235,19 +284,16 @@ def is_this_machine(url: SplitResult) -> bool:
 
 def request(url: SplitResult) -> bytes:
     """A request after which the server closes, with as few headers as servers accept."""
-    path = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=SAFE)
-    return (f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: first-flight-probe\r\n"
-            "Accept: */*\r\nConnection: close\r\n\r\n").encode("ascii", "ignore")
+    path = url.path or "/"
+    if url.query:
+        path += f"?{url.query}"
+    text = (f"GET {quote(path, safe=SAFE)} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+            "User-Agent: first-flight-probe\r\nAccept: */*\r\nConnection: close\r\n\r\n")
+    return text.encode("ascii", "ignore")
 
 
-def rtt_s(connection: socket.socket) -> float:
-    """The RTT of the handshake, by TCP_INFO."""
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-    rtt_us: int = struct.unpack_from("=I", info, 68)[0]
-    return rtt_us / 1e6
-
-
-def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline) -> list[Packet]:
+def _packets_until_retransmission(tap: ConnectionTap, started: float, deadline: Deadline
+                                  ) -> list[Packet]:
     """All packets up to the first retransmission. Raises ProbeFailed if no data comes."""
     packets: list[Packet] = []
     data: list[Packet] = []
@@ -266,6 +312,7 @@ def _until_retransmitted(tap: ConnectionTap, started: float, deadline: Deadline)
                 heard = time.monotonic()
             elif packet.to_client and packet.flags & _FIN_OR_RST and not data:
                 raise ProbeFailed(CLOSED)
+
         now = time.monotonic()
         if not data and now - started > ANSWER_S:
             raise ProbeFailed(f"sends nothing for {ANSWER_S:g} s")
@@ -284,7 +331,8 @@ def _count_until_pause(connection: socket.socket, started: float, round_trip_s: 
                        deadline: Deadline) -> list[tuple[float, int]]:
     """(ms after the request, segments so far) up to the first pause. Raises ProbeFailed."""
     counts: list[tuple[float, int]] = []
-    first, pause_s, heard = _drops(connection), max(LEAST_PAUSE_S, round_trip_s), started
+    first, heard = _drops(connection), started
+    pause_s = max(LEAST_PAUSE_S, round_trip_s)
     while True:
         deadline.left_s()
         count, now = _drops(connection) - first, time.monotonic()
@@ -305,16 +353,18 @@ def _drops(connection: socket.socket) -> int:
     return drops
 
 
-def _read_rest(connection: socket.socket, channel: PlainProbe, held: int) -> Response:
+def _read_rest(connection: socket.socket, channel: PlainProbe, enough: int) -> Response:
     """Read on until the response is known to be longer than its flight, or has ended.
 
-    held: bytes of the first flight, and a full segment more.
+    enough: more bytes than these show that it is longer; 0 if that is not known. Raises
+    ProbeFailed, OSError.
     """
-    head, count, ended, until = b"", 0, False, min(time.monotonic() + REST_S, channel.deadline.at)
-    is_closed = False
+    head, count, ended, is_closed = b"", 0, False, False
+    until = min(time.monotonic() + REST_S, channel.deadline.at)
     while not ended and time.monotonic() < until and count < MOST_BYTES:
-        if HEAD_END in head and held and count > held:
+        if HEAD_END in head and enough and count > enough:
             break
+
         connection.settimeout(max(POLL_S, until - time.monotonic()))
         try:
             data = connection.recv(65536)
@@ -323,21 +373,38 @@ def _read_rest(connection: socket.socket, channel: PlainProbe, held: int) -> Res
         except ConnectionError:
             is_closed = True
             break
-        ended, count = not data, count + len(data)
-        is_closed = ended
+
+        ended = is_closed = not data
+        count += len(data)
         if len(head) < MOST_HEAD_BYTES:
-            head += channel.decoded(data)
+            head += channel.decode(data)
         if HEAD_END in head and (length := _content_length(head)) is not None:
-            ended = ended or len(head) >= length  # also where the server keeps it open
-    match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
-    if not match and not head and not is_closed:
+            ended = ended or len(head) >= length  # the server may keep the connection open
+
+    if not head and not is_closed:
         channel.deadline.left_s()
         raise ProbeFailed(f"sends nothing for {REST_S:g} s")
-    if not match:
-        raise ProbeFailed(CLOSED if not head else "does not answer in HTTP/1.1")
+    return _response_of(head, count, ended)
+
+
+def _response_of(head: bytes, count: int, ended: bool) -> Response:
+    """The response by its head. Raises ProbeFailed if that is none of HTTP/1.1.
+
+    head: the first bytes of the response. count, ended: as response_bytes, ended of Response.
+    """
+    if not head:
+        raise ProbeFailed(CLOSED)
+    match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
+    if match is None:
+        raise ProbeFailed("does not answer in HTTP/1.1")
+
     location = re.search(rb"(?im)^location:[ \t]*([^\r\n]*)", head.partition(HEAD_END)[0])
-    return Response(int(match[1]), location[1].decode("latin-1") if location else "", count, ended,
-                    _content_length(head) or (count if ended else None))
+    size_bytes = _content_length(head)
+    if not size_bytes and ended:
+        size_bytes = count
+    return Response(status=int(match[1]),
+                    location=location[1].decode("latin-1") if location else "",
+                    response_bytes=count, ended=ended, size_bytes=size_bytes)
 
 
 def _content_length(head: bytes) -> int | None:

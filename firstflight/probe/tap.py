@@ -28,35 +28,32 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Packet(NamedTuple):
-    """One frame.
-
-    seq, ack: absolute. window: not scaled. segment_bytes: if the frame merges several segments,
-    the bytes of each; else 0. stamp: from the timestamp option, None without it.
-    """
+    """One frame."""
 
     time_ns: int
     to_client: bool
-    seq: int
-    ack: int
+    seq: int  # absolute
+    ack: int  # absolute
     flags: int
-    window: int
+    window: int  # not scaled
     payload_bytes: int
-    segment_bytes: int
-    stamp: int | None
+    segment_bytes: int  # if the frame merges several segments, the bytes of each; else 0
+    stamp: int | None  # from the timestamp option; None without it
 
 
 class ConnectionTap:
-    """Open it before the connection's first packet. Raises PermissionError without CAP_NET_RAW."""
+    """Captures one connection from its first packet on, which has to leave after it was opened."""
 
     def __init__(self, family: int, server: tuple[str, int], client_port: int) -> None:
+        """server: its address and port. Raises PermissionError without CAP_NET_RAW."""
         self.family, self.server_port, self.client_port = family, server[1], client_port
-        self.interface = ""  # by which the first packet left
+        self.interface = ""  # by which the first packet left; "" before
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.socket.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
         self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self.socket.setblocking(False)
         attach(self.socket, connection_filter(family, server, client_port))
-        _bind_everywhere(self.socket)  # it receives packets from here on
+        _bind_everywhere(self.socket)  # from here on it receives packets
 
     def close(self) -> None:
         self.socket.close()
@@ -72,10 +69,11 @@ class ConnectionTap:
                 data, control, _, address = self.socket.recvmsg(_VIRTIO.size + _SNAP_BYTES, 256)
             except BlockingIOError:
                 return
+
             interface, _, kind, link, *_ = address
             packet = self._packet(data, control, _LINK_BYTES.get(link, 0))
-            # Outgoing packets count as they leave, incoming ones as they come: each only once,
-            # even if it passes a bridge of this machine.
+            # An outgoing packet counts when it leaves, an incoming one when it comes. So each
+            # counts once, even if it passes a bridge of this machine.
             if packet is None or packet.to_client == (kind == _PACKET_OUTGOING):
                 continue
             self.interface = self.interface or interface
@@ -84,17 +82,25 @@ class ConnectionTap:
 
     def _packet(self, data: bytes, control: list[tuple[int, int, bytes]],
                 link_bytes: int) -> Packet | None:
+        """The packet in what the socket received; None if it is not TCP.
+
+        control: ancillary data, as the kernel's time stamp. link_bytes: of the link's header.
+        """
         _, merged, _, segment_bytes, _, _ = _VIRTIO.unpack_from(data)
         frame = data[_VIRTIO.size + link_bytes:]
         parsed = ip_headers(frame, 0, IPV6 if self.family == socket.AF_INET6 else IPV4, len(frame))
         if parsed is None or parsed.protocol != TCP:
             return None
-        seconds, nanoseconds = next((struct.unpack("=qq", value) for level, what, value in control
-                                     if (level, what) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS)),
-                                    (0, 0))
-        return Packet(seconds * 1_000_000_000 + nanoseconds, parsed.from_port == self.server_port,
-                      parsed.seq, parsed.ack, parsed.flags, parsed.window, parsed.payload_bytes,
-                      segment_bytes if merged else 0, stamp_of(parsed.options))
+
+        seconds = nanoseconds = 0
+        for level, what, value in control:
+            if (level, what) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+                seconds, nanoseconds = struct.unpack("=qq", value)
+        return Packet(
+            time_ns=seconds * 1_000_000_000 + nanoseconds,
+            to_client=parsed.from_port == self.server_port, seq=parsed.seq, ack=parsed.ack,
+            flags=parsed.flags, window=parsed.window, payload_bytes=parsed.payload_bytes,
+            segment_bytes=segment_bytes if merged else 0, stamp=stamp_of(parsed.options))
 
 
 def _bind_everywhere(tap: socket.socket) -> None:
@@ -126,26 +132,29 @@ def connection_filter(family: int, server: tuple[str, int],
     address = socket.inet_pton(family, server[0])
     words = [int.from_bytes(address[place:place + 4], "big")
              for place in range(0, len(address), 4)]
-    six = family == socket.AF_INET6
-    protocol_at, source_at, destination_at = (6, 8, 24) if six else (9, 12, 16)
+    is_ipv6 = family == socket.AF_INET6
+    protocol_at, source_at, destination_at = (6, 8, 24) if is_ipv6 else (9, 12, 16)
 
-    def part(address_at: int, ports: tuple[int, int]) -> list[tuple[int, int | None, bool]]:
+    def direction(address_at: int, ports: tuple[int, int]) -> list[tuple[int, int, bool]]:
         """Steps for one direction: (code, value, whether a difference ends this direction)."""
-        steps: list[tuple[int, int | None, bool]] = []
+        steps: list[tuple[int, int, bool]] = []
         for number, word in enumerate(words):
             steps += [(load_word, network + address_at + 4 * number, False), (equal, word, True)]
-        steps.append((x_is, _IPV6_BYTES, False) if six else (header_x, network, False))
+        steps.append((x_is, _IPV6_BYTES, False) if is_ipv6 else (header_x, network, False))
         for place, port in enumerate(ports):
             steps += [(load_half_x, network + 2 * place, False), (equal, port, True)]
         return [*steps, (give, _SNAP_BYTES, False)]
 
-    from_server = part(source_at, (server[1], client_port))
-    to_server = part(destination_at, (client_port, server[1]))
+    from_server = direction(source_at, (server[1], client_port))
+    to_server = direction(destination_at, (client_port, server[1]))
     steps = [(load_byte, network + protocol_at, False), (equal, TCP, True),
              *from_server, *to_server, (give, 0, False)]
+
+    # A difference in the first direction jumps to the second one, any other to the last step.
     second, last = 2 + len(from_server), len(steps) - 1
     program = []
     for place, (code, value, decides) in enumerate(steps):
-        otherwise = (second if 2 <= place < second else last) - place - 1
-        program.append((code, 0, otherwise if decides else 0, (value or 0) % (1 << 32)))
+        target = second if 2 <= place < second else last
+        jump = target - place - 1 if decides else 0
+        program.append((code, 0, jump, value % (1 << 32)))
     return program

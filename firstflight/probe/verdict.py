@@ -20,50 +20,39 @@ LEAST_RATE_S = 0.05  # in less time the speed of the server's time stamps cannot
 
 
 class Response(NamedTuple):
-    """The response, as far as it was read.
-
-    response_bytes: received, with headers, over TLS encrypted. ended: whether that was all.
-    size_bytes: of the whole response, None if it is not known. location: where it redirects to.
-    """
+    """The response, as far as it was read."""
 
     status: int
-    location: str
-    response_bytes: int
-    ended: bool
-    size_bytes: int | None
+    location: str  # where it redirects to; "" for nowhere
+    response_bytes: int  # received, with headers, over TLS encrypted
+    ended: bool  # whether that was all
+    size_bytes: int | None  # of the whole response; None if it is not known
 
 
 class ProbedConnection(NamedTuple):
-    """A connection to a server, as probe.client observed it.
-
-    rtt_ms, mss, window_bytes, segments_before: as in ProbeResult. scale: by how many bits to shift
-    this client's windows. If `captured`: before has the packets before the request, packets those
-    from it on. Else counts has (ms after the request, segments so far).
-    """
+    """A connection to a server, as probe.client observed it."""
 
     rtt_ms: float
-    segments_before: int
-    window_bytes: int
-    scale: int
-    mss: int
+    segments_before: int  # as in ProbeResult
+    window_bytes: int  # offered by the client; 0 if the kernel does not report it
+    scale: int  # by how many bits to shift this client's windows
+    mss: int  # payload of a full segment, bytes
+    # With a capture: the packets before the request, and those from the request on.
     before: Sequence[Packet]
     packets: Sequence[Packet]
     captured: bool
-    counts: Sequence[tuple[float, int]]
+    counts: Sequence[tuple[float, int]]  # without one: (ms after the request, segments so far)
     response: Response
 
 
 class Piece(NamedTuple):
-    """One segment of the response, as it was on the wire.
+    """One segment of the response, as it was on the wire."""
 
-    start, end: bytes of the response, the end excluded. time_ms: when it came. stamp_ms: the
-    server's time stamp in ms, None if the speed of its stamps is not known.
-    """
-
+    # Bytes of the response, the end excluded.
     start: int
     end: int
-    time_ms: float
-    stamp_ms: float | None
+    time_ms: float  # when it came
+    stamp_ms: float | None  # the server's time stamp; None if the speed of its stamps is not known
 
     @property
     def size(self) -> int:
@@ -72,27 +61,22 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The first flight.
-
-    payload_bytes: None without a capture. full: whether the last segment of the flight was full
-    and more data followed; None without a capture. mss: payload of a full segment, bytes.
-    window_bytes: offered by the client, None if not known. response_bytes: received, with headers.
-    size_bytes: of the whole response, None if it was not read to its end and has no
-    Content-Length. segments_before: sent by the server before the request, for TLS. lost: segments
-    of the flight that did not arrive. unsure: whether a timer's segments may be counted as well.
-    """
+    """The first flight."""
 
     segments: int
-    payload_bytes: int | None
-    mss: int
+    payload_bytes: int | None  # None without a capture
+    mss: int  # payload of a full segment, bytes
     rtt_ms: float
-    window_bytes: int | None
-    response_bytes: int
+    window_bytes: int | None  # offered by the client; None if not known
+    response_bytes: int  # received, with headers
+    # Of the whole response; None if it was not read to its end and has no Content-Length.
     size_bytes: int | None
+    # Whether the last segment of the flight was full and more data followed; None without a
+    # capture.
     full: bool | None
-    segments_before: int = 0
-    lost: int = 0
-    unsure: bool = False
+    segments_before: int = 0  # that the server sent before the request, for TLS
+    lost: int = 0  # segments of the flight that did not arrive
+    unsure: bool = False  # whether segments that a timer sent may be counted as well
 
     @property
     def is_captured(self) -> bool:
@@ -105,7 +89,7 @@ class ProbeResult:
 
     @property
     def window_ends(self) -> tuple[int | None, int | None]:
-        """The least and the most segments that the initial window may have; None: not known."""
+        """The least and the most segments that the initial window may have; None if not known."""
         least = max(1, self.segments - self.segments_before)
         if self.unsure:
             return None, None if self._other_limit else self.segments
@@ -116,8 +100,11 @@ class ProbeResult:
     @property
     def limit(self) -> str:
         """What limited the flight, as the end of a sentence."""
-        if (other := self._other_limit) is not None:
-            return f"{other}{'' if self.unsure else f': {self._least_window}'}"
+        other = self._other_limit
+        if other is not None and self.unsure:
+            return other
+        if other is not None:
+            return f"{other}: {self._least_window}"
         if self.segments_before:
             return (f"the server's window, which may have grown by the {self.segments_before}"
                     f" segments of its handshake: on a new connection it is {self.segments}, or up"
@@ -142,19 +129,21 @@ class ProbeResult:
 
     @property
     def count(self) -> str:
+        """The segments of the flight in words."""
         return _segments_in_words(self.segments)
 
     @property
     def _held_bytes(self) -> int:
+        """Bytes of the flight, at most so many without a capture."""
         return self.payload_bytes or self.segments * self.mss
 
     @property
     def _other_limit(self) -> str | None:
         """What may have limited the flight other than the server's window; None for nothing."""
         if self.ends_with_the_response:
-            return ("the response, all of which is in it"
-                    if self.response_bytes == self.payload_bytes else
-                    "the response, which ends within a segment of it")
+            if self.response_bytes == self.payload_bytes:
+                return "the response, all of which is in it"
+            return "the response, which ends within a segment of it"
         if self.window_bytes and self._held_bytes + self.mss > self.window_bytes:
             return f"the receive window that this client offers, {self.window_bytes} bytes"
         if self.full is False:
@@ -165,8 +154,10 @@ class ProbeResult:
     def _least_window(self) -> str:
         """What a flight proves that something else than the window limited."""
         least = max(1, self.segments - self.segments_before)
-        grown = (f", since the {self.segments_before} segments of its handshake may have enlarged"
-                 " it") if self.segments_before else ""
+        grown = ""
+        if self.segments_before:
+            grown = (f", since the {self.segments_before} segments of its handshake may have"
+                     " enlarged it")
         return f"the server's initial window is at least {_segments_in_words(least)}{grown}"
 
 
@@ -176,18 +167,29 @@ def _segments_in_words(segments: int) -> str:
 
 def judge_probe(observed: ProbedConnection) -> ProbeResult:
     """The first flight in what probe.client.observe returned."""
+    return _judge_packets(observed) if observed.captured else _judge_counts(observed)
+
+
+def _judge_counts(observed: ProbedConnection) -> ProbeResult:
+    """The first flight of a probe without a capture."""
     response = observed.response
-    if not observed.captured:
-        drained_ms, count = observed.counts[-1][0] - observed.counts[0][0], observed.counts[-1][1]
-        if response.ended:  # the counter includes a FIN without data
-            count = min(count, math.ceil(response.response_bytes / observed.mss))
-        return ProbeResult(count, None, observed.mss, observed.rtt_ms,
-                           observed.window_bytes or None, response.response_bytes,
-                           response.size_bytes, None, observed.segments_before,
-                           unsure=drained_ms > 2 * observed.rtt_ms)
+    drained_ms, count = observed.counts[-1][0] - observed.counts[0][0], observed.counts[-1][1]
+    if response.ended:  # the counter includes a FIN without data
+        count = min(count, math.ceil(response.response_bytes / observed.mss))
+    return ProbeResult(
+        segments=count, payload_bytes=None, mss=observed.mss, rtt_ms=observed.rtt_ms,
+        window_bytes=observed.window_bytes or None, response_bytes=response.response_bytes,
+        size_bytes=response.size_bytes, full=None, segments_before=observed.segments_before,
+        unsure=drained_ms > 2 * observed.rtt_ms)
+
+
+def _judge_packets(observed: ProbedConnection) -> ProbeResult:
+    """The first flight of a probe with a capture."""
     requested = next(packet for packet in observed.packets if not packet.to_client)
-    pieces, following = flight([*pieces_of(observed.packets, requested.ack, _stamps_per_ms(
-        [*observed.before, *observed.packets]))], observed.rtt_ms)
+    stamps_per_ms = _stamps_per_ms([*observed.before, *observed.packets])
+    came = list(pieces_of(observed.packets, requested.ack, stamps_per_ms))
+    pieces, following = flight(came, observed.rtt_ms)
+
     mss = max(observed.mss, *(piece.size for piece in pieces))
     last = max(pieces, key=lambda piece: piece.end)
     end = last.end
@@ -195,24 +197,30 @@ def judge_probe(observed: ProbedConnection) -> ProbeResult:
     # A loss probe repeats the last segment only if there is no new data (tcp_send_loss_probe).
     had_more = following is None or len(pieces) == 1 or (
         following.start < last.start or following.start >= end and following.size == mss)
-    return ProbeResult(len(pieces) + lost, end, mss, observed.rtt_ms,
-                       requested.window << observed.scale, response.response_bytes,
-                       response.size_bytes, last.size == mss and had_more, observed.segments_before,
-                       lost)
+
+    response = observed.response
+    return ProbeResult(
+        segments=len(pieces) + lost, payload_bytes=end, mss=mss, rtt_ms=observed.rtt_ms,
+        window_bytes=requested.window << observed.scale, response_bytes=response.response_bytes,
+        size_bytes=response.size_bytes, full=last.size == mss and had_more,
+        segments_before=observed.segments_before, lost=lost)
 
 
 def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
               ) -> Iterator[Piece]:
     """The segments of the response; frames that merge several are split again.
 
-    first: absolute sequence number of the response's first byte.
+    first: absolute sequence number of the response's first byte. stamps_per_ms: None if not known.
     """
     for packet in packets:
         if not packet.to_client or packet.flags & SYN:
             continue
-        start, end = distance(packet.seq, first), distance(packet.seq, first) + packet.payload_bytes
-        stamp_ms = (packet.stamp / stamps_per_ms if stamps_per_ms and packet.stamp is not None
-                    else None)
+
+        start = distance(packet.seq, first)
+        end = start + packet.payload_bytes
+        stamp_ms = None
+        if stamps_per_ms and packet.stamp is not None:
+            stamp_ms = packet.stamp / stamps_per_ms
         step = packet.segment_bytes or packet.payload_bytes
         while start < end:
             yield Piece(start, min(start + step, end), packet.time_ns / 1e6, stamp_ms)
@@ -222,8 +230,9 @@ def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
 def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece | None]:
     """The segments of new data before the first retransmission, and the segment after them or None.
 
-    A timer's probe does not count: it is alone, a round trip after the others. But if the segment
-    before it was not full, the server had nothing more to send: then its program wrote later.
+    A timer's probe does not count: it comes alone, a round trip after the others. But if the
+    segment before it was not full, the server had nothing more to send, and its program wrote
+    later.
     """
     segments: list[Piece] = []
     following = None
@@ -232,6 +241,7 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece |
             following = piece
             break
         segments.append(piece)
+
     if len(segments) > 1:
         before, last = segments[-2:]
         mss = max(piece.size for piece in segments)
@@ -241,7 +251,8 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece |
 
 
 def _apart_ms(before: Piece, after: Piece) -> float:
-    """The time between two segments, by the server's clock if known: on a slow link they queue."""
+    """The time between two segments: by the server's clock if known, since slow links delay them.
+    """
     if before.stamp_ms is not None and after.stamp_ms is not None:
         return after.stamp_ms - before.stamp_ms
     return after.time_ms - before.time_ms
@@ -253,6 +264,7 @@ def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
             if packet.to_client and packet.stamp is not None]
     if not sent:
         return None
+
     (first_ns, first), (last_ns, last) = sent[0], sent[-1]
     if last_ns - first_ns < LEAST_RATE_S * 1e9:
         return None
@@ -262,26 +274,34 @@ def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
 
 def lines(probed: ProbeResult) -> list[str]:
     """The result in lines; the first line has the answer."""
-    size = (f", {probed.payload_bytes} bytes" if probed.payload_bytes is not None else
-            f", at most {probed.segments * probed.mss} bytes")
-    whole = (f"has {probed.size_bytes} bytes" if probed.size_bytes is not None else
-             f"has more than {probed.response_bytes} bytes")
-    lines = [f"first flight: {'at most ' if probed.unsure else ''}{probed.count}{size}",
-             f"limited by {probed.limit}",
-             f"RTT {probed.rtt_ms:.1f} ms, {probed.mss} bytes in a full segment; the response"
-             f" {whole} with its head"]
-    if probed.ends_with_the_response:
-        lines.insert(2, f"probe a page of {probed.deciding_bytes} bytes or more: it does not fit"
-                     " into this client's receive window" if probed.deciding_bytes else
-                     "probe a page that is larger than this client's receive window")
+    size = f"at most {probed.segments * probed.mss} bytes"
+    if probed.payload_bytes is not None:
+        size = f"{probed.payload_bytes} bytes"
+    bound = "at most " if probed.unsure else ""
+    lines = [f"first flight: {bound}{probed.count}, {size}", f"limited by {probed.limit}"]
+
+    if probed.ends_with_the_response and probed.deciding_bytes:
+        lines.append(f"probe a page of {probed.deciding_bytes} bytes or more: it does not fit"
+                     " into this client's receive window")
+    elif probed.ends_with_the_response:
+        lines.append("probe a page that is larger than this client's receive window")
+
+    whole = f"more than {probed.response_bytes} bytes"
+    if probed.size_bytes is not None:
+        whole = f"{probed.size_bytes} bytes"
+    lines.append(f"RTT {probed.rtt_ms:.1f} ms, {probed.mss} bytes in a full segment; the response"
+                 f" has {whole} with its head")
+
     if probed.lost:
         lines.append(f"{probed.lost} of the segments were lost; the gaps show them")
     if probed.unsure:
         lines.append("the link is slow: segments that the server's timers sent may be counted; a"
                      " capture (as root, or with CAP_NET_RAW) distinguishes them")
-    lines.append("measured by a capture of this connection" if probed.is_captured else
-                 "counted without the right to capture: segments that the server writes after a"
-                 " pause do not count")
+    if probed.is_captured:
+        lines.append("measured by a capture of this connection")
+    else:
+        lines.append("counted without the right to capture: segments that the server writes after"
+                     " a pause do not count")
     return lines
 
 

@@ -270,7 +270,7 @@ def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
 
 def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that is prohibited (EACCES), a rule that rejects what leaves (EPERM)."""
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(client, "_connect", refused)
