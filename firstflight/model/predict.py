@@ -3,18 +3,20 @@
 `predict` follows every segment and every acknowledgement of one fetch on an idle path, by the rules
 of Linux (sender.py, window.py, receiver.py). It is exact to microseconds.
 
-What it models: the handshake, with SYNs that are retransmitted because the RTT exceeds a second;
-the request and the server's immediate acknowledgement; serialisation both ways; slow start, its end
-by HyStart, then CUBIC's growth; the send buffer; the receiver's quick and delayed acknowledgements,
-its window from initrwnd on, and its growing buffer; a response in two writes, or after another one
-on the same connection; before it the messages of TLS 1.3, each a list of writes whose last segment
-need not be full.
+It models
+- the handshake, with SYNs that are retransmitted because the RTT exceeds a second;
+- the messages of TLS 1.3, each in writes whose last segment need not be full;
+- requests of one segment, and the server's immediate acknowledgement; requests with a body;
+- serialisation both ways, and the send buffer;
+- slow start, its end by HyStart, and CUBIC's growth after it;
+- the receiver's quick and delayed acknowledgements, its window from initrwnd on, and its growing
+  buffer;
+- a response in two writes, and responses one after another on the same connection;
+- timers that fire although nothing is lost, because the network takes longer: tail loss probes,
+  timeouts that the server undoes, requests that the client repeats.
 
-It also models timers that some networks outlast: tail loss probes, timeouts that the server undoes,
-requests that the client repeats.
-
-What it does not model: losses, other congestion controls than cubic and reno, and computing time at
-the hosts. Timers count milliseconds of the kernel's clock; `clock_phase_ns` gives its phase.
+It does not model losses, other congestion controls than cubic and reno, or computing time at the
+hosts. Timers count milliseconds of the kernel's clock; `clock_phase_ns` gives its phase.
 """
 
 from __future__ import annotations

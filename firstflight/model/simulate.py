@@ -289,8 +289,10 @@ class Simulation(Endpoints):
     def _answer_rest(self, now: int) -> None:
         """Write the second part of the response."""
         rest_bytes = self.transfer.response_bytes - self.transfer.burst_bytes
-        has_joined = self.sender.join_waiting_write(rest_bytes)
-        self._write_last(now, *(() if has_joined else (rest_bytes,)))
+        if self.sender.join_waiting_write(rest_bytes):
+            self._write_last(now)
+        else:
+            self._write_last(now, rest_bytes)
 
     def _write_last(self, now: int, *sizes: int) -> None:
         """Write the last response, after which a server of one response shuts down."""

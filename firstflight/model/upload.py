@@ -199,8 +199,10 @@ class Upload(Events):
     def _answer_rest(self, now: int) -> None:
         """Write the second part of the response."""
         rest_bytes = self.transfer.response_bytes - self.transfer.burst_bytes
-        has_joined = self.sender.join_waiting_write(rest_bytes)
-        self._write_last(now, *(() if has_joined else (rest_bytes,)))
+        if self.sender.join_waiting_write(rest_bytes):
+            self._write_last(now)
+        else:
+            self._write_last(now, rest_bytes)
 
     def _write(self, now: int, *sizes: int, last: bool = False) -> None:
         self._send(self.server, now, self.sender.write(now, *sizes, last=last))
