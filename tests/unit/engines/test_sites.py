@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import experiment
-from firstflight.commands.engines import planned
+from firstflight.commands.engines import plan_engine
 from firstflight.commands.request import Measuring
 from firstflight.runs.kinds import memory_mb_of
 from firstflight.testbed import guests, site_store
@@ -85,8 +85,8 @@ def test_a_browsers_guests_need_more_memory_than_others() -> None:
     assert memory_mb_of([listed, browsed]) == BROWSER_MEMORY_MB
     room = (available(MEMINFO) or 0) // BROWSER_MEMORY_MB + 1
     with pytest.raises(EngineCannot, match=f"--jobs {room}: .* {room * BROWSER_MEMORY_MB} MB"):
-        planned(Measuring(jobs=room), memory_mb_of([browsed]))
-    assert planned(Measuring(jobs=room), memory_mb_of([listed])) == ("uml", room)
+        plan_engine(Measuring(jobs=room), memory_mb_of([browsed]))
+    assert plan_engine(Measuring(jobs=room), memory_mb_of([listed])) == ("uml", room)
 
 
 def test_within_another_machines_store_only_its_sites_are_found(tmp_path: Path) -> None:
