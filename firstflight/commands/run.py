@@ -22,7 +22,7 @@ def add_flags(add: Callable[..., object]) -> None:
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
              " response a question of your own)")
     add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=nonempty,
-        help="the same names, behind a flag of their own")
+        help="names of scenarios, or files of your own, as SCENARIO")
     add("--as-published", action="store_true",
         help="measure published reproductions with the defects of their set-up switched on: the"
              " scenarios NAME_as_published (default: the clean run)")
