@@ -40,7 +40,7 @@ def test_a_word_in_quotes_arrives_whole_and_nothing_is_evaluated(folder: str,
     assert not (tmp_path / "made").exists()
 
 
-def test_a_command_in_quotes_is_one_word(tmp_path: Path) -> None:
+def test_a_value_in_quotes_is_one_word_of_the_question(tmp_path: Path) -> None:
     question = ("--rtt 50 --dry-run --server-command 'python3 -m http.server {p}'"
                 ' --name "my question"')
     done = measured(tmp_path, question=question)
@@ -52,7 +52,8 @@ def test_a_command_in_quotes_is_one_word(tmp_path: Path) -> None:
     ({"command": "\t\n"}, "give one of"), ({"packetdrill": " "}, "give one of"),
     ({"fail_if": "total_ms > 1"}, "fail-if is about what a question measures"),
     ({"question": "--rtt '50"}, "question: No closing quotation: close each quote")])
-def test_nothing_to_measure_is_told(tmp_path: Path, given: dict[str, str], words: str) -> None:
+def test_a_step_with_nothing_to_measure_is_refused(tmp_path: Path, given: dict[str, str],
+                                                   words: str) -> None:
     done = measured(tmp_path, **given)
     assert done.returncode == 2 and done.stdout.startswith(f"::error::first-flight: {words}")
 
@@ -67,7 +68,7 @@ def test_a_question_that_is_refused_has_its_status_and_its_line_in_the_summary(
     assert summary.startswith("### First Flight: not understood") and "'fast'" in summary
 
 
-def test_a_condition_is_one_word(tmp_path: Path) -> None:
+def test_fail_ifs_condition_is_passed_on_as_one_word(tmp_path: Path) -> None:
     done = measured(tmp_path, question="--rtt 50 --dry-run", fail_if=" total_ms(99) > 300\n")
     assert done.returncode == 2 and "'total_ms(99) > 300'" in done.stderr
 
@@ -92,7 +93,7 @@ def test_fields_of_the_findings_are_outputs_of_one_line(findings: dict[str, obje
                           if output["value"] == f"${{{{ steps.measure.outputs.{name} }}}}"}
 
 
-def test_the_report_of_a_run_is_a_path_only_where_it_is_there(
+def test_the_report_output_is_a_path_only_where_the_page_exists(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert action().outputs(0, [USERS])["report"] == ""
@@ -102,21 +103,21 @@ def test_the_report_of_a_run_is_a_path_only_where_it_is_there(
     assert action().outputs(0, [USERS])["report"] == str(page)
 
 
-def test_no_printed_line_ends_the_block_of_the_summary() -> None:
+def test_backquotes_in_the_output_do_not_end_the_summarys_block() -> None:
     text = action().summary(0, ["a ```` b\n`````\n"], ["# Chapter"])
     fence = re.search(r"^(`+)text$", text, re.MULTILINE)
     assert fence is not None and text.count(fence[1]) == 2
     assert text.count("<details>") == 1 and "# Chapter" in text
 
 
-def test_a_summary_is_no_longer_than_github_takes() -> None:
+def test_a_summary_is_cut_to_what_github_accepts() -> None:
     module = action()
     assert "Chapter" not in module.summary(0, ["short"], ["Chapter " * 200_000])
     cut = module.summary(0, ["ü" * 1_000_000], [])
     assert len(cut.encode()) <= module.MOST_SUMMARY_BYTES + 1
 
 
-def test_findings_of_an_earlier_step_are_not_this_ones(tmp_path: Path) -> None:
+def test_findings_of_an_earlier_step_are_no_outputs_of_this_one(tmp_path: Path) -> None:
     folder = tmp_path / "first-flight/findings"
     folder.mkdir(parents=True)
     (folder / "users_of_x.json").write_text(json.dumps(USERS), encoding="utf-8")
@@ -126,7 +127,7 @@ def test_findings_of_an_earlier_step_are_not_this_ones(tmp_path: Path) -> None:
 
 # The other steps ----------------------------------------------------------------------
 
-def test_the_cache_is_of_these_kernels(tmp_path: Path) -> None:
+def test_the_caches_key_is_the_digest_of_the_kernels(tmp_path: Path) -> None:
     kernels = step("Which kernels, and where they are kept")
     (cache,) = [each for each in ACTION["runs"]["steps"]
                 if each.get("uses", "").startswith("actions/cache@")]
@@ -139,7 +140,7 @@ def test_the_cache_is_of_these_kernels(tmp_path: Path) -> None:
     assert cache["with"]["key"].endswith(f"steps.{kernels['id']}.outputs.digest }}}}")
 
 
-def test_the_artifact_has_all_that_the_step_leaves_also_after_a_failure() -> None:
+def test_the_artifact_has_the_steps_whole_folder_and_is_kept_after_a_failure() -> None:
     keeping = step("Keep results, figures and findings")
     assert keeping["with"]["path"] == str(action().FOLDER)
     assert keeping["if"] == "always() && inputs.artifact != ''"

@@ -54,8 +54,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("wide", [PHONE, DESK])
-def test_no_complaints_and_no_scrolling_sideways(opened: Browser, pages: dict[str, Path],
-                                                 name: str, wide: int) -> None:
+def test_a_page_loads_without_complaints_and_without_scrolling_sideways(
+        opened: Browser, pages: dict[str, Path], name: str, wide: int) -> None:
     opened.said.clear()
     opened.open(pages[name], wide)
     assert opened.value("innerWidth") == wide
@@ -65,7 +65,8 @@ def test_no_complaints_and_no_scrolling_sideways(opened: Browser, pages: dict[st
     assert opened.said == []
 
 
-def test_dark_where_the_reader_wants_it(opened: Browser, pages: dict[str, Path]) -> None:
+def test_a_page_is_dark_where_the_reader_prefers_it(opened: Browser,
+                                                    pages: dict[str, Path]) -> None:
     brightness = """(() => { const of = name => getComputedStyle(document.body)[name].match(/\\d+/g)
         .slice(0, 3).map(Number).reduce((sum, each) => sum + each) / 3;
         return [of('backgroundColor'), of('color')]; })()"""
@@ -77,7 +78,7 @@ def test_dark_where_the_reader_wants_it(opened: Browser, pages: dict[str, Path])
     assert ground < 60 and ink > 200
 
 
-def test_a_table_is_sorted_by_keyboard(opened: Browser, pages: dict[str, Path]) -> None:
+def test_a_table_can_be_sorted_by_keyboard(opened: Browser, pages: dict[str, Path]) -> None:
     opened.open(pages["fetches"], DESK)
     before = opened.value(COLUMN)[1]
     buttons = f"{TABLE}.querySelectorAll('thead [role=button]')"
@@ -94,8 +95,7 @@ def test_a_table_is_sorted_by_keyboard(opened: Browser, pages: dict[str, Path]) 
         assert numbers == sorted(numbers, reverse=order == "descending")
 
 
-def test_all_that_scrolls_or_acts_is_reached_by_tab(opened: Browser,
-                                                    pages: dict[str, Path]) -> None:
+def test_every_link_and_control_is_reached_by_tab(opened: Browser, pages: dict[str, Path]) -> None:
     opened.open(pages["fetches"], DESK)
     wanted = opened.value("document.querySelectorAll('a[href], [tabindex=\"0\"], select, button,"
                           " summary').length")
@@ -107,7 +107,7 @@ def test_all_that_scrolls_or_acts_is_reached_by_tab(opened: Browser,
     assert opened.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_the_checks_can_fail(opened: Browser, tmp_path: Path) -> None:
+def test_a_page_that_is_too_wide_or_has_an_error_is_found(opened: Browser, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text("<body style='width:2000px'><p>wide</p><script>nowhere()</script>")
     opened.said.clear()

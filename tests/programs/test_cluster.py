@@ -41,7 +41,7 @@ else:
 
 
 def archive(**files: str) -> bytes:
-    """As a machine is sent one, with programs that only answer."""
+    """An archive as a machine is sent one, with programs that only answer."""
     contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]",
                 "firstflight/commands/batch.py": BATCH, **files}
     stream = io.BytesIO()
@@ -83,8 +83,8 @@ def test_a_batch_is_measured_with_the_kernel_that_was_sent(tmp_path: Path) -> No
 @pytest.mark.parametrize(("batch", "why"), [
     (b"cannot", "commands/batch.py: no /dev/shm"),
     (b"fails", "commands/batch.py: the guest died")])
-def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, why: str,
-                                                      tmp_path: Path) -> None:
+def test_a_failed_batch_has_its_last_line_as_the_reason(batch: bytes, why: str,
+                                                        tmp_path: Path) -> None:
     assert refused(node(tmp_path, archive()), batch) == why
     assert last_line("one\ntwo\n") == "two" and last_line(" ") == ""
 
@@ -96,13 +96,13 @@ def test_why_a_batch_is_not_measured_is_its_last_line(batch: bytes, why: str,
     ({"firstflight/commands/batch.py": "raise SystemExit('no module mininet')"}, TOOLS,
      "no module mininet"),
     ({"firstflight/commands/batch.py": "print('curl')"}, TOOLS, "Expecting value")])
-def test_a_machine_that_is_not_alike_refuses(changed: dict[str, str], tools: dict[str, str],
-                                             why: str, tmp_path: Path) -> None:
+def test_a_node_whose_tools_differ_refuses_batches(changed: dict[str, str], tools: dict[str, str],
+                                                   why: str, tmp_path: Path) -> None:
     assert why in refused(node(tmp_path, archive(**changed), tools), b"abc")
 
 
 def test_a_machine_without_a_browser_measures_what_needs_none(tmp_path: Path) -> None:
-    """And skips the rest with a line of its own; another browser would measure something else."""
+    """It skips the rest with a line; another browser would measure something else."""
     tools = {**TOOLS, "chromium": "Chromium 156"}
     assert not node(tmp_path, archive(), tools).refused
     other = BATCH.replace('"more": "1"', '"chromium": "Chromium 155"')
@@ -110,7 +110,7 @@ def test_a_machine_without_a_browser_measures_what_needs_none(tmp_path: Path) ->
         tmp_path, archive(**{"firstflight/commands/batch.py": other}), tools).refused
 
 
-def test_sites_are_sent_by_their_digests(tmp_path: Path) -> None:
+def test_a_site_is_sent_under_its_digest(tmp_path: Path) -> None:
     (tmp_path / "linux").write_text("kernel")
     site = tmp_path / f"{'a' * 64}.site"
     site.write_bytes(b"x" * 1000)
@@ -118,12 +118,12 @@ def test_sites_are_sent_by_their_digests(tmp_path: Path) -> None:
         assert files.read(f"{SITES}/{site.name}") == site.read_bytes()
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+def test_a_node_refuses_batches_after_a_damaged_archive(tmp_path: Path) -> None:
     assert "zip" in refused(node(tmp_path, b"PK nothing"), b"abc")
 
 
-def test_what_is_measured_ends_with_the_plugin(tmp_path: Path) -> None:
-    """In its middle; and nothing begins after it."""
+def test_a_batch_ends_with_the_plugin_and_none_begins_after_it(tmp_path: Path) -> None:
+    """The batch is ended while it is measured."""
     begun = tmp_path / "begun"
     lasts = BATCH.replace("    content = sys", f"    import os, time; os.mkdir({str(begun)!r});"
                           " time.sleep(600)\n    content = sys")
@@ -152,7 +152,7 @@ BUILD = Path("7.2/linux")
 
 @pytest.fixture(name="address", scope="module")
 def _address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a scheduler with two workers."""
+    """The address of a scheduler with two workers."""
     with cluster_of(2, tmp_path_factory.mktemp("cluster")) as address:
         yield address
 
@@ -179,7 +179,7 @@ def test_a_cluster_answers_until_it_is_closed(address: str) -> None:
 
 def test_a_machine_without_memory_for_its_threads_is_refused(
         address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two workers of one thread on one machine; the smaller figure of theirs counts."""
+    """Two workers of one thread share a machine; the smaller figure of the two counts."""
     monkeypatch.setattr("firstflight.runs.cluster.node.available_here_mb", lambda: 2000)
     with connect(address, BUILD, TOOLS, memory_mb=1000) as cluster:
         assert cluster.guests == 2
@@ -192,7 +192,7 @@ def test_a_machine_without_memory_for_its_threads_is_refused(
 
 # A batch and its worker --------------------------------------------------------------
 
-# "kills" ends its worker whenever it is the first time, "dies" always, "fails" itself.
+# "kills" ends its worker the first time, "dies" every time; "fails" ends with an error.
 STRUCK = BATCH.replace("    content = sys.stdin.buffer.read()", """    import os, signal
     content = sys.stdin.buffer.read()
     with open(os.path.join(%r, content.decode()), "a") as seen:
@@ -202,7 +202,7 @@ STRUCK = BATCH.replace("    content = sys.stdin.buffer.read()", """    import os
         os.kill(os.getppid(), signal.SIGKILL)""")
 
 
-def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_run(
+def test_a_killed_workers_batch_is_measured_again_and_a_failed_one_ends_the_run(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = tmp_path / "seen"
     seen.mkdir()
@@ -218,9 +218,9 @@ def test_the_batch_of_a_killed_worker_is_measured_again_and_what_fails_ends_the_
     assert (seen / "fails").read_text() == "x" * (1 + RETRIES)
 
 
-def test_a_worker_that_cannot_start_a_process_is_not_a_lost_scheduler(
-        address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a worker raises is one line that names it, whatever type it has."""
+def test_a_worker_that_cannot_start_a_process_is_named(address: str,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any exception of a worker is one line that names the worker."""
     def cannot(self: Node, batch: bytes) -> bytes:
         raise OSError(28, "No space left on device")
 
@@ -233,9 +233,9 @@ def test_a_worker_that_cannot_start_a_process_is_not_a_lost_scheduler(
     ("2.7", TOOLS, "its Dask runs on Python 3."),
     (cluster_module.PYTHON_VERSION, {**TOOLS, "curl": "curl 8"},
      "instead of 'curl 8': use the same")])
-def test_machines_that_are_not_alike_are_refused(
-        version: str, tools: dict[str, str], why: str, address: str,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_whose_machines_differ_is_refused(version: str, tools: dict[str, str], why: str,
+                                                    address: str,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "PYTHON_VERSION", version)
     with pytest.raises(EngineCannot, match=f"tcp://.* cannot measure: .*{why}"):
         results(address, b"abc", tools=tools)
@@ -256,8 +256,7 @@ def test_without_dask_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
         pass
 
 
-def test_who_takes_a_connection_and_says_nothing_is_no_scheduler(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_refused_as_a_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent, \
             pytest.raises(EngineCannot, match=r"no scheduler answers .* \(not in 0.5 s\)"), \

@@ -31,29 +31,31 @@ from vtime.console import EngineCannot
 @pytest.mark.parametrize(("words", "virtual_s", "wall_s"), [
     ("60", 60, 60), ("1h,10m", 3600, 600), ("90s,1.5min", 90, 90),
     ("500ms", 0.5, 0.5)])
-def test_timeouts(words: str, virtual_s: float, wall_s: float) -> None:
+def test_a_timeout_is_read_as_virtual_and_wall_seconds(words: str, virtual_s: float,
+                                                       wall_s: float) -> None:
     assert command_line.limits(words) == (virtual_s, wall_s)
 
 
 @pytest.mark.parametrize(("word", "mb"), [("512", 512), ("512M", 512), ("2G", 2000), ("1GB", 1000)])
-def test_memory(word: str, mb: int) -> None:
+def test_a_size_of_memory_is_read_in_mb(word: str, mb: int) -> None:
     assert command_line.megabytes(word) == mb
 
 
 @pytest.mark.parametrize(("word", "ns"), [
     ("0", 0), ("1us", 1000), ("1.5µs", 1500), ("100ns", 100), ("1s", 10 ** 9)])
-def test_what_a_packet_costs(word: str, ns: int) -> None:
+def test_a_packets_cost_is_read_in_ns(word: str, ns: int) -> None:
     assert command_line.nanoseconds(word) == ns
     line = command_line.parse(["--packet-cost", word, "--", "true"])
     assert line.request.link_times.words()[0] == f"packet_cost_ns={ns}"
 
 
-def test_flags_behind_the_dashes_are_the_commands() -> None:
+def test_flags_after_the_dashes_belong_to_the_command() -> None:
     request = command_line.parse(["--quiet", "--", "true", "--seed", "x"]).request
     assert request.words == ("true", "--seed", "x") and request.seed == 1
 
 
-def test_the_environment_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_variable_is_passed_with_its_present_or_given_value(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAD", "it")
     line = command_line.parse(["--env", "HAD", "--env", "MADE=a=b", "--", "true"])
     assert line.request.environment == {"HAD": "it", "MADE": "a=b"}
@@ -66,7 +68,7 @@ def test_the_environment_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     (["mn", "--test=iperf"], ("ovs-vsctl", "iperf", "telnet"), ""),
     (["sh", "-c", "iperf3 -s -D; nc -l 80"], (), "iperf3, nc"), (["./first.py"], ("ping",), ""),
     (["python3", "first.py"], (), "ping"), (["python3", "second.py"], (), "ovs-vsctl, iperf3")])
-def test_what_is_known_to_be_missing_is_told_before(
+def test_a_program_that_a_script_uses_and_the_machine_lacks_is_named(
         words: list[str], there: tuple[str, ...], missing: str, tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "first.py").write_text("net = make(switch=UserSwitch)\nh1.cmd('ping h2')\n")
@@ -78,7 +80,7 @@ def test_what_is_known_to_be_missing_is_told_before(
     assert not missing or lines[0].startswith(f"{missing}: used and not installed")
 
 
-def test_a_link_to_a_program_that_commands_do_not_see_is_told_before(
+def test_a_link_to_a_hidden_program_is_reported_with_the_flag_to_add(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, folder = tmp_path / "home", tmp_path / "work"
     monkeypatch.setenv("HOME", str(home))
@@ -102,8 +104,8 @@ def test_a_link_to_a_program_that_commands_do_not_see_is_told_before(
     assert told("python3", "x.py") == told("./link") == told("v/bin/python", readable=home) == []
 
 
-def test_no_link_of_a_results_folder_is_followed(tmp_path: Path) -> None:
-    """It may be a stranger's; a killed guest's folder is removed in none but our own."""
+def test_links_in_a_results_folder_are_not_followed(tmp_path: Path) -> None:
+    """The folder may be a stranger's; a killed guest's folder is removed only in our own."""
     (theirs := tmp_path / "theirs").mkdir()
     (elsewhere := tmp_path / "elsewhere" / ".guest").mkdir(parents=True)
     (theirs / "packetdrill").symlink_to("../elsewhere")
@@ -118,9 +120,9 @@ def test_no_link_of_a_results_folder_is_followed(tmp_path: Path) -> None:
 
 # The program that measures a batch ----------------------------------------------------
 
-def test_batches_side_by_side_have_processors_of_their_own(
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = os.getpid() + 10_000, os.getpid() + 20_000  # which no batch of this machine has
+def test_concurrent_batches_have_processors_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Numbers that no batch of this machine has.
+    one, two = os.getpid() + 10_000, os.getpid() + 20_000
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {one, two})
     with batch.free_processor() as first, batch.free_processor() as second:
         with batch.free_processor() as third:
@@ -129,7 +131,7 @@ def test_batches_side_by_side_have_processors_of_their_own(
         assert again == one
 
 
-def test_what_is_no_batch_is_one_line(tmp_path: Path) -> None:
+def test_a_damaged_batch_is_refused(tmp_path: Path) -> None:
     kernel = tmp_path / "linux"
     for content in (b"", b"no batch", gzip.compress(b'{"kind": "no such"}')):
         with pytest.raises(FirstFlightError) as refused:
@@ -137,7 +139,7 @@ def test_what_is_no_batch_is_one_line(tmp_path: Path) -> None:
         assert refused.value.exit_status == errors.FAILED and str(refused.value)
 
 
-def test_a_kernel_that_does_not_start_is_this_machine_s_fault(
+def test_a_kernel_that_does_not_start_is_reported_as_the_machines_fault(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(*_: object) -> bytes:
         raise EngineCannot("no /dev/shm")
@@ -147,12 +149,13 @@ def test_a_kernel_that_does_not_start_is_this_machine_s_fault(
         batch.measure(b"", tmp_path / "linux")
 
 
-def test_versions_are_those_that_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_flag_versions_prints_the_versions_that_are_compared(
+        capsys: pytest.CaptureFixture[str]) -> None:
     assert batch.main(["--versions"]) == errors.OK
     assert json.loads(capsys.readouterr().out) == {**provenance.tools(), **provenance.browser()}
 
 
-# docs/completion.bash completes what run.sh takes today -------------------------------
+# docs/completion.bash completes what run.sh accepts today -----------------------------
 
 
 def completed(word: str, before: str = "./run.sh") -> set[str]:
@@ -163,21 +166,21 @@ def completed(word: str, before: str = "./run.sh") -> set[str]:
     return set(done.stdout.split())
 
 
-def test_flags_are_those_of_help() -> None:
+def test_completion_offers_the_flags_of_help() -> None:
     found = completed("--")
     assert {quantity.flag for quantity in FLAGS.values()} <= found
     assert {"--users", "--compare", "--dry-run", "--version"} <= found
     assert completed("--dry") == {"--dry-run"}
 
 
-def test_scenarios() -> None:
+def test_completion_offers_the_scenarios_names() -> None:
     assert completed("") == set(scenario_file.names())
     assert completed("zhao", "--scenario") == {"zhao2019", "zhao2019_as_published"}
 
 
 @pytest.mark.parametrize(("flag", "word", "found"), [
     ("--engine", "u", {"uml"}), ("--client", "w", {"wget"}), ("--results", "REA", {"README.md"})])
-def test_values(flag: str, word: str, found: set[str]) -> None:
+def test_completion_offers_the_values_of_a_flag(flag: str, word: str, found: set[str]) -> None:
     assert completed(word, flag) == found
 
 
@@ -186,7 +189,7 @@ def test_values(flag: str, word: str, found: set[str]) -> None:
 
 @pytest.fixture
 def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What all its cells have defined."""
+    """The names that all cells of the notebook have defined."""
     pytest.importorskip("pandas", reason="no pandas: ./install.sh --test")
     import matplotlib
     run = tmp_path / "results" / "zhao2019" / "latest"
@@ -207,7 +210,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return defined
 
 
-def test_its_numbers_are_those_of_the_figure(notebook: dict[str, Any]) -> None:
+def test_the_notebooks_numbers_are_those_of_the_figure(notebook: dict[str, Any]) -> None:
     panel, improved = stored_fetches.bar_figures("zhao2019")["fig5_rtt"], notebook["improved"]
     assert [float(rtt) for rtt in improved.index] == [bucket.value for bucket in panel.bars]
     assert list(improved["ms"]) == pytest.approx(
@@ -216,7 +219,7 @@ def test_its_numbers_are_those_of_the_figure(notebook: dict[str, Any]) -> None:
         [bucket.difference.percent.value for bucket in panel.bars])
 
 
-def test_its_figure_has_both_bars_of_every_bucket(notebook: dict[str, Any]) -> None:
+def test_the_notebooks_figure_has_both_bars_of_every_bucket(notebook: dict[str, Any]) -> None:
     left, right = notebook["figure"].axes
     assert len(left.patches) == len(right.patches) == len(notebook["improved"])
     assert [bar.get_height() for bar in left.patches] == list(notebook["improved"]["ms"])
@@ -258,7 +261,7 @@ def test_the_window_alone_is_compared_with_the_weights_of_one_week(
     assert mean(3, "weight") != pytest.approx(mean(3, "weight_paired"))
 
 
-# Each command line of docs/REPRODUCE.md is one that run.sh takes ----------------------
+# run.sh accepts each command line of docs/REPRODUCE.md ---------------------------------
 
 TEXT = (PROJECT / "docs" / "REPRODUCE.md").read_text(encoding="utf-8")
 COMMANDS = sorted(set(re.findall(r"^    \./run\.sh (.+?)(?:  +#.*)?$", TEXT, re.MULTILINE)))
@@ -266,7 +269,7 @@ SCENARIOS = sorted({"dukkipati2010", *re.findall(r"\| ([a-z]+\d\w+), \d+ \|", TE
 
 
 @pytest.mark.parametrize("line", [*COMMANDS, *SCENARIOS])
-def test_a_command_line_is_taken(line: str) -> None:
+def test_a_command_line_of_reproduce_is_accepted(line: str) -> None:
     try:
         assert experiment.main([*line.split(), "--dry-run"]) == errors.OK
     except errors.UsageError as error:  # a sample that is drawn first: the page says how
@@ -274,8 +277,8 @@ def test_a_command_line_is_taken(line: str) -> None:
         assert drawn is not None and drawn[0] in TEXT, error
 
 
-def test_each_scenario_with_a_source_has_a_row() -> None:
-    """Of the five seeds and the paper; the others are questions without published numbers here."""
+def test_each_scenario_with_a_source_has_a_row_in_reproduce() -> None:
+    """These are of the paper and its five seeds; the others have no published numbers here."""
     published = ("dukkipati", "handley", "ietf", "marrama", "tselentis", "zhao")
     seeds = {name for name in scenario_file.names() if name.startswith(published)}
     # They answer questions of ours, or compare in a way that the sources do not.

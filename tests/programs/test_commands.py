@@ -1,4 +1,4 @@
-"""plot.py and docs/update.py: a stored run is loaded and rendered; what is wrong is one line."""
+"""plot.py and docs/update.py: a stored run is rendered, or refused in one line."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
 
 @pytest.fixture(name="pixels")
 def pixels_for_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pixel in the place of each figure."""
+    """Each figure is one pixel."""
     monkeypatch.setattr(plot, "drawing", SimpleNamespace(
         images=lambda told, forms: {told.findings[0].name: {form: PIXEL for form in forms}},
         save=drawing.save, for_page=drawing.pngs))
 
 
-def test_the_page_is_written_beside_the_records(
+def test_a_page_is_written_next_to_the_newest_whole_runs_records(
         tmp_path: Path, pixels: None, capsys: pytest.CaptureFixture[str]) -> None:
     folder, figures = save(tmp_path / "zhao2019" / "20260101-uml"), tmp_path / "figures"
     (folder.parent / "latest").symlink_to(folder.name)
@@ -168,7 +168,7 @@ def damages(folder: Path) -> dict[str, Callable[[], object]]:
     ("missing file", errors.FAILED, "a file is missing"),
     ("folder in the way", errors.FAILED, "cannot be written"),
 ])
-def test_bad_results_are_one_line_and_a_status(
+def test_a_damaged_run_is_refused_in_one_line_with_its_status(
         tmp_path: Path, damage: str, status: int, said: str, pixels: None,
         capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
@@ -185,7 +185,7 @@ def test_bad_results_are_one_line_and_a_status(
 
 @pytest.fixture
 def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What README and REPRODUCE say, in place of the project's own."""
+    """Templates of README and REPRODUCE in place of the project's own."""
     folder = tmp_path / "templates"
     shutil.copytree(update.TEMPLATES, folder)
     (folder / "README.txt").write_text("Of {zhao2019.fig5_rtt / 20 / mean: IW3, ms}.\n\nSecond.\n")
@@ -194,7 +194,7 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_newest_whole_run_that_can_be_read_is_told(
+def test_documents_are_written_from_the_newest_readable_whole_run(
         tmp_path: Path, template: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / "zhao2019"
     for stamp, facts in (("20260101-uml", {}), ("20260102-uml", {}),
@@ -238,7 +238,7 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
     page = kept_file.with_suffix(".md")
 
     def kept_of(stamp: str, finished_at: str) -> tuple[bool, bool]:
-        """Whether the findings are written, and the page says that run's path."""
+        """Whether the findings are written, and whether the page has the run's path."""
         save(home / stamp, finished_at=finished_at)
         assert update.main(requested) == errors.OK
         assert (tmp_path / "README.md").read_text().endswith("\n\n## Else\n\nkept\n")
@@ -273,10 +273,10 @@ def test_a_run_of_a_larger_sample_has_a_page_of_its_own(
     assert "](findings/zhao2019_full.md)" in (tmp_path / "GALLERY.md").read_text()
 
 
-def test_what_is_not_recent_is_measured_and_what_is_stands(
+def test_only_scenarios_without_a_recent_run_are_measured(
         tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """By the driver, in whose place a script notes what it is asked, and fails or is stopped."""
+    """A script in place of the driver notes its words, and fails or is stopped."""
     driver, requested = tmp_path / "driver", tmp_path / "asked"
     monkeypatch.setattr(update, "DRIVER", driver)
     monkeypatch.setattr(update.scenario_file, "names",
@@ -300,8 +300,8 @@ def test_what_is_not_recent_is_measured_and_what_is_stands(
         update.main(line)
 
 
-def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_run_is_printed_or_written_as_a_chapter(tmp_path: Path,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
     folder = save(tmp_path / "20260101-uml", state=runs.RUNNING)
     assert update.main(["--run", str(folder)]) == errors.OK
     chapter = capsys.readouterr().out
@@ -315,10 +315,10 @@ def test_one_run_is_a_chapter_of_its_own(tmp_path: Path,
 
 # A changed trials.csv -----------------------------------------------------------------
 
-def test_a_changed_table_is_told_and_on_every_rendering(
+def test_a_changed_table_of_trials_is_reported_on_every_rendering(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the real kind: a golden run, sealed, of which somebody then takes a row."""
+    """A golden run of the real kind is sealed, and then somebody removes a row."""
     monkeypatch.undo()
     folder = tmp_path / "zhao2019" / "20260101-uml"
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The driver's command line: what is asked for, and the status that a run ends with."""
+"""The driver's command line: what is requested, and the status that a run ends with."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ from tests.unit.fetches.small import SMALL, WITHOUT_FIGURES
     (["tselentis2013", "my.toml"], ("tselentis2013", "my.toml")),
     (["--scenario", "tselentis2013", "--rtt", "35"], ("tselentis2013",)),
     (["a", "--scenario", "b", "c"], ("a", "b", "c"))])
-def test_which_scenarios_are_measured(argv: list[str], scenarios: tuple[str, ...]) -> None:
+def test_the_command_line_decides_which_scenarios_are_measured(argv: list[str],
+                                                               scenarios: tuple[str, ...]) -> None:
     request = flags.parse(argv)
     assert request.scenarios == scenarios and request.own == (not scenarios)
 
 
-def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
+def test_every_flag_of_a_quantity_takes_a_list_of_values() -> None:
     for name, quantity in FLAGS.items():
         words = {"sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_ecn=1"]}
         values = ([1, 2] if quantity.whole else [0.5, 2.0] if quantity.lowest > -math.inf
@@ -59,7 +60,8 @@ def test_every_quantity_with_a_flag_can_be_said_in_its_place() -> None:
     ([(True, SKIPPED), (True, SKIPPED)], errors.CANNOT),  # this machine lacks what they need
     ([(True, SKIPPED), (True, PASS)], errors.OK), ([(True, SKIPPED), (True, FAIL)], errors.VERDICT),
     ([(False, PASS)], errors.OK), ([], errors.OK)])  # it had to fail
-def test_the_status_of_a_run(outcomes: list[tuple[bool, str]], status: int) -> None:
+def test_a_runs_status_follows_from_its_verdicts(outcomes: list[tuple[bool, str]],
+                                                 status: int) -> None:
     records = [Record(None, ok, verdict=verdict) for ok, verdict in outcomes]
     assert measure.status_of(RunData(Path(), {}, records)) == status
 
@@ -87,7 +89,7 @@ def broken_beside(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(scenario_file, "find", lambda name: find(name, folder))
 
 
-def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
+def test_a_broken_file_is_named_and_the_others_are_listed(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     broken_beside(monkeypatch, tmp_path)
@@ -101,13 +103,14 @@ def test_a_broken_file_is_told_and_keeps_no_other_from_the_list(
     assert printed.err.count("\n") == 3
 
 
-def test_very_many_trials_are_allowed_by_a_yes() -> None:
+def test_the_flag_yes_allows_very_many_trials() -> None:
     assert flags.parse(["--repeat", "10000", "--yes"]).overrides.many
     assert not flags.parse(["--repeat", "10000"]).overrides.many
 
 
-def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_scenario_has_every_quantity_and_passes_its_check(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert experiment.main(["--new", "mine"]) == errors.OK
     text = (tmp_path / "mine.toml").read_text()
@@ -117,7 +120,7 @@ def test_a_new_scenario_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.
     assert "2 trials; nothing is wrong with it; expected time: unknown" in capsys.readouterr().out
 
 
-def test_as_published_are_the_scenarios_that_explain_these() -> None:
+def test_as_published_requests_the_scenarios_that_explain_those_named() -> None:
     requested = flags.parse(["--as-published", "zhao2019", "marrama2012_as_published"])
     assert requested.scenarios == ("zhao2019_as_published", "marrama2012_as_published")
     assert flags.parse(["--as-published"]).scenarios == (
@@ -143,11 +146,11 @@ def test_no_command_waits_for_slow_libraries() -> None:
     (["--find-cliff", "chain", "--rtt", "0"], errors.USAGE, "run.sh: --rtt: an RTT of 0 ms")])
 def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
         flags: list[str], status: int, line: str, tmp_path: Path) -> None:
-    """-S: without the packages that install.sh brings. Nothing is measured."""
+    """-S leaves out the packages that install.sh brings. Nothing is measured."""
     if flags[0] in ("zhao2019", "dukkipati2010", "--rtt") and sys.version_info < (3, 11):
         pytest.skip("a scenario is read with a package")
-    done = run_program([sys.executable, "-S", "-B", PROJECT / "experiment.py", experiment.READ_ONLY,
-                                          *flags], cwd=tmp_path)
+    done = run_program([sys.executable, "-S", "-B", PROJECT / "experiment.py",
+                        experiment.READ_ONLY, *flags], cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert done.stderr.startswith(line) and done.stderr.count("\n") == bool(line)
     assert not list(tmp_path.iterdir())
@@ -155,9 +158,8 @@ def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(("before", "heeded"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
-def test_a_closed_terminal_interrupts_and_nohup_prevents_it(
-        number: signal.Signals, before: signal.Handlers,
-                                                            heeded: bool) -> None:
+def test_a_closed_terminal_interrupts_a_run_unless_nohup_ignores_it(
+        number: signal.Signals, before: signal.Handlers, heeded: bool) -> None:
     usual = signal.signal(number, before)
     try:
         experiment.main(["--list"])
@@ -167,7 +169,7 @@ def test_a_closed_terminal_interrupts_and_nohup_prevents_it(
         signals._interrupting.discard(number)
 
 
-def test_a_dry_run_tells_of_guests_where_their_kernel_is_not_built_yet(
+def test_a_dry_run_names_its_engine_before_the_kernel_is_built(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -186,7 +188,7 @@ def test_the_host_engine_is_refused_before_anything_is_read(
         experiment.main(["--engine", "host", "zhao2019"])
 
 
-# As run.sh, with the stored records of zhao2019 in place of guests.
+# run.sh with the stored records of zhao2019 in place of guests.
 MEASURED_BEFORE = f"""
 import sys
 from contextlib import contextmanager
@@ -226,8 +228,8 @@ def pages(folder: Path) -> list[Path]:
     return list((folder / "results" / "zhao2019").glob("*-uml/report.html"))
 
 
-def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: Path) -> None:
-    """As `| head -1`. Errors come before the status of it."""
+def test_a_reader_who_leaves_early_loses_no_page_figure_or_scenario(tmp_path: Path) -> None:
+    """The reader is like `| head -1`. An error would come before its status."""
     reading, writing = os.pipe()
     os.close(reading)
     done = measured_before(tmp_path, writing, "zhao2019", "zhao2019")
@@ -236,8 +238,8 @@ def test_a_reader_who_leaves_loses_no_page_no_figure_and_no_scenario(tmp_path: P
     assert len(pages(tmp_path)) == 2 and list((tmp_path / "figures").glob("zhao2019_*.png"))
 
 
-def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_is_drawn_before_it_is_printed(tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "trials.csv").write_text(
@@ -252,15 +254,15 @@ def test_a_comparison_is_drawn_before_it_is_told(tmp_path: Path,
     assert experiment.main(requested) == errors.UNREAD and drawn
 
 
-def test_a_full_output_loses_no_page_and_no_figure(tmp_path: Path) -> None:
+def test_a_full_output_loses_no_page(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = measured_before(tmp_path, full.fileno(), "zhao2019")
     assert done.returncode == errors.FAILED and "No space left on device" in done.stderr
     assert pages(tmp_path)
 
 
-def test_a_probe_says_what_was_seen_or_one_line(monkeypatch: pytest.MonkeyPatch,
-                                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_probe_prints_what_it_observed_or_refuses_another_answer(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     seen = ProbedConnection(40.0, 0, 65536, 0, 1448, [], [], False, [(40.0, 10)],
                             Response(200, "", 20_000, False, 100_000))
     monkeypatch.setattr("firstflight.probe.client.observe", lambda url: seen)
@@ -296,7 +298,7 @@ def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         assert words in capsys.readouterr().out
 
 
-def test_a_circle_of_links_is_no_run_and_no_file(tmp_path: Path) -> None:
+def test_a_circle_of_links_is_refused_as_a_scenario_and_as_a_run(tmp_path: Path) -> None:
     (tmp_path / "zhao2019.toml").symlink_to("zhao2019.toml")
     with pytest.raises(UsageError, match="there is a scenario zhao2019 already"):
         experiment.main([str(tmp_path / "zhao2019.toml")])
@@ -304,7 +306,7 @@ def test_a_circle_of_links_is_no_run_and_no_file(tmp_path: Path) -> None:
         experiment.main(["--compare", *[str(tmp_path / "zhao2019.toml")] * 2])
 
 
-def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
+def test_a_probe_that_only_root_may_make_has_the_status_cannot(
         monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -317,7 +319,7 @@ def test_a_probe_that_only_root_may_make_is_what_this_machine_cannot(
     assert raised.value.exit_status == errors.CANNOT
 
 
-def test_a_command_in_a_file_is_run_only_where_that_is_said(
+def test_a_command_in_a_scenario_is_refused_unless_a_flag_allows_it(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A scenario may come from a stranger; to check it runs nothing."""
     own = tmp_path / "theirs.toml"

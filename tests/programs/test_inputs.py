@@ -1,4 +1,4 @@
-"""Properties: whatever is in a file or on a command line, it is refused in one line or accepted.
+"""Any file and any command line is accepted, or refused in one line.
 
 FIRST_FLIGHT_INPUTS=100 tries a hundred times as many inputs, of which the first are the same.
 """
@@ -37,14 +37,14 @@ HANG_S = 60  # of processor time, for one input
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an input; message: of the refusal, or the exception's name and text."""
+    """The result of an input. message: the refusal, or the exception's name and text."""
 
     result: str
     message: str = ""
 
 
 def tried(attempt: Callable[[], object]) -> Outcome:
-    """One input put to the project; what else it raises than a refusal is a defect, BROKEN."""
+    """One input is tried. Any exception but a refusal is a defect, BROKEN."""
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
@@ -94,7 +94,7 @@ def hurried() -> Iterator[None]:
 
 
 def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
-    """Of so many inputs of a kind, the same on every run."""
+    """The outcomes of so many inputs of a kind, the same on every run."""
     found: list[Outcome] = []
 
     def one(draw: Draw) -> None:
@@ -140,7 +140,7 @@ def raising(error: BaseException) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_what_is_told_only_after_measuring_is_a_defect(
+def test_a_refusal_that_comes_only_after_measuring_is_a_defect(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def relabelled(content: Any, draw: Draw) -> Any:
         axes = [{**each, "labels": ["21", *each["labels"][1:]]} if "labels" in each else each
@@ -159,18 +159,19 @@ def test_what_is_told_only_after_measuring_is_a_defect(
     (MemoryError(), BROKEN), (UsageError("here: wrong"), REFUSED), (FirstFlightError(""), BROKEN),
     (KeyError("x"), BROKEN), (RecursionError(), BROKEN), (SystemExit(1), BROKEN),
     (SystemExit(0), ACCEPTED)])
-def test_what_is_no_refusal_is_counted_as_a_defect(error: BaseException, word: str) -> None:
+def test_an_error_that_is_no_refusal_is_counted_as_a_defect(error: BaseException,
+                                                            word: str) -> None:
     assert tried(lambda: raising(error)).result == word
     assert tried(lambda: None).result == ACCEPTED
 
 
-def test_the_undamaged_documents_are_whole() -> None:
+def test_the_undamaged_documents_are_read_as_their_tables() -> None:
     for name, (content, raw) in documents().items():
         assert scenario_file.parsed(name, content.decode()).raw == raw
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "own.toml")
     (tmp_path / "endless.toml").symlink_to("/dev/zero")
     (tmp_path / "folder.toml").mkdir()

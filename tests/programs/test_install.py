@@ -1,4 +1,4 @@
-"""install.sh and the kernel's build script: what they say and how they end, without building."""
+"""install.sh and the kernel's build script: what they print and their status, without building."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def guest(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def old_kernel(tmp_path: Path) -> Path:
-    """What looks like the source of a kernel that is too old."""
+    """A folder that looks like the source of a kernel that is too old."""
     tree = tmp_path / "linux-6.11"
     (tree / "arch" / "um").mkdir(parents=True)
     (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 11\nSUBLEVEL = 9\n")
@@ -35,7 +35,7 @@ def old_kernel(tmp_path: Path) -> Path:
 
 
 def stored(cache: Path, source: str, origin: str = "linux-source-7.2 7.2.1-1") -> Path:
-    """What looks like a kernel built from a source of that digest, which runs do not use yet."""
+    """A folder like that of a kernel from a source of that digest, which runs do not use yet."""
     absent = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout.strip()).parent
     folder = absent.with_name(f"{absent.name.partition('-')[0]}-{source[:16]}")
     fill(folder, source, origin)
@@ -49,14 +49,14 @@ def fill(folder: Path, source: str, origin: str) -> None:
         (folder / name).write_text(f"{text}\n")
 
 
-def test_without_home_the_cache_is_in_the_home_that_passwd_has() -> None:
-    """As Python's Path.home(), by which others find what is beside it."""
+def test_without_home_the_cache_is_in_the_home_of_passwd() -> None:
+    """Python's Path.home(), by which others find the cache, does the same."""
     done = run_program([str(GUEST / "build.sh"), "--path"], env={})
     assert done.stdout.startswith(
         f"{pwd.getpwuid(os.geteuid()).pw_dir}/.cache/first-flight/kernel/"), done
 
 
-def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Path) -> None:
+def test_the_flag_path_prints_the_kernels_path_and_whether_it_exists(tmp_path: Path) -> None:
     absent = run(GUEST / "build.sh", "--path", cache=tmp_path)
     kernel = Path(absent.stdout.strip())
     assert (absent.returncode, absent.stderr) == (1, "")
@@ -73,9 +73,9 @@ def test_path_names_the_cache_and_says_whether_the_kernel_is_there(tmp_path: Pat
 
 
 @pytest.mark.parametrize("inputs", [True, False])
-def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(
-        inputs: bool, tmp_path: Path) -> None:
-    """Its name did not tell it. Earlier versions of the project find it by a link of that name."""
+def test_a_kernel_of_an_earlier_version_is_kept_if_it_names_its_source(inputs: bool,
+                                                                       tmp_path: Path) -> None:
+    """Earlier names had no source. Earlier versions find the kernel by a link of that name."""
     kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
     fill(kernel.parent, "ab" * 32, "linux-source-7.2 7.2.1-1")
     if not inputs:
@@ -88,9 +88,9 @@ def test_a_kernel_of_an_earlier_version_is_kept_if_it_says_its_source(
         assert not kernel.exists()
 
 
-def test_kernels_of_two_sources_are_two_whatever_their_version(
-        old_kernel: Path, tmp_path: Path) -> None:
-    """No compiler is here: what is not in the cache cannot be built, and ends with status 4."""
+def test_kernels_of_one_version_and_two_sources_are_kept_apart(old_kernel: Path,
+                                                               tmp_path: Path) -> None:
+    """There is no compiler: a kernel that is not in the cache cannot be built."""
     cache, source = tmp_path / "cache", {"FIRST_FLIGHT_KERNEL_SOURCE": str(old_kernel)}
     (old_kernel / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n")
     (old_kernel / "tcp.c").write_text("plain")
@@ -115,22 +115,24 @@ def test_kernels_of_two_sources_are_two_whatever_their_version(
 
 @pytest.mark.parametrize("name", ["kernel.config", "clock.sed", "clock.c", "vdso.c", "headers.h",
                                   "cc.sh", "tcp_mine.c"])
-def test_every_ingredient_changes_the_path(guest: Path, tmp_path: Path, name: str) -> None:
+def test_a_change_of_any_ingredient_changes_the_kernels_path(guest: Path, tmp_path: Path,
+                                                             name: str) -> None:
     before = run(guest / "build.sh", "--path", cache=tmp_path).stdout
     with (guest / name).open("a") as file:
         file.write("# changed\n")
     assert run(guest / "build.sh", "--path", cache=tmp_path).stdout != before
 
 
-def test_install_exports_only_a_kernel_that_says_what_it_was_made_from(tmp_path: Path) -> None:
+def test_exporting_a_kernel_that_is_not_built_is_refused(tmp_path: Path) -> None:
     absent = run(PROJECT / "install.sh", "--export-kernel", str(tmp_path / "file"), cache=tmp_path)
     assert absent.returncode == 1 and "no kernel of this configuration" in absent.stderr
     assert not (tmp_path / "file").exists()
 
 
 @pytest.mark.parametrize("place", [0, 2])
-def test_install_exports_the_kernel_that_is_meant(place: int, tmp_path: Path) -> None:
-    """That for trials was written where the one for commands was asked for."""
+def test_exporting_the_kernel_for_commands_does_not_export_the_one_for_trials(
+        place: int, tmp_path: Path) -> None:
+    """The flag for commands may stand before or behind the flag that exports."""
     words = ["--export-kernel", str(tmp_path / "file")]
     words.insert(place, "--with-mininet")
     absent = run(PROJECT / "install.sh", *words, cache=tmp_path)
@@ -144,9 +146,9 @@ def test_install_exports_the_kernel_that_is_meant(place: int, tmp_path: Path) ->
     ({"origin": "a\x1b[2Jb\n"}, "its source is not one line"),
     ({"source": "../../x"}, "no source as a build writes it"),
     ({"source": "AB" * 32}, "no source as a build writes it")])
-def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, str], why: str,
-                                                           tmp_path: Path) -> None:
-    """Its version was a pattern that every boot fitted; its source is in the name of a folder."""
+def test_an_imported_kernel_with_a_forged_version_or_source_is_refused(
+        changes: dict[str, str], why: str, tmp_path: Path) -> None:
+    """A version may be a pattern that any boot matches; the source becomes a folder's name."""
     folder = tmp_path / "taken"
     folder.mkdir()
     words = [sys.executable, GUEST / "exchange.py", "import",
@@ -162,7 +164,7 @@ def test_what_an_imported_kernel_says_of_itself_is_checked(changes: dict[str, st
     ("notes", "it is not a whole tar file"), ("cut", "it is not a whole tar file"),
     ("changed", "its linux is damaged"), ("absent", "No such file or directory"),
     (".", "it is no regular file")])
-def test_a_file_that_is_no_kernel_is_not_taken(file: str, why: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_kernel_is_refused(file: str, why: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     key = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout).parent.name.partition("-")[0]
     compiler = run_program(["gcc", "--version"]).stdout
@@ -178,8 +180,8 @@ def test_a_file_that_is_no_kernel_is_not_taken(file: str, why: str, tmp_path: Pa
     assert run(GUEST / "build.sh", "--path", cache=cache).returncode == 1
 
 
-def test_a_kernel_from_elsewhere_is_not_taken_where_it_cannot_be_confined(tmp_path: Path) -> None:
-    """A machine whose own kernel has no Landlock: it answers so, and nothing else of it changes."""
+def test_an_imported_kernel_is_refused_where_it_cannot_be_confined(tmp_path: Path) -> None:
+    """The machine's kernel answers that it has no Landlock."""
     old = stubs(tmp_path / "bin", python3='case "$*" in *confine.lacking*) exit 1;; esac\n'
                                           'exec /usr/bin/python3 "$@"')
     (tmp_path / "file").write_text("no tar")
@@ -201,7 +203,7 @@ def test_no_absolute_path_of_the_project_is_in_the_key(guest: Path, tmp_path: Pa
     ("linux-6.11", "Linux 6.11.9; the guest needs 6.12 or newer"),
     ("linux-6.11.tar.gz", "Linux 6.11.9; the guest needs 6.12 or newer"),
 ])
-def test_a_named_source_that_will_not_do_is_refused_at_once(
+def test_a_named_source_without_a_usable_kernel_is_refused_in_one_line(
         old_kernel: Path, tmp_path: Path, source: str, complaint: str) -> None:
     (tmp_path / "notes.txt").write_text("VERSION = 7\n")
     with tarfile.open(tmp_path / "linux-6.11.tar.gz", "w:gz") as archive:
@@ -213,7 +215,7 @@ def test_a_named_source_that_will_not_do_is_refused_at_once(
         assert complaint in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_another_kind_of_machine_is_told_so(tmp_path: Path) -> None:
+def test_a_machine_of_another_architecture_is_refused_by_its_name(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "uname").write_text("#!/bin/sh\necho Linux riscv64\n")
@@ -236,7 +238,8 @@ BARE = {"dpkg_query": 'case "$*" in *" python3") echo 3.11.2-1;; esac; exit 1',
     ('case "$*" in *update) echo "E: Could not reach it"; exit 1;; esac; echo "E: 404"; exit 100',
      "apt-get install failed: E: 404;"),
     ("echo you are not in the sudoers file; exit 1", "failed: you are not in the sudoers file;")])
-def test_apts_own_reason_is_told(tmp_path: Path, apt_get: str, reason: str) -> None:
+def test_a_failed_apt_is_reported_with_its_own_reason(tmp_path: Path, apt_get: str,
+                                                      reason: str) -> None:
     path = stubs(tmp_path / "bin", apt_get=apt_get, **BARE)
     done = run(PROJECT / "install.sh", "--no-kernel", cache=tmp_path / "cache", PATH=path,
                TMPDIR=str(tmp_path))
@@ -247,7 +250,7 @@ def test_apts_own_reason_is_told(tmp_path: Path, apt_get: str, reason: str) -> N
     assert log.is_file() and log.stat().st_mode & 0o077 == 0
 
 
-def test_a_package_that_no_source_offers_comes_with_why_the_lists_are_old(tmp_path: Path) -> None:
+def test_a_package_that_is_not_offered_is_reported_with_the_failed_update(tmp_path: Path) -> None:
     path = stubs(tmp_path / "bin", **{**BARE, "apt_cache": "exit 0"},
                  apt_get='echo "E: Could not resolve a name"; exit 100')
     done = run(PROJECT / "install.sh", "--no-kernel", cache=tmp_path / "cache", PATH=path,
@@ -257,7 +260,7 @@ def test_a_package_that_no_source_offers_comes_with_why_the_lists_are_old(tmp_pa
     assert "apt-get update failed: E: Could not resolve a name" in last
 
 
-def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path: Path) -> None:
+def test_a_machine_without_room_for_the_build_is_refused_with_what_it_needs(tmp_path: Path) -> None:
     full = builders(tmp_path / "full", df="echo Avail; echo 10")
     done = run(GUEST / "build.sh", cache=tmp_path / "cache", PATH=full)
     assert done.returncode == 4, done.stderr
@@ -274,8 +277,8 @@ def test_a_machine_without_room_for_the_build_is_told_how_much_it_needs(tmp_path
     assert "cannot write to the cache" in done.stderr and "XDG_CACHE_HOME" in done.stderr
 
 
-def test_a_disk_that_fills_up_while_building_is_told(guest: Path, tmp_path: Path) -> None:
-    """tar, as it ends on a full disk."""
+def test_a_disk_that_fills_up_while_building_is_reported(guest: Path, tmp_path: Path) -> None:
+    """tar ends as it does on a full disk."""
     source = tmp_path / "linux-7.2"
     (source / "arch" / "um").mkdir(parents=True)
     (source / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\n")
@@ -292,7 +295,7 @@ def test_without_a_compiler_the_kernel_cannot_be_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", [PROJECT / "install.sh", GUEST / "build.sh"])
-def test_help_and_usage_errors(script: Path, tmp_path: Path) -> None:
+def test_a_script_prints_its_help_and_refuses_unknown_flags(script: Path, tmp_path: Path) -> None:
     helped = run(script, "--help", cache=tmp_path)
     assert helped.returncode == 0 and helped.stdout.startswith(f"usage: {script.name}")
     refused = run(script, "--nonsense", cache=tmp_path)
@@ -306,8 +309,9 @@ def test_check_reports_a_missing_kernel_and_installs_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help", "--list", "--probe", "--probe=http://192.0.2.7/"])
-def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: str) -> None:
-    """As a new Debian container is: the driver itself, on a machine whose Python is elsewhere."""
+def test_a_machine_without_python_is_refused_with_what_installs_it(tmp_path: Path,
+                                                                   flag: str) -> None:
+    """The driver itself runs without a Python, as in a new Debian container."""
     driver = tmp_path / "run.sh"
     driver.write_text(
         (PROJECT / "run.sh").read_text().replace("=/usr/bin/python3\n", "=/none/python3\n"))
@@ -320,7 +324,7 @@ def test_a_machine_without_python_is_told_what_brings_it(tmp_path: Path, flag: s
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Path:
-    """The driver itself, beside what notes how it is called in `called`; "bad" is a wrong flag."""
+    """The driver, and programs that note in `called` how they are called; "bad" is a wrong flag."""
     shutil.copy(PROJECT / "run.sh", tmp_path)
     (tmp_path / "install.sh").write_text(f"""#!/bin/sh
 cd {tmp_path}; echo "install $*" >>called
@@ -350,9 +354,8 @@ sys.exit(2 if 'bad' in sys.argv else 0)
      "install --check|install |measure --rtt 5"),  # where it has said why, it ends with 4
     *((f"{flag} x", 1, 0, f"measure {flag} x")
       for flag in ("--version", "--new", "--check", "--dry-run"))])
-def test_flags_are_read_before_anything_is_installed(flags: str, missing: int,
-                                                     status: int, called: str,
-                                                     driver: Path) -> None:
+def test_wrong_flags_are_refused_before_anything_is_installed(flags: str, missing: int, status: int,
+                                                              called: str, driver: Path) -> None:
     (driver.parent / "missing").write_text(str(missing))
     done = run(driver, *flags.split(), cache=driver.parent / "cache")
     assert (done.returncode, done.stderr) == (status, "")
@@ -379,8 +382,8 @@ def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> Non
     wait_until(lambda: "ended" in (home / "called").read_text(), "the end of the installation")
 
 
-def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:
-    """With the time and the room that it takes; nproc is that of another machine."""
+def test_an_installation_first_says_what_it_is_going_to_do(tmp_path: Path) -> None:
+    """It says the time and the room that it takes; nproc is that of another machine."""
     path = builders(tmp_path / "bin", **BARE, nproc="echo 8", uname="echo Linux x86_64",
                     apt_get="echo E: none; exit 100")
     for flags, words in (
@@ -396,7 +399,7 @@ def test_what_is_going_to_be_done_is_told_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("sudo", "cached"), [({}, "True"), ({"SUDO_UID": "1000"}, "False")])
 def test_after_sudo_python_leaves_no_cache_in_the_users_folder(
         tmp_path: Path, flag: str, sudo: dict[str, str], cached: str) -> None:
-    """The driver itself; a cache that root has made cannot be removed by the user."""
+    """A cache that root has made cannot be removed by the user."""
     shutil.copy(PROJECT / "run.sh", tmp_path)
     (tmp_path / "experiment.py").write_text(
         "import os, sys\nprint(not sys.dont_write_bytecode, os.environ.get('MPLCONFIGDIR'))\n")

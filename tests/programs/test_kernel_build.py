@@ -1,4 +1,4 @@
-"""A build of the guest kernel: struck, continued, begun anew; its make compiles nothing."""
+"""A build of the guest kernel that is struck, continued or started again; make compiles nothing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.conftest import PROJECT
 from tests.programs.installing import builders, changed, deaf, packed
 from tests.running import HANGS_S, run_program, wait_until
 
-# Says in the log what it is asked, and makes what comes of it. It runs behind the wall: what it
-# reads besides lies beside it in `bin`. While there is a file `hang`, it waits with a child, as make
-# waits for gcc, which keeps the FIFO open that the file names. `names.sed` has the names of options
-# that this Linux has in place of others.
+# It logs its target, and makes it. It runs behind the wall: the files that it reads are next to it
+# in `bin`. While there is a file `hang`, it waits with a child, as make waits for gcc; the child
+# keeps the FIFO open that the file names. `names.sed` has the names of options that this Linux has
+# in place of others.
 MAKE = """for word; do
     case $word in O=*) objects=${word#O=} ;; KCONFIG_ALLCONFIG=*) wanted=${word#*=} ;; esac
     last=$word
@@ -87,7 +87,7 @@ class Building:
         return done
 
     def made(self, what: str) -> int:
-        """How often make was asked for it, by all builds."""
+        """How often all builds together have called make for this."""
         return self.asked.count(what)
 
     def _forget_logs(self) -> None:
@@ -101,7 +101,7 @@ class Building:
 
     def compiling(self, script: str,
                   caller: Callable[[], None] | None) -> tuple[subprocess.Popen[str], int]:
-        """A build in the midst of compiling, and a FIFO that a compiler of it keeps open."""
+        """A build that is compiling, and a FIFO that one of its compilers keeps open."""
         name = f"alive-{len(self.asked)}"
         (self.bin / "hang").write_text(name)
         self._forget_logs()
@@ -127,7 +127,7 @@ class Building:
 
     def struck(self, script: str, way: signal.Signals,
                caller: Callable[[], None] | None = None) -> tuple[int, str]:
-        """The status of such a build that a signal has struck, and what it said; it is gone."""
+        """The status and the words of a compiling build that a signal has ended."""
         process, alive = self.compiling(script, caller)
         process.send_signal(way)
         _, printed = process.communicate(timeout=HANGS_S)
@@ -139,7 +139,7 @@ class Building:
 
 
 def has_writer(fifo: int) -> bool:
-    """One that nobody has opened for writing is at its end, else a read would block."""
+    """Whether it is open for writing: a read would block then, and else be at its end."""
     try:
         return os.read(fifo, 1) != b""
     except BlockingIOError:
@@ -148,14 +148,14 @@ def has_writer(fifo: int) -> bool:
 
 @pytest.fixture
 def building(tmp_path: Path) -> Building:
-    """With a project of its own: guest kernels are tried with it."""
+    """A machine with a copy of the project, with which guest kernels are tried."""
     for name in ("firstflight", "vtime"):
         shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
     shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
     return Building(tmp_path)
 
 
-def test_a_built_kernel_is_named_by_its_source_too(building: Building) -> None:
+def test_a_built_kernels_folder_has_the_digest_of_its_source(building: Building) -> None:
     done = building.built()
     assert done.returncode == 0, done.stderr
     kernel = Path(done.stdout.strip())
@@ -190,7 +190,7 @@ def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
     (15, "[....................]", None), (155, "[#####...............]", 3)])
 def test_a_terminal_shows_how_far_compiling_is(files: int, bar: str, left: int | None,
                                                building: Building) -> None:
-    """left: times the seconds so far; not told by the first few objects."""
+    """left: the rest, as a multiple of the seconds so far; None after the first few objects."""
     (building.bin / "compiles").write_text(str(files))
     (building.bin / "hang").write_text("alive")
     terminal, slave = pty.openpty()
@@ -212,14 +212,14 @@ def test_a_terminal_shows_how_far_compiling_is(files: int, bar: str, left: int |
     assert (told[1], told[4]) == (bar, str(left * int(told[2])) if left else None)
 
 
-def test_a_killed_installation_leaves_nothing_where_signals_are_ignored_either(
+def test_a_killed_installation_leaves_no_compiler_even_with_signals_ignored(
         building: Building) -> None:
     assert building.struck("install.sh", signal.SIGKILL, deaf)[0] == -signal.SIGKILL
 
 
-def test_an_imported_kernel_is_another_one_than_the_one_that_it_says_to_be(
+def test_an_imported_kernel_does_not_replace_a_built_one_of_the_same_claims(
         building: Building) -> None:
-    """Who made it is not known: only its bytes are."""
+    """Only its bytes are known, and not who made it."""
     built = Path(building.built().stdout.strip())
     inputs = dict(line.split(" ", 1) for line in (built.parent / "inputs").read_text().splitlines())
     origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
@@ -245,8 +245,8 @@ def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
     assert building.made("allnoconfig") == 2
 
 
-def test_the_version_of_a_source_is_read_however_slowly_its_makefile_comes() -> None:
-    """awk left after twenty lines, and head, which had more, ended by SIGPIPE."""
+def test_the_version_of_a_source_is_read_from_a_slow_makefile() -> None:
+    """A reader that leaves early would end the program before it by SIGPIPE."""
     makefile = b"VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n" + b"# no more of it\n" * 600
     inside = PROJECT / "vtime" / "kernel" / "inside.sh"
     with subprocess.Popen(["bash", inside, "makefile_version"], stdin=subprocess.PIPE,
@@ -262,7 +262,7 @@ def test_the_version_of_a_source_is_read_however_slowly_its_makefile_comes() -> 
     assert reading.returncode == 0
 
 
-def test_an_option_that_a_newer_linux_calls_otherwise_is_taken(building: Building) -> None:
+def test_an_option_under_its_new_name_in_a_newer_linux_is_accepted(building: Building) -> None:
     (building.bin / "names.sed").write_text("s/^CONFIG_PROC_SYSCTL=/CONFIG_SYSCTL=/")
     refused = building.built()
     assert refused.returncode == 1 and "does not take CONFIG_PROC_SYSCTL=y" in refused.stderr
@@ -273,8 +273,8 @@ def test_an_option_that_a_newer_linux_calls_otherwise_is_taken(building: Buildin
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Building) -> None:
-    """As objects that a power failure has cut short."""
+def test_damaged_objects_of_an_earlier_build_are_built_again(building: Building) -> None:
+    """A power failure may have cut them short."""
     building.struck("vtime/kernel/build.sh", signal.SIGKILL)
     (building.bin / "broken").touch()
     (building.root / ".build" / "built" / "objects" / "old").touch()
@@ -289,9 +289,9 @@ def test_what_is_left_of_a_build_and_cannot_be_used_is_made_anew(building: Build
     (["--test", "--with-mininet"], ["--keep-objects", "--mininet --keep-objects"], 0),
     ([], [""], 0), (["--with-mininet"], ["--mininet"], 0), (["--no-kernel"], [], 0),
     (["--test"], ["--keep-objects"], 5)])
-def test_the_kernels_that_are_missing_are_built(flags: list[str], kernels: list[str], status: int,
-                                                building: Building) -> None:
-    """Of the tests both, with what named kernels are made of; one that cannot be built ends it."""
+def test_each_missing_kernel_that_the_flags_need_is_built(flags: list[str], kernels: list[str],
+                                                          status: int, building: Building) -> None:
+    """Tests need both kernels with their objects; a kernel that cannot be built ends the others."""
     (building.guest / "build.sh").write_text(
         f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{building.home}/called\n'
         f'[ {status} = 0 ] || case "$*" in *--mininet*) exec sleep 1000;; esac\nexit {status}\n')

@@ -1,4 +1,4 @@
-"""Measuring where nothing more can be written: stopped, told, kept; the same command resumes."""
+"""Where nothing more can be written a run stops with a line; the same command resumes it."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]
     return found
 
 
-def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
-    """No record is kept in memory meanwhile, and a digit more than the file has is never told."""
+def test_a_run_returns_the_records_that_its_file_holds(tmp_path: Path) -> None:
+    """No record is kept in memory, and none has a digit more than the file."""
     requested = study(*(rtt_ms / 7 for rtt_ms in range(1, 5)))
     run = measure(requested, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
@@ -56,7 +56,7 @@ def test_what_a_run_tells_is_what_its_file_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["-a b,c=\"ü'\ntwo \N{SNOWMAN} $(id)", "plain/deep"])
-def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
+def test_results_are_kept_in_a_relative_folder_of_any_name(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     requested = study(20.0)
@@ -68,8 +68,8 @@ def test_results_are_kept_wherever_one_stands_and_whatever_the_folder_is_called(
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb", "\x1b[2J"])
-def test_what_is_kept_of_a_trial_stays_in_its_run(tmp_path: Path, name: str) -> None:
-    """Its captures by its identity, other files by the name that a guest gave them as well."""
+def test_a_trials_file_whose_name_leaves_the_run_is_refused(tmp_path: Path, name: str) -> None:
+    """Captures are named by the trial, other files by the guest, too."""
     judged = JudgedTrial(record(part=name), {"client": b"p"}, {}, 1.0)
     for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
                  JudgedTrial(record(), {}, {name: b""}, 1.0)):
@@ -91,8 +91,8 @@ class Stopping(Engine):
             yield seen
 
 
-def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: Path) -> None:
-    """Wherever it was stopped: the second round follows from all that the first one asked."""
+def test_an_interrupted_run_measures_the_same_what_if_trials(tmp_path: Path) -> None:
+    """It may be stopped anywhere: the second round follows from the whole first one."""
     def what_if_trials(requested: Study, records: Sequence[Record], what_ifs: Sequence[Record]
                        ) -> list[Trial]:
         known = [record.trial.rtt_ms for record in (*records, *what_ifs)]
@@ -116,9 +116,8 @@ def test_an_interrupted_run_asks_for_its_reasons_as_one_that_was_not(tmp_path: P
     assert {*map(tuple, found.values())} == {("3", "1", "2", "6", "7", "19", "20")}
 
 
-def test_an_interrupted_run_draws_the_networks_that_one_without_a_stop_draws(tmp_path: Path
-                                                                             ) -> None:
-    """They follow from the first trials alone, wherever it was stopped."""
+def test_an_interrupted_run_draws_the_same_networks(tmp_path: Path) -> None:
+    """The networks follow from the first trials alone, wherever the run was stopped."""
     def with_draws(requested: Study, run: RunData[Record], seed: int) -> list[Trial]:
         rtts_ms = [record.trial.rtt_ms for record in run.records]
         assert rtts_ms in ([3.0, 1.0], [3.0, 1.0, 5.0, 6.0]) and seed == 5
@@ -140,8 +139,9 @@ def test_an_interrupted_run_draws_the_networks_that_one_without_a_stop_draws(tmp
 
 @pytest.mark.parametrize(("limit", "capture_bytes", "file"), [
     (1200, 10, "trials.csv"), (2000, 5000, ".pcap"), (100, 10, "run.json")])
-def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str, str]],
-                                      limit: int, capture_bytes: int, file: str) -> None:
+def test_a_run_stopped_by_a_limit_of_file_sizes_keeps_its_trials_and_resumes(
+        tmp_path: Path, undisturbed: list[dict[str, str]], limit: int, capture_bytes: int,
+        file: str) -> None:
     for _ in range(2 if file == "run.json" else 1):  # again, as long as there is no more room
         stopped = measured(tmp_path, "prlimit", f"--fsize={limit}:", capture_bytes=capture_bytes)
         assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
@@ -164,8 +164,9 @@ def test_a_limit_of_the_size_of_files(tmp_path: Path, undisturbed: list[dict[str
 
 @mounts_a_disk
 @pytest.mark.parametrize("options", ["size=120k", "nr_inodes=25"])
-def test_a_full_disk(tmp_path: Path, undisturbed: list[dict[str, str]], options: str) -> None:
-    """Of blocks, and of inodes; then one that became read-only."""
+def test_a_run_stopped_by_a_full_disk_keeps_its_trials_and_resumes(
+        tmp_path: Path, undisturbed: list[dict[str, str]], options: str) -> None:
+    """The disk has no more blocks, or no more inodes; then it becomes read-only."""
     with small_disk(disk := tmp_path / "disk", options):
         stopped = measured(disk, capture_bytes=3000)
         assert stopped.returncode == 1 and stopped.stderr.endswith(

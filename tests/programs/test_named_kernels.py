@@ -35,8 +35,8 @@ NO_NAME = "is no name of a kernel"
     (["--check", "--remove-kernel", "mine"], "used alone"),
     (["--trust-source", "--source"], "need --kernel NAME"),
     (["--patch", "/none"], "need --kernel NAME"), (["--remove-kernel", ".."], NO_NAME)])
-def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str], why: str,
-                                                                tmp_path: Path) -> None:
+def test_an_invalid_name_patch_or_option_of_a_kernel_is_refused_in_one_line(
+        words: list[str], why: str, tmp_path: Path) -> None:
     done = run(INSTALL, *words, cache=tmp_path)
     assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert not list(tmp_path.rglob("*named*"))
@@ -44,7 +44,8 @@ def test_what_is_no_name_patch_or_option_is_refused_in_one_line(words: list[str]
 
 @pytest.mark.parametrize("source, why", [
     ("6.11", "Linux 6.11 is too old"), ("/none", "there is no /none"), ("7", "there is no 7")])
-def test_a_source_that_will_not_do_is_refused(source: str, why: str, tmp_path: Path) -> None:
+def test_a_kernels_source_that_is_too_old_or_missing_is_refused(source: str, why: str,
+                                                                tmp_path: Path) -> None:
     done = run(BUILD, "--name", "mine", "--source", source, cache=tmp_path)
     assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
 
@@ -74,8 +75,8 @@ esac"""
 @pytest.mark.parametrize("version, fetched", [
     ("7.3", {"linux-source-7.3"}), ("7.2.9", {"linux-source-7.2=7.2.9-1~bpo13+1"}),
     ("7.2.11", {"linux-source-7.2=7.2.11-1~bpo13+1"}), ("7.4", set())])
-def test_a_version_is_looked_for_in_suites_by_their_code_names(version: str, fetched: set[str],
-                                                               tmp_path: Path) -> None:
+def test_a_kernels_version_is_searched_in_suites_by_their_code_names(
+        version: str, fetched: set[str], tmp_path: Path) -> None:
     asked = tmp_path / "asked"
     path = builders(tmp_path / "bin", apt_cache=APT_CACHE, apt_get=APT_GET % {"asked": asked},
                     curl="exit 6")
@@ -90,8 +91,8 @@ def test_a_version_is_looked_for_in_suites_by_their_code_names(version: str, fet
     assert suites[1:3] == ["trixie-backports", "trixie"] and suites[-1] == "experimental", suites
 
 
-def test_linux_6_12_is_taken_by_its_version_only(tmp_path: Path) -> None:
-    """A default kernel of it would be slower; Debian 12 and 13 have it in their own lists."""
+def test_linux_6_12_is_used_only_where_its_version_is_given(tmp_path: Path) -> None:
+    """A default kernel of 6.12 would be slower, and Debian 12 and 13 offer it themselves."""
     asked = tmp_path / "asked"
     path = builders(tmp_path / "bin", apt_cache='[ "$1" != pkgnames ] || echo linux-source-6.12',
                     apt_get=APT_GET % {"asked": asked}, curl="exit 6")
@@ -102,7 +103,7 @@ def test_linux_6_12_is_taken_by_its_version_only(tmp_path: Path) -> None:
 
 
 def stored(cache: Path, name: str, kind: str, configuration: str) -> Path:
-    """What looks like a kernel under a name."""
+    """A folder that looks like a named kernel."""
     folder = cache / "first-flight" / "kernel" / "named" / name / kind
     folder.mkdir(parents=True)
     (folder / "linux").touch(mode=0o755)
@@ -113,7 +114,7 @@ def stored(cache: Path, name: str, kind: str, configuration: str) -> Path:
     return folder
 
 
-def test_kernels_are_listed_found_and_removed(tmp_path: Path) -> None:
+def test_named_kernels_are_listed_found_and_removed(tmp_path: Path) -> None:
     assert run(INSTALL, "--list-kernels", cache=tmp_path).stdout == ""
     absent = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
     assert absent.returncode == 1 and "there is no kernel mine for trials" in absent.stderr
@@ -152,9 +153,9 @@ def test_kernels_are_listed_found_and_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["--kernel", "default,mine", "--rtt", "20"],
                                    ["--kernel", "default,mine", "--", "true"]])
-def test_a_kernel_that_is_missing_is_told_before_the_default_one_is_built(words: list[str],
-                                                                          tmp_path: Path) -> None:
-    """Which takes minutes; with the kernel there, they are spent."""
+def test_a_missing_named_kernel_is_reported_before_the_default_one_is_built(words: list[str],
+                                                                            tmp_path: Path) -> None:
+    """Building takes minutes, and begins only once the named kernel exists."""
     read = [Path("/usr/bin/python3"), str(PROJECT / "experiment.py"), "--only-read-flags", *words]
     done = run(*read, cache=tmp_path)
     assert done.returncode == 4 and "there is no kernel mine for" in done.stderr, done.stderr
@@ -166,7 +167,7 @@ def test_a_kernel_that_is_missing_is_told_before_the_default_one_is_built(words:
 
 
 def test_a_kernel_of_another_version_of_the_project_is_not_run(tmp_path: Path) -> None:
-    """Its clock, and what it tells of packets, may be others."""
+    """Its clock and its reports on packets may differ."""
     stored(tmp_path, "mine", "trials", "0123456789abcdef")
     done = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
     assert done.returncode == 1 and "built by another version of this project" in done.stderr
@@ -190,7 +191,8 @@ static struct tcp_congestion_ops mine __read_mostly = {
 """
 
 
-def test_a_congestion_control_of_one_file_gets_the_lines_that_it_needs(building: Building) -> None:
+def test_a_congestion_control_of_one_file_gets_its_lines_in_kconfig_and_makefile(
+        building: Building) -> None:
     ipv4 = building.source / "net" / "ipv4"
     (ipv4 / "Kconfig").write_text("config TCP_CONG_CDG\n")
     (ipv4 / "Makefile").write_text("obj-$(CONFIG_TCP_CONG_CDG) += tcp_cdg.o\n")
@@ -223,7 +225,7 @@ def test_a_congestion_control_of_one_file_gets_the_lines_that_it_needs(building:
     ("my.c", CONTROL.replace('"mine"', '"cdg"'), "net/ipv4/tcp_cdg.c of this Linux is called"),
     ("tcp_cwv.c", CONTROL, "is a file of the kernel's own"),
     ("my file.c", CONTROL, "its name may have letters"), ("my.h", CONTROL, "ends in .c")])
-def test_what_is_no_congestion_control_is_refused(building: Building, name: str, text: str,
+def test_an_invalid_congestion_control_is_refused(building: Building, name: str, text: str,
                                                   why: str) -> None:
     (building.source / "net" / "ipv4" / "Kconfig").write_text("config TCP_CONG_CDG\n")
     (building.source / "net" / "ipv4" / "tcp_cdg.c").write_text(CONTROL.replace("mine", "cdg"))
@@ -233,7 +235,7 @@ def test_what_is_no_congestion_control_is_refused(building: Building, name: str,
     assert done.stderr.splitlines()[-1].endswith("there is no kernel k")
 
 
-def test_registers_have_room_where_linux_before_6_13_has_none(building: Building) -> None:
+def test_a_linux_before_6_13_gets_more_room_for_registers(building: Building) -> None:
     registers = Path("arch") / "x86" / "um" / "user-offsets.c"
     (building.source / registers).parent.mkdir(parents=True)
     (building.source / registers).write_text("\tDEFINE_LONGS(HOST_FP_SIZE, 2696);\n")
@@ -246,7 +248,7 @@ def test_registers_have_room_where_linux_before_6_13_has_none(building: Building
     assert (tree / "arch" / "um" / "Kconfig").read_text() == options.replace("2 if", "4 if")
 
 
-def test_a_disk_that_gets_full_while_a_source_is_read_is_told(building: Building) -> None:
+def test_a_disk_that_fills_up_while_a_source_is_read_is_reported(building: Building) -> None:
     cut = building.home / "bin" / "cut"  # which is what writes the digest of a source
     cut.write_text(
         '#!/bin/sh\n[ "$*" != "-c 1-64" ] || { echo "cut: No space left" >&2; exit 1; }\n'
@@ -269,8 +271,8 @@ def test_objects_are_kept_where_the_guests_changes_do_not_fit_a_patch(building: 
     assert not (building.root / ".build").exists()
 
 
-def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> None:
-    """Of those of the default kernel first; what fails leaves them and the kernel there."""
+def test_named_kernels_are_built_from_kept_objects(building: Building) -> None:
+    """The first one starts from the default kernel's objects. A failed build changes nothing."""
     built = building.built
     assert built("--keep-objects").returncode == 0
     trees = building.root / "trees"
@@ -328,8 +330,8 @@ def test_kernels_under_names_are_made_of_kept_objects(building: Building) -> Non
     (["--kernel", "f5,default", "--", "true"], "--for-commands"),
     (["--", "x", "--kernel", "f5"], "--for-commands"),
     (["--kernel", "f5", "--rtt", "20"], "")])
-def test_a_command_on_named_kernels_needs_no_other(words: list[str], needed: str,
-                                                   tmp_path: Path) -> None:
+def test_a_command_on_named_kernels_checks_for_no_other(words: list[str], needed: str,
+                                                        tmp_path: Path) -> None:
     shutil.copy(PROJECT / "run.sh", tmp_path)
     (tmp_path / "experiment.py").write_text("")
     (tmp_path / "install.sh").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')

@@ -1,4 +1,4 @@
-"""plot.py's command line over stored runs: what it draws, says and returns."""
+"""plot.py's command line over stored runs: what it draws and prints, and its status."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def store(results: Path, stamp: str, **facts: object) -> Path:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs: a whole one, and after it one of a part, of three trials."""
+    """A whole run, and after it a partial run of three trials."""
     home = tmp_path_factory.mktemp("results")
     store(home, "20250101T000000.000Z")
     part = store(home, "20250102T000000.000Z", partial=True)
@@ -48,8 +48,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(
-        tmp_path: Path, results: Path) -> None:
+def test_the_newest_whole_run_is_drawn_and_its_paths_are_printed(tmp_path: Path,
+                                                                 results: Path) -> None:
     done = run_program([sys.executable, str(PROJECT / "plot.py"), "--results", str(results),
                         "--figures", str(tmp_path)])
     assert done.returncode == 0 and done.stderr == "", done.stderr
@@ -59,8 +59,8 @@ def test_a_scenarios_newest_whole_run_is_drawn_and_its_paths_printed(
     assert all(path.stat().st_size > 5000 for path in paths)
 
 
-def test_a_run_is_drawn_from_wherever_it_is(tmp_path: Path, results: Path,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_drawn_from_any_folder(tmp_path: Path, results: Path,
+                                        capsys: pytest.CaptureFixture[str]) -> None:
     elsewhere = tmp_path / "kept"
     shutil.copytree(next((results / "zhao2019").glob("20250101*")), elsewhere)
     assert plot.main(["--run", str(elsewhere), "--figures", str(tmp_path / "figures"),
@@ -70,9 +70,9 @@ def test_a_run_is_drawn_from_wherever_it_is(tmp_path: Path, results: Path,
         *(f"zhao2019_{name}.svg" for name in FIGURES), "report.html"]
 
 
-def test_any_folder_of_results_has_a_name(tmp_path: Path, results: Path,
-                                          capsys: pytest.CaptureFixture[str]) -> None:
-    """Of samples and of own questions, too, whose names no scenario has."""
+def test_any_folder_of_results_can_be_drawn_by_its_name(tmp_path: Path, results: Path,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    """Folders of samples and of own questions have names of no scenario."""
     home = tmp_path / "results"
     for name in ("zhao2019", "own", "zhao2019_1in8"):
         shutil.copytree(next((results / "zhao2019").glob("20250101*")), home / name / "2025-uml")
@@ -83,7 +83,7 @@ def test_any_folder_of_results_has_a_name(tmp_path: Path, results: Path,
         assert said.err == "" and said.out.count("report.html") == count
 
 
-def test_without_results_or_a_whole_run_the_command_is_named(
+def test_without_a_whole_run_the_command_that_measures_is_named(
         tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     part = next((results / "zhao2019").glob("20250102*"))
     shutil.copytree(part, tmp_path / "part" / "zhao2019" / part.name)
@@ -98,7 +98,7 @@ def test_without_results_or_a_whole_run_the_command_is_named(
         assert said.err.startswith("plot.py: ")
 
 
-def test_one_scenario_that_cannot_be_drawn_does_not_keep_another(
+def test_an_unknown_scenario_does_not_keep_another_from_being_drawn(
         tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plot.main(["--results", str(results), "--figures", str(tmp_path), "--scenario",
                       "zhao2091", "zhao2019"]) == 2
@@ -107,9 +107,9 @@ def test_one_scenario_that_cannot_be_drawn_does_not_keep_another(
     assert len(said.out.splitlines()) == 4
 
 
-def test_what_fails_is_told_and_the_rest_is_drawn(
+def test_a_figure_without_passed_trials_is_named_and_the_rest_is_drawn(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """When a whole bar has only failed verdicts, its figure is told and the others are drawn."""
+    """A whole bar of the figure has only failed verdicts."""
     folder = store(tmp_path / "results", "20250101T000000.000Z")
     head, *rows = TRIALS.splitlines()
     names = head.split(",")
@@ -128,7 +128,7 @@ def test_what_fails_is_told_and_the_rest_is_drawn(
     assert said.err.count("fig5_rtt") == 1
 
 
-def test_wrong_flags_are_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_flags_of_plot_are_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for flags, words in ((("--format", "png,gif"), "'gif' is none of png, svg, pdf"),
                          (("--run", "a", "--scenario", "b"), "not allowed with")):
         with pytest.raises(SystemExit) as stopped:
@@ -146,10 +146,10 @@ def test_figures_that_cannot_be_written_are_named(
     assert len(os.listdir(in_the_way.parent)) > 1  # the others are drawn
 
 
-def test_a_broken_scenario_file_silences_no_other(
+def test_a_broken_scenario_file_keeps_no_other_from_being_drawn(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """plot.py and docs/update.py without names."""
+    """plot.py and docs/update.py are started without names."""
     scenarios, results = tmp_path / "scenarios", tmp_path / "results"
     scenarios.mkdir()
     shutil.copy(PROJECT / "scenarios" / "zhao2019.toml", scenarios)

@@ -1,4 +1,4 @@
-"""The probe against servers of this machine: what it sees, and that it opens one connection."""
+"""The probe against servers of this machine: what it observes, and its one connection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
 @contextmanager
 def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INET,
             peeked: bool = False) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that answers every connection so; its port and what it was asked.
+    """A server that answers every connection so; its port and the requests that it got.
 
     peeked: the first bytes are left for the answer.
     """
@@ -83,7 +83,7 @@ filters = pytest.mark.skipif(not may_filter(), reason="this kernel lets only roo
 @needs_capture
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"),
                                               (socket.AF_INET6, "[::1]")])
-def test_the_packets_of_this_connection_and_no_other(family: int, host: str) -> None:
+def test_a_probe_captures_the_packets_of_its_own_connection(family: int, host: str) -> None:
     with serving(says(OK, 300), family) as (port, requested):
         seen = observed(port, host)
     assert seen.captured and (seen.response.status, seen.response.ended) == (200, True)
@@ -119,7 +119,7 @@ def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.M
 
 @filters
 @pytest.mark.parametrize("head", [OK, OK + b"\r\nServer: one", OK + b" \t\r\nETag: 300"])
-def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
+def test_the_size_is_read_from_the_head_wherever_it_stands(head: bytes) -> None:
     """Most servers have other headers after Content-Length; the connection stays open here."""
     def answer(connection: socket.socket) -> None:
         says(head, 300)(connection)
@@ -136,7 +136,7 @@ def test_the_size_that_the_head_tells_wherever_it_stands(head: bytes) -> None:
 
 
 @filters
-def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> None:
+def test_a_probe_sends_one_request_with_its_url_escaped() -> None:
     with serving(says(OK, 300)) as (port, requested):
         observed(port, capture=False)
     (request,) = requested
@@ -152,7 +152,8 @@ def test_one_connection_with_one_request_in_which_nothing_can_be_smuggled() -> N
     (b"HTTP/1.1 301 Moved\r\nLocation: https://elsewhere/\x1b[2J\r\nContent-Length: 0", 301,
      "https://elsewhere/\x1b[2J"),
     (b"HTTP/1.0 404 Not Found", 404, "")])
-def test_other_answers_are_not_followed(head: bytes, status: int, location: str) -> None:
+def test_a_redirect_or_an_error_is_reported_and_not_followed(head: bytes, status: int,
+                                                             location: str) -> None:
     with serving(says(head)) as (port, requested):
         seen = observed(port, capture=False)
     assert (seen.response.status,
@@ -160,7 +161,8 @@ def test_other_answers_are_not_followed(head: bytes, status: int, location: str)
 
 
 @filters
-def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_an_answer_in_http_is_refused_with_the_reason(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     for answer, within_s, words in (
             (says(b"SSH-2.0-something"), HANGS_S, "does not answer in HTTP/1.1"),
             (lambda connection: None, HANGS_S, "closes the connection without an answer"),
@@ -194,9 +196,9 @@ def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> N
     (0.05, 20.0, None, "has not finished within 0.05 s"),
     (20.0, 0.05, None, "sends nothing for 0.05 s"),
     (20.0, 20.0, b"", client.CLOSED), (20.0, 20.0, b"220 mail", "does not answer in HTTP")])
-def test_a_silent_server_did_not_close_its_connection(
-        monkeypatch: pytest.MonkeyPatch, all_s: float, rest_s: float, what: bytes | None, words: str
-        ) -> None:
+def test_a_silent_server_is_distinguished_from_one_that_closes(
+        monkeypatch: pytest.MonkeyPatch, all_s: float, rest_s: float, what: bytes | None,
+        words: str) -> None:
     monkeypatch.setattr(client, "ALL_S", all_s)
     monkeypatch.setattr(client, "REST_S", rest_s)
     ours, theirs = socket.socketpair()
@@ -209,9 +211,9 @@ def test_a_silent_server_did_not_close_its_connection(
 
 @filters
 @pytest.mark.parametrize("capture", [True, False])
-def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                                 capture: bool) -> None:
-    """In its handshake, after it, and in its answer: each waits for less than the whole."""
+def test_a_probe_of_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch,
+                                                            tmp_path: Path, capture: bool) -> None:
+    """It never ends in its handshake, after it, or in its answer."""
     chain = make_chain(tmp_path / "tls", ChainSpec(1000, "ed25519", 0, "127.0.0.1"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain.chain, chain.key)
@@ -243,7 +245,7 @@ def test_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch
 
 
 @filters
-def test_a_socket_that_drops_data_has_not_seen_it() -> None:
+def test_data_that_a_socket_drops_is_retransmitted_to_it() -> None:
     with running("server", "--port", "0") as server:
         with connect(server.line()["port"]) as visitor:
             bpf.attach(visitor, client._NO_DATA)
@@ -268,8 +270,9 @@ def test_a_kernel_that_lets_only_root_set_a_filter_is_named(
         client.observe(urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}/"), capture=False)
 
 
-def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A route that is prohibited (EACCES), a rule that rejects what leaves (EPERM)."""
+def test_a_firewalls_refusal_is_not_reported_as_a_missing_right(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prohibited route gives EACCES, and a rule that rejects packets EPERM."""
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -282,5 +285,6 @@ def test_a_firewall_that_refuses_is_not_taken_for_that(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("options", "stamp"), [
     ("", None), ("0101080a0000000700000009", 7), ("020405b4", None), ("080a00", None),
     ("0008" + "0a" * 9, None), ("0500080a0000000700000009", 7)])
-def test_the_stamp_among_options_also_damaged_ones(options: str, stamp: int | None) -> None:
+def test_a_time_stamp_is_read_among_whole_and_damaged_options(options: str,
+                                                              stamp: int | None) -> None:
     assert tap.stamp_of(bytes.fromhex(options)) == stamp

@@ -36,7 +36,7 @@ def test_a_reader_that_has_left_ends_a_program_quietly() -> None:
     assert (done.returncode, done.stderr) == (UNREAD, b"")
 
 
-def test_what_cannot_be_written_is_told_once() -> None:
+def test_a_full_output_is_reported_in_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
                               timeout=HANGS_S)
@@ -46,8 +46,9 @@ def test_what_cannot_be_written_is_told_once() -> None:
 
 @pytest.mark.parametrize(("words", "status"), [
     (["--rtt", "fast"], USAGE), (["--rtt", "0", "--dry-run"], USAGE), (["--list"], 0)])
-def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int) -> None:
-    """A message that cannot be written is no error of its own, nor is it tried again at the end."""
+def test_a_program_that_cannot_print_its_error_still_has_its_status(words: list[str],
+                                                                    status: int) -> None:
+    """A message that cannot be written is no further error, and is not tried again at the end."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*LIST[:-1], *words], stdout=subprocess.PIPE, stderr=full,
@@ -56,8 +57,9 @@ def test_where_nobody_can_be_told_the_status_tells(words: list[str], status: int
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_lead_nowhere(closed: str, tmp_path: Path) -> None:
-    """No file that is opened later takes the number of a stream, and is written to as one."""
+def test_a_file_opened_later_does_not_take_a_closed_streams_place(closed: str,
+                                                                  tmp_path: Path) -> None:
+    """It would take the stream's number, and be written to as the stream."""
     program = ("from firstflight.base.main import run_main\n"
                "from firstflight.base.terminal import say\n"
                "def main(argv):\n"
@@ -85,7 +87,7 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(program: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_a_signal_within_an_import_waits_for_its_end(number: str, tmp_path: Path) -> None:
+def test_a_signal_during_an_import_takes_effect_after_it(number: str, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{number})\n"
                                       "for _ in range(9): pass\nprint('imported', flush=True)\n")
     program = ("import signal, time\n"
@@ -163,7 +165,7 @@ main.run_main("x", globals()[sys.argv[1]])
     ("while_its_error_is_told", INTERRUPTED, "x: interrupted\n"),
     ("while_its_interruption_is_told", INTERRUPTED, "x: interrupted\n"),
     ("at_the_end", 3, "")])
-def test_ctrl_c_is_one_line_however_often_and_whenever_it_comes(moment: str, status: int,
+def test_ctrl_c_at_any_time_and_any_number_of_times_is_one_line(moment: str, status: int,
                                                                 line: str) -> None:
     done = run_program([sys.executable, "-c", STRUCK, moment])
     assert (done.returncode, done.stderr) == (status, line)
@@ -189,8 +191,8 @@ def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
     assert started.returncode in (0, 130, -signal.SIGINT)
 
 
-def test_ctrl_c_while_it_is_read_is_one_line(tmp_path: Path) -> None:
-    """In the midst of its imports, of which one waits for it."""
+def test_ctrl_c_while_the_driver_imports_modules_is_one_line(tmp_path: Path) -> None:
+    """One of its imports waits for the signal."""
     (tmp_path / "argparse.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
     done = run_program(["/usr/bin/python3", "-c", "import runpy, sys; sys.path[:0] = sys.argv[1:];"
@@ -199,7 +201,7 @@ def test_ctrl_c_while_it_is_read_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "run.sh: interrupted\n")
 
 
-# The kill loop sees what it is to see -------------------------------------------------
+# The kill loop finds what it is for ---------------------------------------------------
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
 ROWS = ("20,56,3,1,100.5,10:00\n", "20,56,10,1,90.5,10:01\n")
@@ -217,7 +219,7 @@ def run(home: Path, *rows: str, state: str = "complete", name: str = "1-uml") ->
     (ROWS, []), (reversed(ROWS), []), ((ROWS[0].replace("10:00", "11:11"), ROWS[1]), []),
     (ROWS[:1], [LOST]), ((*ROWS, ROWS[0]), [DOUBLED, CHANGED]),
     ((ROWS[0].replace("100.5", "100.6"), ROWS[1]), [CHANGED])])
-def test_records_are_held_against_those_of_an_undisturbed_run(
+def test_records_that_differ_from_an_undisturbed_runs_are_faults(
         tmp_path: Path, rows: tuple[str, ...], kinds: list[str]) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     found = run(tmp_path / "found", *rows)
@@ -227,14 +229,14 @@ def test_records_are_held_against_those_of_an_undisturbed_run(
 @pytest.mark.parametrize(("later", "kinds"), [
     (ROWS, []), (("20,56,20,1,80.5,10:02\n", *reversed(ROWS)), []), (ROWS[1:], [LOST]),
     ((ROWS[0].replace("10:00", "11:11"), ROWS[1]), [LOST])])
-def test_rows_of_a_struck_run_stay_in_whatever_order(
+def test_a_row_of_a_struck_run_that_is_gone_is_a_fault_in_any_order(
         tmp_path: Path, later: tuple[str, ...], kinds: list[str]) -> None:
     before, after = run(tmp_path / "before", *ROWS), run(tmp_path / "after", *later)
     faults = leftovers.earlier_row_faults(leftovers.rows(before), leftovers.rows(after))
     assert [kind for kind, _ in faults] == kinds
 
 
-def test_a_run_that_never_became_whole_is_lost_and_a_file_too_many_told(tmp_path: Path) -> None:
+def test_an_unfinished_run_and_a_file_too_many_are_faults(tmp_path: Path) -> None:
     meant = run(tmp_path / "meant", *ROWS)
     torn = run(tmp_path / "torn", ROWS[0], ROWS[1][:-1], state="running")
     assert leftovers.rows(torn) == leftovers.rows(meant)[:1]
@@ -253,7 +255,7 @@ def test_the_stage_of_a_run_is_what_it_has_written(tmp_path: Path) -> None:
     assert tuple(seen) == leftovers.STAGES
 
 
-def test_what_is_left_in_temporary_folders_is_found(tmp_path: Path) -> None:
+def test_a_file_left_in_a_temporary_folder_is_found(tmp_path: Path) -> None:
     before = Machine.now(tmp_path)
     assert before.more(before) == []
     (tmp_path / "left").touch()
@@ -261,7 +263,7 @@ def test_what_is_left_in_temporary_folders_is_found(tmp_path: Path) -> None:
 
 
 def test_an_orphan_is_found_and_ended() -> None:
-    """In a process of its own: whoever adopts orphans reaps every child it has."""
+    """It runs in a process of its own, since who adopts orphans reaps all of its children."""
     script = """
 import os, subprocess
 from tests import leftovers, running
@@ -284,11 +286,11 @@ print(leftovers.left_processes())
     ("own: 3 of 4 trials to measure\nrun.sh: interrupted; the same command resumes\n", 0),
     ("Traceback (most recent call last):\n", 1), ("run.sh: internal error, KeyError: 1\n", 1),
     ("results/own/1-uml: not resumed: another seed\n", 1)])
-def test_what_no_user_may_read_is_counted(said: str, count: int) -> None:
+def test_a_line_that_no_user_may_read_is_counted(said: str, count: int) -> None:
     assert [kind for kind, _ in kills.complaints(said)] == [WORDS] * count
 
 
-def test_strikes_and_faults_are_counted_by_way() -> None:
+def test_strikes_and_faults_are_counted_by_signal() -> None:
     lines = kills.table(Counter({("SIGTERM", "booting"): 2, ("SIGKILL", "drawing"): 1}),
                         Counter({("SIGKILL", FILES): 1, ("SIGKILL", LOST): 1})).splitlines()
     rows = {line.rsplit(maxsplit=14)[0]: line.split()[-14:] for line in lines[1:]}
@@ -298,7 +300,7 @@ def test_strikes_and_faults_are_counted_by_way() -> None:
     assert rows["all"] == [*"30201", *"100000001"]
 
 
-# A control group counts the processes that nobody waits for, too ----------------------
+# A control group also counts the processes that nobody waits for ----------------------
 
 # A child that is left behind works for half a second; its parent ends at once.
 LEFT_BEHIND = """
@@ -353,7 +355,7 @@ def test_a_benchmarks_command_is_counted_with_it() -> None:
         watched(["sh", "-c", "echo no room >&2; exit 3"])
 
 
-# Shares of work in processes of their own: in order, told where they fail, and none left ---
+# Tasks in processes of their own: in order, with their errors, and no process left ----
 
 @pytest.fixture
 def three_processors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +372,7 @@ def square(number: int) -> tuple[int, bytes]:
 
 @pytest.mark.usefixtures("three_processors")
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8])
-def test_results_come_in_the_order_of_the_tasks(count: int) -> None:
+def test_results_of_tasks_in_processes_keep_their_order(count: int) -> None:
     before = children()
     found = forked.results([partial(square, number) for number in range(count)])
     assert [number for number, _ in found] == [number * number for number in range(count)]
@@ -378,13 +380,13 @@ def test_results_come_in_the_order_of_the_tasks(count: int) -> None:
 
 
 @pytest.mark.usefixtures("three_processors")
-def test_they_are_other_processes() -> None:
+def test_tasks_run_in_a_process_for_each_processor() -> None:
     assert len(set(forked.results([os.getpid] * 6))) == 3
 
 
 @pytest.mark.usefixtures("three_processors")
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_a_task_raises_is_raised(place: int) -> None:
+def test_an_error_of_a_task_is_raised(place: int) -> None:
     tasks = [partial(square, 1)] * 3
     tasks[place] = partial(int, "none")  # type: ignore[call-overload]
     before = children()
@@ -394,7 +396,7 @@ def test_what_a_task_raises_is_raised(place: int) -> None:
 
 
 @pytest.mark.usefixtures("three_processors")
-def test_a_share_whose_process_is_killed_is_done_again() -> None:
+def test_the_tasks_of_a_killed_process_are_run_again() -> None:
     parent = os.getpid()
 
     def dies_elsewhere() -> int:

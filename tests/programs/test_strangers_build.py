@@ -37,7 +37,7 @@ linux:
 
 
 class Stranger:
-    """A source that builds a kernel, and does something else besides; and what it is after."""
+    """A source that builds a kernel and attacks the host, and the files that it is after."""
 
     def __init__(self, building: Building) -> None:
         self.building, self.home = building, building.home
@@ -72,14 +72,14 @@ class Stranger:
         return done
 
     def holds_a_secret(self) -> bool:
-        """Whether the cache has what only the host's files have."""
+        """Whether the cache has text that only the host's files have."""
         return any("secret of the host" in path.read_text(errors="replace")
                    for path in self.building.cache.rglob("*")
                    if path.is_file() and not path.is_symlink())
 
     @property
     def reported(self) -> Path:
-        """What the stranger's commands printed, each of them."""
+        """The log of what the stranger's commands printed."""
         return next(self.building.root.glob("named/f/trials/build.log"))
 
 
@@ -89,7 +89,7 @@ def _stranger(building: Building) -> Stranger:
 
 
 def test_a_makefile_runs_behind_the_wall(stranger: Stranger) -> None:
-    """With $(shell …) as it is read, in a recipe, and in what it leaves running."""
+    """It acts by $(shell …) as it is read, in a recipe, and in processes that it leaves."""
     victims = stranger.victims
     acts = [f"id -un > {stranger.home}/escaped", f"echo x >> {victims}/program",
             f"chmod 4755 {victims}/program", f"touch -d 2001-01-01 {victims}/secret",
@@ -108,8 +108,9 @@ def test_a_makefile_runs_behind_the_wall(stranger: Stranger) -> None:
     assert stranger.reported.read_text().count("Read-only file system") > len(acts)
 
 
-def test_what_it_makes_of_its_own_names_is_not_followed(stranger: Stranger) -> None:
-    """The kernel, its configuration, and what notes the build would find in its folder."""
+def test_links_and_pipes_that_a_build_makes_of_its_results_are_not_followed(
+        stranger: Stranger) -> None:
+    """It makes links of the kernel, its configuration, and the tests of packetdrill."""
     secret = stranger.victims / "secret"
     for last in (f"ln -sf {secret} $(O)/linux", f"ln -sf {secret} $(O)/.config",
                  "rm $(O)/linux; mkfifo $(O)/linux", "rm $(O)/linux; mkdir $(O)/linux",
@@ -133,8 +134,8 @@ def test_what_it_makes_of_its_own_names_is_not_followed(stranger: Stranger) -> N
     assert done.returncode == 1 and "more than 2000 files" in done.stderr, done.stderr
 
 
-def test_what_a_makefile_says_is_not_taken_for_ours(stranger: Stranger) -> None:
-    """Neither that its kernel has booted, nor the status of a build that failed."""
+def test_what_a_makefile_prints_is_not_taken_for_the_builds_own_words(stranger: Stranger) -> None:
+    """It prints that its kernel has booted, and another status than its failed build has."""
     done = stranger.built("--source", stranger.source(
         "$(info trial: Linux 7.2.1 slept 100 s)", "echo exit 1 >$(O)/linux"))
     assert done.returncode == 4 and "does not run here" in done.stderr, done.stderr
@@ -142,9 +143,8 @@ def test_what_a_makefile_says_is_not_taken_for_ours(stranger: Stranger) -> None:
     assert done.returncode == 1, done.stderr
 
 
-def test_what_patches_are_applied_to_is_not_the_source_that_others_share(
-        stranger: Stranger) -> None:
-    """Should `patch` make a link after all: what is appended to it stays in this build."""
+def test_a_patch_is_applied_to_a_copy_and_not_to_the_shared_source(stranger: Stranger) -> None:
+    """Even if `patch` made a link, what is appended to it would stay in this build."""
     for name in ("net/ipv4/Makefile", "net/sched/Makefile"):
         (stranger.building.source / name).write_text("# shared\n")
     patch = stranger.building.bin / "patch"
@@ -172,7 +172,7 @@ def test_a_source_that_cannot_be_unpacked_leaves_nothing(stranger: Stranger) -> 
 
 
 @mounts_a_disk
-def test_a_source_that_fills_the_disk_is_told_and_leaves_room(stranger: Stranger) -> None:
+def test_a_source_that_fills_the_disk_is_reported_and_removed(stranger: Stranger) -> None:
     source, script = stranger.source(), stranger.building.guest / "build.sh"
     (source / "net" / "large").write_bytes(os.urandom(3 << 20))
     script.write_text(script.read_text().replace("_MB=600", "_MB=1").replace("_MB=50", "_MB=1"))
@@ -191,8 +191,8 @@ def test_a_patch_of_many_gigabytes_is_not_copied(stranger: Stranger) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever runs it would have to become another user")
-def test_folders_that_their_owner_may_not_look_into_are_removed() -> None:
-    """As an ordinary user: a build may have made them."""
+def test_folders_that_their_owner_may_not_read_are_removed() -> None:
+    """An ordinary user removes them, as a build may have made them."""
     folders = PROJECT / "vtime" / "kernel" / "folders.sh"
     place = Path(tempfile.mkdtemp())
     try:
@@ -250,7 +250,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int =
 
 
 def test_an_archive_reaches_nothing_outside(stranger: Stranger) -> None:
-    """Links and what lies below them, absolute names, hard links, devices, pipes, setuid."""
+    """It has links with files below them, absolute names, hard links, devices, pipes, setuid."""
     victims, program = stranger.victims, stranger.victims / "program"
     up = "l/net/" + "../" * 20
     first = [member("l/net/out", tarfile.SYMTYPE, str(victims)),
@@ -279,7 +279,8 @@ def test_an_archive_reaches_nothing_outside(stranger: Stranger) -> None:
 
 @pytest.mark.parametrize("link", ["net", "net/ipv4", "arch", "net/ipv4/Makefile", "Makefile",
                                   "net/sched/sch_netem.c", "arch/um/kernel"])
-def test_a_source_of_links_is_not_followed(stranger: Stranger, link: str) -> None:
+def test_a_link_in_the_place_of_a_sources_file_is_not_followed(stranger: Stranger,
+                                                               link: str) -> None:
     """A folder or a file that the guest's changes are written to leads to the host's."""
     place = stranger.source() / link
     aim = stranger.victims / "folder"
@@ -328,8 +329,9 @@ def test_a_tree_with_a_pipe_for_its_makefile_is_refused(stranger: Stranger) -> N
     assert done.returncode == 2 and "no top folder with a kernel's Makefile" in done.stderr
 
 
-def test_where_nothing_confines_a_stranger_has_to_be_trusted(stranger: Stranger) -> None:
-    """A machine without namespaces: known sources are built, with one line."""
+def test_without_confinement_a_strangers_source_has_to_be_trusted_by_a_flag(
+        stranger: Stranger) -> None:
+    """On a machine without namespaces a trusted source is built with a line that says so."""
     (stranger.building.bin / "unshare").write_text("#!/bin/sh\nexit 1\n")
     (stranger.building.bin / "unshare").chmod(0o755)
     done = stranger.built("--source", stranger.source())
@@ -340,8 +342,8 @@ def test_where_nothing_confines_a_stranger_has_to_be_trusted(stranger: Stranger)
     assert trusted.stderr.splitlines()[0].startswith("guest kernel: this build is not confined")
 
 
-def test_the_environment_has_no_say(stranger: Stranger) -> None:
-    """What make, gcc, the shell and Python read of it."""
+def test_a_build_does_not_read_the_users_environment(stranger: Stranger) -> None:
+    """make, gcc, the shell and Python would read these variables."""
     (stranger.home / "rc").write_text(f"touch {stranger.home}/escaped\n")
     stranger.building.environment |= {
         "CC": "/none", "LD": "/none", "MAKEFLAGS": "--eval=$(error stopped)", "V": "1",

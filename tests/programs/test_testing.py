@@ -1,4 +1,4 @@
-"""./test.sh where kernels are missing: which tests begin beside the build, and how it ends."""
+"""./test.sh where kernels are missing: which tests run during the build, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conftest import PROJECT
 from tests.programs.installing import stubs
 from tests.running import run_program
 
-# In place of install.sh: what is there says --check; a build waits until a fast test has run.
+# In place of install.sh: --check reports what exists; a build waits until a fast test has run.
 INSTALL = """#!/bin/bash
 echo "$*" >>asked
 case " $* " in
@@ -62,13 +62,13 @@ def run_tests(place: Path, build: str, *words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_what_starts_no_guest_is_tested_beside_the_build(place: Path) -> None:
+def test_tests_without_guests_run_during_the_build(place: Path) -> None:
     status, said = run_tests(place, BUILT)
     assert status == 0 and (place / "live").exists(), said
     assert "== pytest tests/live" in said and "progress" not in said.splitlines()[-1]
 
 
-def test_where_nothing_is_missing_nothing_waits(place: Path) -> None:
+def test_without_missing_kernels_all_tests_run_together(place: Path) -> None:
     for name in ("kernels", "newer"):
         (place / name).touch()
     (place / "tests" / "unit" / "test_unit.py").write_text(FAST.replace("not ", ""))
@@ -77,15 +77,16 @@ def test_where_nothing_is_missing_nothing_waits(place: Path) -> None:
     assert status == 0 and (place / "live").exists() and "tests/live" not in said, said
 
 
-def test_a_build_that_fails_is_the_last_line(place: Path) -> None:
+def test_a_failed_build_is_the_last_line_and_its_status(place: Path) -> None:
     status, said = run_tests(place, NOT_BUILT)
     assert status == 4 and said.splitlines()[-1] == "install: no guest kernel", said
     assert (place / "fast").exists() and not (place / "live").exists()
 
 
 @pytest.mark.parametrize(("flag", "status"), [("--with-pq", 1), ("--try-pq", 0)])
-def test_only_what_is_tried_may_be_missing(place: Path, flag: str, status: int) -> None:
-    """Debian 13's programs alone; kernels may not."""
+def test_programs_that_are_only_tried_may_be_missing_and_kernels_may_not(place: Path, flag: str,
+                                                                         status: int) -> None:
+    """The programs are Debian 13's."""
     assert run_tests(place, "touch kernels; exit 1", flag)[0] == status
     assert (place / "live").exists() == (not status)
     assert "--test --with-pq" in (place / "asked").read_text().splitlines()

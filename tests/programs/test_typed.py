@@ -58,14 +58,14 @@ UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("words", "values"), UNDERSTOOD)
-def test_it_is_understood(words: str, values: dict[str, list[Any]]) -> None:
+def test_a_typed_value_with_its_unit_is_read(words: str, values: dict[str, list[Any]]) -> None:
     request = flags.parse(shlex.split(words))
     assert request.overrides.lists == values
     if "uplink" not in words:
         run.read(request)  # and is in range
 
 
-def test_a_list_by_words_has_the_scenarios_in_whose_files_they_are(
+def test_a_list_by_words_has_the_scenarios_whose_files_contain_them(
         capsys: pytest.CaptureFixture[str]) -> None:
     assert list_scenarios.run(flags.parse(["--list", "tls", "records"])) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
@@ -74,8 +74,8 @@ def test_a_list_by_words_has_the_scenarios_in_whose_files_they_are(
         list_scenarios.run(flags.parse(["--list", "nonsense"]))
 
 
-def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:
-    """sh, which is no bash; and a python3 without the packages, first on the PATH."""
+def test_programs_run_under_another_shell_and_another_python(tmp_path: Path) -> None:
+    """sh is not bash, and a python3 without the packages is first on the PATH."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/bash\nexec -a other /usr/bin/python3 -S \"$@\"\n")
     other.chmod(0o755)
@@ -86,12 +86,12 @@ def test_another_shell_and_another_python_do_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["http://x"], []])
-def test_the_client_says_what_it_reads(words: list[str]) -> None:
+def test_the_client_started_by_hand_says_what_it_reads(words: list[str]) -> None:
     said = run_program([sys.executable, "client.py", *words], cwd=PROJECT, input="")
     assert said.returncode == 2 and "a JSON request a line" in said.stderr
 
 
-def test_the_test_command_says_what_it_does(tmp_path: Path) -> None:
+def test_the_help_of_the_test_command_says_what_it_does(tmp_path: Path) -> None:
     said = run_program([PROJECT / "test.sh", "--help"], cwd=tmp_path)
     assert said.returncode == 0 and "./test.sh -k verdict" in said.stdout and not said.stderr
     assert "#" not in said.stdout and "pytest" in said.stdout and "bash" not in said.stdout
@@ -108,7 +108,7 @@ def test_help_fits_a_screen_and_all_of_it_has_every_flag(
             assert max(map(len, lines)) <= 80
 
 
-def test_what_the_synonyms_say_to_write_is_taken() -> None:
+def test_a_flag_that_a_synonym_suggests_is_accepted() -> None:
     for what in set(flags.SYNONYMS.values()):
         if isinstance(what, tuple) and what[0] not in ("--list", "--help", "--version", "--users"):
             flags.parse([*filter(None, what)])
@@ -126,14 +126,14 @@ def options(monkeypatch: pytest.MonkeyPatch, module: ModuleType,
 
 
 def helped(word: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What --help says of one flag."""
+    """The help on one flag."""
     with pytest.raises(SystemExit) as ended:
         flags.parse(["--help", word])
     assert ended.value.code == 0
     return capsys.readouterr().out
 
 
-def test_each_flag_has_help_with_its_default_and_an_example_that_is_taken(
+def test_each_flag_has_help_with_its_default_and_a_valid_example(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for action in options(monkeypatch, flags, lambda: flags.parse(["--rtt", "5"])):
         flag = action.option_strings[-1]
@@ -161,7 +161,8 @@ def test_help_of_all_has_the_flags_of_commands_too(
         assert flag in every
 
 
-def test_help_about_no_flag_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_about_an_unknown_flag_is_refused_in_one_line(
+        capsys: pytest.CaptureFixture[str]) -> None:
     for word, answer in (("delay", "write --rtt 50ms"), ("rt", "did you mean --rtt?")):
         with pytest.raises(SystemExit) as ended:
             flags.parse(["--help", word])
@@ -171,5 +172,5 @@ def test_help_about_no_flag_is_a_line(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize(("word", "unit", "value"), [
     ("1.1k", "bytes", 1100), ("0.1s", "ms", 100), ("33.3Mbit", "kbit/s", 33_300), (".5", "%", 0.5)])
-def test_digits_are_those_that_were_typed(word: str, unit: str, value: float) -> None:
+def test_a_typed_number_keeps_its_digits(word: str, unit: str, value: float) -> None:
     assert typed.number(word, unit) == value

@@ -57,8 +57,8 @@ USERS = "--users {} --bw 10M --size 30kB --iw 10,20"
     ("u.csv", lambda: filled(b"rtt_ms,x\n", b"1,\xff\n" * 9_000_000), USERS, "unknown column"),
     ("u.log", lambda: filled(b"", b'{"rtt_ms": 0, "x": [' + b"[]," * 20_000 + b"0]}\n"), USERS,
      "is no JSON object")], ids=lambda value: value if isinstance(value, str) else "")
-def test_the_worst_is_answered_at_once(name: str, content: Callable[[], bytes], words: str, answer: str,
-                                       tmp_path: Path) -> None:
+def test_the_worst_files_are_refused_in_little_time_and_memory(
+        name: str, content: Callable[[], bytes], words: str, answer: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content())
     command = [sys.executable, str(PROJECT / "experiment.py"), *words.format(path).split()]

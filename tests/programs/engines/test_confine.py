@@ -1,4 +1,4 @@
-"""What a confined process may do, seen by processes that try; the guest itself: tests/live."""
+"""What a confined process may do, by processes that try it; the guest itself: tests/live."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ print(json.dumps(told))
 """
 
 
-# confine.py as on a machine whose Landlock is older: its version comes first, then confine's words.
+# confine.py on a machine with an older Landlock: its version comes first, then confine's words.
 OLDER = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -40,7 +40,7 @@ confine.main(sys.argv[3:])
 
 def attempts(folder: Path, *words: str, landlock: int = 0,
              readable: tuple[Path, ...] = ()) -> dict[str, list[str]]:
-    """What becomes of Python expressions in a process that is confined to a folder.
+    """The results of Python expressions in a process that is confined to a folder.
 
     landlock: the version that its Landlock has, by default this machine's. readable: paths that it
     may read.
@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def test_its_own_folder_and_what_it_needs_are_open(folder: Path) -> None:
+def test_a_confined_process_may_use_its_own_folder_and_what_it_needs(folder: Path) -> None:
     told = attempts(folder, "open('mine', 'w').write('x')", "os.mkdir('within')",
                     "open('within/mine', 'w').write('x')", "os.unlink('mine')",
                     "os.truncate('within/mine', 0)", "len(open('/etc/ld.so.cache', 'rb').read())",
@@ -75,7 +75,7 @@ def test_its_own_folder_and_what_it_needs_are_open(folder: Path) -> None:
     assert os.listdir(folder) == ["within"]
 
 
-def test_all_else_is_refused(folder: Path) -> None:
+def test_a_confined_process_is_refused_all_else(folder: Path) -> None:
     beside, git = str(folder.parent / "beside"), str(PROJECT / ".git")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -91,7 +91,7 @@ def test_all_else_is_refused(folder: Path) -> None:
             "os.mkdir('mine', 0o300)", "os.mkdir('mine', 0o677)", "os.mkdir('mine', 0)",
             "open('/etc/shadow').read()", "os.listdir('/')", "os.listdir('/etc')",
             "os.listdir('/dev/shm')", "open('/dev/shm/mine', 'w')",
-            "os.listdir(os.path.expanduser('~'))", 
+            "os.listdir(os.path.expanduser('~'))",
             f"open({git!r} + '/HEAD' * {os.path.isdir(git)}).read()",
             f"open('/proc/{os.getpid()}/environ').read()", "open('/proc/self/environ').read()",
             f"os.kill({os.getpid()}, 0)", f"socket.create_connection(('127.0.0.1', {port}))",
@@ -121,13 +121,14 @@ WITHOUT_RIGHTS = {
                 1: "os.kill({parent}, 0)"}}
 EMPTIES = ["os.truncate({read!r}, 0)", "os.open({read!r}, os.O_TRUNC | 3)",
            *(f"ctypes.CDLL(None, use_errno=True).syscall({number}, {path}{{read!r}}.encode(),"
-             f" {flags}, 0o600) < 0 and open('/none')" for number, path in ((2, ""), (257, "-100, "))
+             f" {flags}, 0o600) < 0 and open('/none')"
+             for number, path in ((2, ""), (257, "-100, "))
              for flags in (0o1000, 0o1003, 0o1100, 0o2001000))]
 # SECURITY.md names it; a PID namespace closes it.
 UNCOVERED_BEFORE = {"os.kill({parent}, 0)": 6}
 
 
-def test_every_right_of_landlock_has_a_row() -> None:
+def test_every_right_of_landlock_has_an_attempt() -> None:
     for name, rows in WITHOUT_RIGHTS.items():
         known = getattr(confine, name)
         bits = sum(known.values()) if isinstance(known, dict) else known
@@ -135,8 +136,8 @@ def test_every_right_of_landlock_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("version", range(1, max(confine.abi(), 1) + 1))
-def test_what_an_older_landlock_does_not_know_is_refused_otherwise(version: int,
-                                                                   folder: Path) -> None:
+def test_an_older_landlocks_missing_rights_are_refused_by_the_filter(version: int,
+                                                                     folder: Path) -> None:
     read = folder.parent / "read"
     read.write_text("kept")
     (folder / "own").write_text("its own")
@@ -184,8 +185,8 @@ def called(*words: object) -> str:
                             for each in words))
 
 
-def test_each_call_that_landlock_leaves_open_is_refused_by_its_number(folder: Path) -> None:
-    """Also as x32 numbers it. Whatever it is called with: here with nothing."""
+def test_each_call_that_landlock_does_not_cover_is_refused_by_its_number(folder: Path) -> None:
+    """This holds for x32's numbers, too, and for any arguments: here it has none."""
     words = {called(number + more, -1, 0, 0, 0): (number, more)
              for number in NUMBERS for more in (0, X32)}
     told = attempts(folder, *words, called(39))  # getpid, which goes on
@@ -204,7 +205,7 @@ print(json.dumps(told))
 """
 
 
-def test_no_call_goes_through_that_is_not_on_the_list(folder: Path) -> None:
+def test_a_call_that_is_not_on_the_list_is_refused(folder: Path) -> None:
     """Every number that a kernel may have, and some that none has; and all as x32 numbers them."""
     listed = {*confine.ALLOWED.values(), *WITH_ARGUMENTS, *([76] if confine.abi() >= 3 else [])}
     assert not listed & {*NUMBERS}
@@ -261,7 +262,7 @@ NO_GUEST_NEEDS: list[tuple[object, ...]] = [
     (317, 1, 8, 0), (317, 0, 0, 0), (317, 3, 0, 0)]  # seccomp: a listener, strict, sizes
 
 
-def test_calls_of_two_uses_are_refused_with_what_no_guest_needs(folder: Path) -> None:
+def test_a_listed_call_is_refused_with_arguments_that_no_guest_needs(folder: Path) -> None:
     told = attempts(folder, *(called(*words) for words in NO_GUEST_NEEDS))
     assert len(told) == len(NO_GUEST_NEEDS) > 65
     assert {words: said for words, said in told.items()
@@ -269,7 +270,7 @@ def test_calls_of_two_uses_are_refused_with_what_no_guest_needs(folder: Path) ->
     assert os.listdir(folder) == []
 
 
-def test_and_go_through_with_what_a_guest_does(folder: Path) -> None:
+def test_a_listed_call_passes_with_the_arguments_of_a_guest(folder: Path) -> None:
     ways = [(257, -100, "b'mine'", 0o101, 0o755), (257, -100, "b'mine'", 0, 0o6777),
             (2, "b'mine'", 0o102, 0o1777), (302, 0, 7, 0, "ctypes.create_string_buffer(16)"),
             (302, "os.getpid()", 7, 0, "ctypes.create_string_buffer(16)"),
@@ -281,18 +282,18 @@ def test_and_go_through_with_what_a_guest_does(folder: Path) -> None:
     assert len(told) == len(ways)
 
 
-def test_a_guest_makes_processes(folder: Path) -> None:
-    """As glibc does, and as its kernel (CLONE_VFORK | CLONE_VM, start_up.c; here without VM)."""
+def test_a_confined_process_may_start_processes_as_a_guest_does(folder: Path) -> None:
+    """They start as glibc's and as the guest kernel's (start_up.c), here without CLONE_VM."""
     ways = [
         f"(lambda made: made or os._exit(0))(ctypes.CDLL(None).syscall(56, {flags}, 0, 0, 0, 0))"
-            for flags in (0x1200011, 0x4011, 0x4000)]
+        for flags in (0x1200011, 0x4011, 0x4000)]
     told = attempts(folder, *ways, "os.waitpid(-1, 1 << 30)[1]")
     assert all(said[0] == "done" and int(said[1]) >= 0 for said in told.values()), told
     assert len(told) == 4
 
 
-def test_a_process_owns_the_signals_of_its_own_files_alone(folder: Path) -> None:
-    """F_SETOWN with its own number, which the filter was made for."""
+def test_a_confined_process_may_own_the_signals_of_its_own_files(folder: Path) -> None:
+    """F_SETOWN with its own number passes the filter."""
     own = "[os.getpid(), ctypes.CDLL(None).fcntl(a.fileno(), 8, os.getpid())]"
     (said,) = attempts(folder, f"[{own} for a, b in [socket.socketpair()]][0]").values()
     assert said[0] == "done" and said[1].endswith(", 0]")
@@ -307,8 +308,8 @@ print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(
 """
 
 
-def test_no_call_of_32_bits_gets_past_the_filter(folder: Path) -> None:
-    """Its numbers are others: 15 is chmod there. So none is let through, whatever it asks."""
+def test_a_call_of_32_bits_is_refused(folder: Path) -> None:
+    """Their numbers differ: 15 is chmod there. So the filter refuses all of them."""
     python = [sys.executable, "-I", "-S"]
     usual, confined = (run_program([*before, *python, "-c", OF_32_BITS], cwd=folder)
                        for before in ([], uml.confining(around=())))
@@ -338,7 +339,7 @@ print(json.dumps(told))
 
 @pytest.mark.skipif(confine.abi() < 4, reason="this Landlock knows no TCP (Linux 6.7)")
 def test_landlock_alone_refuses_tcp_and_files(folder: Path) -> None:
-    """Should the filter of system calls have a hole."""
+    """They would be refused even if the filter of system calls had a hole."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         done = run_program(
             [sys.executable, "-c", LANDLOCK_ALONE, str(PROJECT), str(server.getsockname()[1]),
@@ -347,13 +348,13 @@ def test_landlock_alone_refuses_tcp_and_files(folder: Path) -> None:
     assert json.loads(done.stdout) == [errno.EACCES] * 4
 
 
-def test_it_inherits_nothing_of_the_environment(folder: Path) -> None:
+def test_a_confined_process_inherits_only_path_and_tmpdir(folder: Path) -> None:
     """LC_CTYPE is Python's own, where there is no other locale (PEP 538)."""
     (said,) = attempts(folder, "sorted({*os.environ} - {'LC_CTYPE'})").values()
     assert said == ["done", "['PATH', 'TMPDIR']"]
 
 
-def test_what_it_writes_cannot_be_run(folder: Path) -> None:
+def test_a_program_that_a_confined_process_writes_cannot_be_run(folder: Path) -> None:
     """It may run the system's programs, as the guest's kernel does; its own files have no mode."""
     write = "open('mine', 'wb').write(open('/usr/bin/env', 'rb').read()) > 0"
     told = attempts(folder, write, "os.chmod('mine', 0o755)", "os.execv('mine', ['mine'])")
@@ -361,7 +362,7 @@ def test_what_it_writes_cannot_be_run(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose")
-def test_root_keeps_two_capabilities(folder: Path) -> None:
+def test_a_confined_root_keeps_two_capabilities(folder: Path) -> None:
     has = "ctypes.CDLL(None).prctl(23, {}, 0, 0, 0)".format  # PR_CAPBSET_READ
     told = attempts(folder, *(has(number) for number in range(41)))
     assert [number for number in range(41) if told[has(number)][1] == "1"] == [1, 2]

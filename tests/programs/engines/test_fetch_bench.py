@@ -1,4 +1,4 @@
-"""When a fetch is over for the next one."""
+"""The bench of fetches: when a connection is over, and whose answer a line is."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def row(state: str) -> str:
 
 @pytest.mark.parametrize("state, count", [
     ("01", 1), ("04", 1), ("05", 1), ("09", 1), ("06", 0), ("0A", 0)])
-def test_what_may_still_send(state: str, count: int, tmp_path: Path) -> None:
-    """Established, FIN_WAIT_1, FIN_WAIT_2, LAST_ACK; not TIME_WAIT, not the listener."""
+def test_only_connections_that_may_still_send_are_open(state: str, count: int,
+                                                       tmp_path: Path) -> None:
+    """These are ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2 and LAST_ACK; not TIME_WAIT or the listener."""
     table = tmp_path / "tcp"
     table.write_text(HEAD + row("0A") + row("06") * 500 + row(state))
     with table.open("rb") as opened:
@@ -44,16 +45,16 @@ def test_connections_beyond_the_first_page_of_the_kernels_table_are_counted() ->
         assert open_connections(table.fileno()) >= 120  # others of this machine may add theirs
 
 
-def test_a_fetch_before_that_failed_is_what_is_told() -> None:
-    """The client goes on with another connection: what then comes is not what was asked for."""
+def test_the_first_failed_fetch_of_a_connection_is_reported() -> None:
+    """The client goes on with another connection, whose response is not the requested one."""
     good = {"ok": True, "error": "", "port": 2}
     late = {"ok": False, "error": "curl 28: timed out", "port": 1}
     assert measured_of([good, late]) is late and measured_of([good, good]) is good
     assert measured_of([late, good]) == {**late, "error": "the response before: curl 28: timed out"}
 
 
-def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
-    """A line that was read with the one before it, and those that are in the pipe."""
+def test_lines_that_nobody_waits_for_are_discarded() -> None:
+    """One line was read with the one before it; the others are in the pipe."""
     lines = ['{"event": "first"}', '{"event": "closed"}', '{"event": "response"}']
     with subprocess.Popen(["sh", "-c", 'echo "$0"; echo "$1"; read go; echo "$2"; read go',
                            *lines], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -72,7 +73,7 @@ def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
 
 
 def await_bytes(process: subprocess.Popen[bytes], count: int) -> None:
-    """Until so many are in a process's pipe."""
+    """Wait until so many bytes are in a process's pipe."""
     assert process.stdout is not None
     waiting = array.array("i", [0])
     while waiting[0] < count:
@@ -80,8 +81,8 @@ def await_bytes(process: subprocess.Popen[bytes], count: int) -> None:
         fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, waiting)
 
 
-def test_a_late_answer_is_not_taken_for_the_next_requests(tmp_path: Path) -> None:
-    """A client that was waited for in vain answers first what it was asked first."""
+def test_a_late_answer_is_not_taken_for_that_of_the_next_request(tmp_path: Path) -> None:
+    """A client that did not answer in time answers its first request first."""
     program = ("import json, os, sys\n"
                "for line in sys.stdin:\n"
                "    request = json.loads(line)\n"

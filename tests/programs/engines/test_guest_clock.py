@@ -50,13 +50,13 @@ def spins(clock: ctypes.CDLL, wait_ns: int) -> int:
 
 
 @pytest.mark.parametrize("wait_ns", [1, 20_000, 1_000_000])
-def test_who_waits_for_the_clock_to_move_gets_through(clock: ctypes.CDLL, wait_ns: int) -> None:
+def test_a_process_that_spins_until_the_clock_moves_ends(clock: ctypes.CDLL, wait_ns: int) -> None:
     # The k-th read beyond the free ones costs k ns: after √(2T) of them T ns are over.
     assert spins(clock, wait_ns) == pytest.approx(1001 + math.sqrt(2 * wait_ns), abs=2)
 
 
-def test_no_read_of_who_spins_costs_more_than_half_a_tick(clock: ctypes.CDLL) -> None:
-    """Or the kernel would begin it anew for ever. That much it costs after 125 s."""
+def test_no_read_of_a_spinning_process_costs_more_than_half_a_tick(clock: ctypes.CDLL) -> None:
+    """A dearer read would never end in the kernel. A read costs half a tick after 125 s."""
     assert spins(clock, 200_000_000_000) == pytest.approx(1001 + 500_000 + 75 * 2000, abs=2)
 
 
@@ -66,14 +66,14 @@ def test_the_first_thousand_reads_of_a_moment_are_free(clock: ctypes.CDLL) -> No
         clock.sleep_for(1)
 
 
-def test_reads_by_system_call_count_as_well(clock: ctypes.CDLL) -> None:
+def test_reads_by_system_call_cost_a_nanosecond_more_each(clock: ctypes.CDLL) -> None:
     seen = [clock.read_by_call(0, GETTIME) for _ in range(1101)]
     steps = [after - before for before, after in zip(seen, seen[1:])]
     assert steps == [0] * 1000 + list(range(1, 101))
 
 
-def test_who_reads_in_turns_with_another_does_not_spin(clock: ctypes.CDLL) -> None:
-    """Nor who reads by several calls: beyond the free reads one costs a nanosecond, no more."""
+def test_reads_in_turns_with_another_process_cost_one_nanosecond(clock: ctypes.CDLL) -> None:
+    """So do reads by several system calls, beyond those that are free."""
     turns = [clock.read_by_call(number % 2, GETTIME) for number in range(3000)]
     assert turns[-1] - turns[0] == 2
     clock.sleep_for(1)
@@ -81,7 +81,7 @@ def test_who_reads_in_turns_with_another_does_not_spin(clock: ctypes.CDLL) -> No
     assert calls[-1] - calls[0] == 2
 
 
-def test_after_another_process_has_read_all_reads_are_free_again(clock: ctypes.CDLL) -> None:
+def test_reads_are_free_again_after_another_process_has_read(clock: ctypes.CDLL) -> None:
     spins(clock, 20_000)
     before = clock.read_by_call(0, GETTIME)
     assert clock.read_by_call(0, GETTIME) - before > 200, "each read costs more than the last"

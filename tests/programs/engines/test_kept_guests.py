@@ -1,4 +1,4 @@
-"""Guests that outlive a run of trials, stopped, and take trials of later runs."""
+"""Guests that are stopped after a run of trials, and take trials of later runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def state_of(process: int) -> str:
 @pytest.mark.parametrize("around", [None, ()])
 def test_a_kept_guest_is_stopped_and_takes_later_trials(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: tuple[str, ...] | None) -> None:
-    """Where they need the same as its first ones; in namespaces, and without."""
+    """It takes trials that need the same as its first ones, in namespaces and without."""
     if around is not None:
         monkeypatch.setattr(uml, "namespaces", lambda: around)
     engine = keeping(tmp_path)
@@ -74,7 +74,7 @@ def test_a_kept_guest_is_stopped_and_takes_later_trials(
 
 
 def test_a_guest_without_trials_is_stopped_before_its_last_one_is_judged(tmp_path: Path) -> None:
-    """Until then it spins beside the judge: waiting is a busy loop in virtual time."""
+    """Else it would spin next to the judge: waiting is a busy loop in virtual time."""
     engine = keeping(tmp_path)
     with engine.keeping_guests():
         trials = [{**TRIAL, "id": str(number)} for number in range(3)]
@@ -83,7 +83,7 @@ def test_a_guest_without_trials_is_stopped_before_its_last_one_is_judged(tmp_pat
         assert engine.idle
 
 
-def test_what_was_observed_before_a_run_ends_early_is_not_lost(tmp_path: Path) -> None:
+def test_an_observation_before_an_early_end_of_a_run_is_not_lost(tmp_path: Path) -> None:
     """More than is judged between two looks, and at once; then the guest gives up."""
     names = [str(number) for number in range(AT_ONCE + 5)]
     lines = [f'{{"trial": "{name}", "skipped": "."}}' for name in names]

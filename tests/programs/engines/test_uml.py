@@ -36,7 +36,7 @@ READY = """echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.j
 
 
 def run(tmp_path: Path, script: str) -> list[Observation]:
-    """What an engine makes of a kernel that does this in its folder."""
+    """The observations of an engine whose kernel does this in its folder."""
     kernel = tmp_path / "linux"
     kernel.write_text(f"#!/bin/sh\n{script}\n")
     kernel.chmod(0o755)
@@ -49,24 +49,25 @@ def run(tmp_path: Path, script: str) -> list[Observation]:
      "ptrace or seccomp, and both are forbidden.* use --engine host"),
     ("no memory that may be executed: Permission denied\n1\n2\n3\n4",
      "has to be executed, which this machine forbids: sysctl -w vm.memfd_noexec=0")])
-def test_a_machine_that_cannot_is_told_what_to_do(tmp_path: Path, printed: str, why: str) -> None:
+def test_a_machine_that_cannot_run_guests_is_refused_with_what_to_do(tmp_path: Path, printed: str,
+                                                                     why: str) -> None:
     with pytest.raises(EngineCannot, match=why):
         run(tmp_path, f"echo '{printed}'\nexit 1")
 
 
-def test_another_end_is_a_failure(tmp_path: Path) -> None:
+def test_an_unknown_end_of_a_guest_is_a_failure_of_the_engine(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="nothing known") as caught:
         run(tmp_path, "echo nothing known\nexit 1")
     assert not isinstance(caught.value, EngineCannot)
 
 
 def test_a_full_disk_stops_the_run_and_fails_no_trial(tmp_path: Path) -> None:
-    """As its worker says it, in the place that is kept for that."""
+    """Its worker notes it in the file that is reserved for that."""
     with pytest.raises(StorageError, match="guest0: cannot be written: No space left on device"):
         run(tmp_path, f"{READY}\nprintf 'No space left on device' > cannot-write\nexit 1")
 
 
-def test_a_guest_that_dies_costs_the_trial_it_was_at(tmp_path: Path) -> None:
+def test_a_guest_that_dies_fails_only_its_present_trial(tmp_path: Path) -> None:
     (seen,) = run(tmp_path, f"{READY}\necho 'Kernel panic'\nexit 1")
     assert "stopped (status 1) while trial t was awaited: it printed: Kernel panic" in seen.content[
         "error"]
@@ -78,15 +79,16 @@ BEHIND_UNSHARE = "echo 'unshare: sigprocmask unblock failed: Invalid argument' >
 
 @pytest.mark.parametrize("killed", ["kill -KILL $$", BEHIND_UNSHARE])
 @pytest.mark.parametrize("up", [READY, ""])
-def test_a_guest_that_is_killed_costs_no_trial(tmp_path: Path, up: str, killed: str) -> None:
-    """Neither while it boots nor at a trial: another one goes on."""
+def test_a_killed_guests_trial_is_measured_by_another_guest(tmp_path: Path, up: str,
+                                                            killed: str) -> None:
+    """This holds while it boots and during a trial."""
     (seen,) = run(tmp_path, f"""{up}
         case $PWD in */guest0) {killed};; esac
         echo '{{"trial": "t", "skipped": "by another"}}' >> observations.jsonl""")
     assert seen.content["skipped"] == "by another"
 
 
-def test_a_guest_whose_programs_ended_costs_no_more_than_their_trial(tmp_path: Path) -> None:
+def test_a_guest_whose_programs_ended_fails_only_their_trial(tmp_path: Path) -> None:
     kernel = tmp_path / "linux"
     kernel.write_text(f"""#!/bin/sh\n{READY}
         case $PWD in
@@ -101,7 +103,7 @@ def test_a_guest_whose_programs_ended_costs_no_more_than_their_trial(tmp_path: P
 
 def test_guests_that_are_killed_again_and_again_stop_the_run(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed from outside: the first process of a PID namespace cannot do it itself."""
+    """They are killed from outside: the first process of a PID namespace cannot kill itself."""
     monkeypatch.setattr(uml, "namespaces", lambda: ())
     with pytest.raises(WorkerKilled, match="killed while trial t was awaited, by the system if"):
         run(tmp_path, f"{READY}\nkill -KILL $$")
@@ -135,8 +137,8 @@ def test_a_guest_is_confined_where_the_machine_can_do_it(
     ("/home/me/linux-source-7.2 7.2.11-1", False),
     ("/src/linux-6.18.21.tar.xz of kernel.org", False),
     ("/home/me/patched, imported", False), ("", False)])
-def test_the_model_knows_the_kernels_of_distributions_and_kernel_org(origin: str, known: bool,
-                                                                     tmp_path: Path) -> None:
+def test_a_kernel_of_a_distribution_or_kernel_org_is_known_to_the_model(origin: str, known: bool,
+                                                                        tmp_path: Path) -> None:
     (tmp_path / "inputs").write_text("configuration 09f8\nsource 97a3aac3\ncompiler gcc 12\n")
     (tmp_path / "source").write_text(f"{origin}\n")
     engine = UmlEngine(tmp_path / "linux", 1)
@@ -146,14 +148,14 @@ def test_the_model_knows_the_kernels_of_distributions_and_kernel_org(origin: str
     assert ("the guest kernel was built from" in engine.warning) is not known
 
 
-def test_a_kernel_that_says_nothing_of_its_source_is_not_known(tmp_path: Path) -> None:
+def test_a_kernel_without_a_named_source_is_not_known_to_the_model(tmp_path: Path) -> None:
     assert uml.made_from(tmp_path / "linux") == {"kernel_known": False, "kernel_origin": "",
                                                  "kernel_source": ""}
 
 
-def test_no_folder_stands_on_the_kernels_command_line(
+def test_the_kernels_command_line_has_no_folder_but_the_quoted_project(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is split at spaces; of the project's own path only what is in quotes is there."""
+    """The kernel splits its command line at spaces, but not within quotes."""
     monkeypatch.setattr(uml, "INIT", Path("/a b,ü/init.py"))
     words = guest_command(tmp_path / "linux")
     assert words[-1] == '"/a b,ü/init.py"'
@@ -201,8 +203,8 @@ def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) ->
     assert not folder.path.exists()
 
 
-def test_what_was_read_takes_no_room(tmp_path: Path) -> None:
-    """Lines and packets are appended to for ever; what else a trial leaves is removed."""
+def test_what_was_read_of_a_growing_file_takes_no_room_on_the_disk(tmp_path: Path) -> None:
+    """Lines and packets are appended for ever; other files of a trial are removed."""
     folder = JobFolder(tmp_path / "job", [], {})
     packets, rows = bytes(range(256)) * 400, folder.path / "window.csv"
     for number in range(40):
@@ -225,7 +227,7 @@ def test_what_was_read_takes_no_room(tmp_path: Path) -> None:
     folder.remove()
 
 
-def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
+def test_a_growing_file_is_read_piece_by_piece_and_its_room_freed(tmp_path: Path) -> None:
     path, piece = tmp_path / "frames", os.urandom(1 << 16)
     with path.open("ab") as written, path.open("r+b") as file:
         growing = GrowingFile(file)
@@ -243,7 +245,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    """A folder of a worker's that leads elsewhere wherever it can."""
+    """A worker's folder in which every possible link leads elsewhere."""
     (tmp_path / "secret").write_text("the host's")
     (tmp_path / "run9").mkdir()
     (tmp_path / "run9" / "rows.csv").write_text("the host's")
@@ -284,7 +286,7 @@ def saying(folder: Path, *lines: object) -> WorkerProcess:
     {"trial": "t2", "captures": 3}, {"trial": "t2", "captures": {"client": {"offset": 1}}},
     {"trial": "t2", "files": {"../x": "window.csv"}}, {"trial": "t2", "files": {"x": "../x"}},
     {"trial": "t2", "files": {"x": "/etc/passwd"}}, {"trial": ["t2"]}])
-def test_what_is_no_observation_costs_no_other(tmp_path: Path, line: object) -> None:
+def test_a_malformed_observation_loses_no_other(tmp_path: Path, line: object) -> None:
     worker = saying(tmp_path / "job", {"trial": "t1"}, line)
     seen = worker.poll()
     assert next(seen).trial_id == "t1"
@@ -294,7 +296,7 @@ def test_what_is_no_observation_costs_no_other(tmp_path: Path, line: object) -> 
     worker.stop()
 
 
-def test_a_worker_that_fails_after_its_last_trial_has_done_its_part(tmp_path: Path) -> None:
+def test_a_worker_that_fails_after_its_last_trial_loses_nothing(tmp_path: Path) -> None:
     worker = saying(tmp_path / "job", {"trial": "t1"}, {"trial": "t2"},
                     {"stage": "failed", "reason": "no more"})
     assert [seen.trial_id for seen in worker.poll()] == ["t1", "t2"]
@@ -303,9 +305,9 @@ def test_a_worker_that_fails_after_its_last_trial_has_done_its_part(tmp_path: Pa
 
 @pytest.mark.parametrize(("stage", "error"), [
     ("cannot", EngineCannot), ("broken", WorkerLost), ("failed", EngineError)])
-def test_what_ends_a_worker_is_its_own_word(tmp_path: Path, stage: str,
-                                            error: type[EngineError]) -> None:
-    """What this machine cannot is no failure, and a failure is not what it cannot."""
+def test_the_reason_that_a_worker_reports_decides_its_error(tmp_path: Path, stage: str,
+                                                            error: type[EngineError]) -> None:
+    """A machine's inability and a failure are different errors."""
     worker = saying(tmp_path / "job", {"trial": "t1"}, {"stage": stage, "reason": "no such qdisc"})
     seen = worker.poll()
     assert next(seen).trial_id == "t1"
@@ -316,8 +318,8 @@ def test_what_ends_a_worker_is_its_own_word(tmp_path: Path, stage: str,
     worker.stop()
 
 
-def test_a_relative_folder_is_one_for_its_worker_too(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_uses_the_same_relative_folder(tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     worker = saying(Path("a b,ü\nc"), {"trial": "t1"}, {"trial": "t2"})
     assert len(list(worker.poll())) == 2
@@ -339,7 +341,8 @@ def ended(words: list[str], folder: Path, **variables: str) -> subprocess.Comple
 
 @pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
 @pytest.mark.parametrize("files", ["64", "40"])
-def test_a_low_limit_of_open_files_is_a_line(words: list[str], files: str, tmp_path: Path) -> None:
+def test_a_low_limit_of_open_files_is_refused_in_one_line(words: list[str], files: str,
+                                                          tmp_path: Path) -> None:
     done = ended(["prlimit", f"--nofile={files}:{files}", *EXPERIMENT, "--results", "results",
                   *words], tmp_path)
     assert done.returncode == CANNOT, done.stderr
@@ -361,7 +364,7 @@ def test_a_low_limit_that_may_be_raised_is_raised(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
 @pytest.mark.parametrize(("limit", "flag"), [("as", "-v"), ("fsize", "-f"), ("data", "-d")])
-def test_a_limit_that_a_guest_s_memory_does_not_fit_is_a_line(words: list[str], limit: str,
+def test_a_limit_below_a_guests_memory_is_refused_in_one_line(words: list[str], limit: str,
                                                               flag: str, tmp_path: Path) -> None:
     done = ended(["prlimit", f"--{limit}=500000000:500000000", *EXPERIMENT, "--results", "results",
                   *words], tmp_path)
@@ -370,7 +373,7 @@ def test_a_limit_that_a_guest_s_memory_does_not_fit_is_a_line(words: list[str], 
     assert not list(tmp_path.iterdir())
 
 
-def test_programs_that_no_folder_of_path_has_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_that_path_lacks_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EngineCannot, match="setpriv and taskset: not found on PATH"):
         uml.check_machine()
@@ -379,8 +382,8 @@ def test_programs_that_no_folder_of_path_has_are_a_line(monkeypatch: pytest.Monk
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can unmount /proc")
 @pytest.mark.parametrize("program", [[RUN], EXPERIMENT], ids=("run.sh", "experiment.py"))
 @pytest.mark.parametrize("words", COMMANDS, ids=("command", "question"))
-def test_without_proc_there_is_a_line(words: list[str], program: list[str],
-                                      tmp_path: Path) -> None:
+def test_a_machine_without_proc_is_refused_in_one_line(words: list[str], program: list[str],
+                                                       tmp_path: Path) -> None:
     done = ended([*WITHOUT_PROC, *program, "--results", "results", *words], tmp_path)
     assert done.returncode == CANNOT, done.stderr
     assert "/proc is not mounted" in done.stderr and done.stderr.count("\n") == 1
@@ -388,13 +391,13 @@ def test_without_proc_there_is_a_line(words: list[str], program: list[str],
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere"])
-def test_a_path_that_leads_nowhere_is_completed(path: str, tmp_path: Path) -> None:
+def test_a_path_without_programs_is_completed(path: str, tmp_path: Path) -> None:
     for program in ([RUN], EXPERIMENT):
         done = ended([*program, "--rtt", "5", "--dry-run"], tmp_path, PATH=path)
         assert (done.returncode, done.stderr) == (OK, "") and "expected time" in done.stdout
 
 
-def test_what_an_encoding_lacks_is_escaped(tmp_path: Path) -> None:
+def test_a_character_that_an_encoding_lacks_is_escaped(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     program = ("import sys; from firstflight.base.main import run_main;"
                " from firstflight.base.terminal import say;"
@@ -407,7 +410,7 @@ def test_what_an_encoding_lacks_is_escaped(tmp_path: Path) -> None:
         assert done.stderr == f"{tmp_path}/caf\\udce9\n"
 
 
-def test_a_name_that_is_not_utf_8_can_be_mounted(tmp_path: Path) -> None:
+def test_mounting_a_name_that_is_not_utf_8_fails_only_by_the_system(tmp_path: Path) -> None:
     with pytest.raises(OSError) as error:
         mount(os.fsdecode(b"/\xff\xfe"), str(tmp_path / os.fsdecode(b"\xff")), "nosuch")
     assert error.value.errno in (errno.ENOENT, errno.EPERM, errno.ENODEV)
@@ -429,7 +432,7 @@ def started(*command: str) -> Iterator[int]:
         process.wait()
 
 
-def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_processor_does_not_count_as_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "LOOK_S", 0.02)
     one = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
     with contextlib.ExitStack() as others:
@@ -452,7 +455,7 @@ def test_waiting_for_a_processor_is_no_silence(monkeypatch: pytest.MonkeyPatch) 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float, float]]]
              ) -> list[float]:
-    """What a Watchdog says a LOOK_S after the other, where its processes ran and waited so long."""
+    """The silence that a Watchdog reports at each look, where its processes waited so long."""
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(silence, "scheduled", lambda group: {
@@ -479,15 +482,15 @@ def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float,
       {str(each): (0.1, 9.8) for each in range(100)}], [5, 10, 15, 17.5, 0]),
     # A kernel that does not count it: the clock alone.
     ([{}, {}, {}], [5, 10, 15, 17.5, 0])])
-def test_what_processes_waited_is_taken_off(
+def test_the_time_that_processes_waited_is_subtracted_from_their_silence(
         monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float, float]]],
         said: list[float]) -> None:
     assert scripted(monkeypatch, looks) == pytest.approx(said)
 
 
 @pytest.mark.parametrize("program", [SPIN, SLEEP])
-def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[str, ...]
-                                                 ) -> None:
+def test_a_silent_worker_ends_its_trial_with_an_error(tmp_path: Path,
+                                                      program: tuple[str, ...]) -> None:
     job = JobFolder(tmp_path / "job", [], {})
     worker = WorkerProcess(job, [{"id": "t"}], list(program), job.path, start_deadline_s=0.2,
                            trial_deadline_s=60)
@@ -500,10 +503,9 @@ def test_a_worker_that_says_nothing_ends_a_trial(tmp_path: Path, program: tuple[
 
 
 @pytest.mark.parametrize("words", ["invalid", "too large"])
-def test_a_value_that_the_kernel_does_not_take_is_told_at_once(words: str, tmp_path: Path,
-                                                               monkeypatch: pytest.MonkeyPatch
-                                                               ) -> None:
-    """Its first process then waits for ever, since it was started without its own words."""
+def test_a_parameter_that_the_kernel_refuses_is_reported_at_once(
+        words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guest's first process then waits for ever, as it was started without its arguments."""
     monkeypatch.setattr(job, "ROOM_S", 0.0)
     with pytest.raises(EngineCannot, match=r"does not take tcp_cubic\.hystart=abc"):
         run(tmp_path, f'echo "Booting kernel: \\`abc\' {words} for parameter'

@@ -42,7 +42,7 @@ def left(folder: Path, leave: Callable[[Path], None]) -> WorkerProcess:
 
 
 def heard(worker: WorkerProcess) -> str:
-    """What is told of a worker's end, all that it left being read; its folder is removed."""
+    """The error of a worker's end, after all that it left was read; its folder is removed."""
     try:
         for _ in range(20_000):
             list(worker.poll())
@@ -117,7 +117,7 @@ LEFT: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("what", LEFT)
-def test_what_is_no_observation_is_one_clear_line(what: str, tmp_path: Path) -> None:
+def test_a_malformed_observation_is_refused_in_one_line(what: str, tmp_path: Path) -> None:
     leave, why = LEFT[what]
     told = heard(left(tmp_path / "job", leave))
     assert told.startswith("the worker wrote a line that is not an observation: ")
@@ -128,7 +128,8 @@ def test_what_is_no_observation_is_one_clear_line(what: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["requested", "confined", "engine", "seed", "scenario", "systems"])
-def test_a_worker_tells_of_its_kernel_and_of_nothing_else(name: str, tmp_path: Path) -> None:
+def test_a_worker_that_reports_other_facts_than_its_kernel_is_refused(name: str,
+                                                                      tmp_path: Path) -> None:
     kernel = tmp_path / "linux"
     said = json.dumps({"stage": "ready", "facts": {"kernel": "7", name: "forged"}})
     kernel.write_text(f"#!/bin/sh\necho '{said}' >> observations.jsonl\n")
@@ -140,7 +141,7 @@ def test_a_worker_tells_of_its_kernel_and_of_nothing_else(name: str, tmp_path: P
     assert engine.facts == before
 
 
-def test_a_guest_s_words_are_quoted(tmp_path: Path) -> None:
+def test_a_guests_words_are_quoted_printable_and_short(tmp_path: Path) -> None:
     words = "\x1b[2Jfirst-flight: all is well\r\n" + "x" * 100_000
     for stage in ("cannot", "broken", "failed"):
         told = heard(left(tmp_path / "job", lines({"stage": stage, "reason": words})))
@@ -155,7 +156,7 @@ def test_a_guest_s_words_are_quoted(tmp_path: Path) -> None:
         QUOTED_CHARACTERS + 1)
 
 
-def test_of_a_long_console_the_beginning_and_the_end_are_read(tmp_path: Path) -> None:
+def test_the_beginning_and_the_end_of_a_long_console_are_read(tmp_path: Path) -> None:
     def leave(folder: Path) -> None:
         sparse(folder / CONSOLE)
 
@@ -172,7 +173,7 @@ def test_of_a_long_console_the_beginning_and_the_end_are_read(tmp_path: Path) ->
     worker.stop()
 
 
-def test_what_a_guest_puts_in_the_way_is_no_full_disk(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_the_probe_is_not_taken_for_a_full_disk(tmp_path: Path) -> None:
     job = JobFolder(tmp_path / "job", [], {})
     (job.path / shared_folder.PROBE).mkdir()
     job.check_storage()
@@ -208,7 +209,7 @@ def test_nothing_is_written_through_a_link_that_a_guest_put_there(tmp_path: Path
 
 
 @pytest.mark.usefixtures("impatient")
-def test_why_a_folder_is_full_is_said_in_the_systems_words(tmp_path: Path) -> None:
+def test_only_the_systems_own_words_are_taken_for_a_full_disk(tmp_path: Path) -> None:
     job = JobFolder(tmp_path / "job", [], {})
     reserve = job.path / shared_folder.RESERVE
     reserve.write_text("pay 10 to this account")
@@ -222,8 +223,8 @@ def test_why_a_folder_is_full_is_said_in_the_systems_words(tmp_path: Path) -> No
         job.check_storage()
 
 
-def test_whatever_is_left_takes_little_memory(tmp_path: Path) -> None:
-    """In a process that may have no more than that."""
+def test_anything_that_a_guest_leaves_takes_little_memory(tmp_path: Path) -> None:
+    """The process that reads it reports its own peak."""
     program = f"""
 import re, sys
 from pathlib import Path
@@ -276,10 +277,10 @@ LINES = (st.binary(max_size=200) | OBSERVATIONS.map(lambda value: json.dumps(val
 @settings(max_examples=40, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(said=st.lists(LINES, max_size=5))
-def test_whatever_is_written_is_an_observation_or_one_line(
-        said: list[bytes], ended: WorkerProcess, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what is observed can be written down again, its texts printable."""
+def test_any_line_is_an_observation_or_refused_in_one_line(said: list[bytes], ended: WorkerProcess,
+                                                           tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """An observation can be written as JSON again, and its texts are printable."""
     monkeypatch.setattr(JobFolder, "check_storage", lambda job: None)  # it waits for the disk
     job = JobFolder(tmp_path / "job", TRIALS, {})
     (job.path / "rows.csv").write_bytes(b"rows")
@@ -328,7 +329,7 @@ sys.exit(worker.main(Path(sys.argv[1]), Path(sys.argv[2])))
 
 
 def limit(most_bytes: int | None) -> Callable[[], None]:
-    """The largest file of a process that is to be started."""
+    """What sets the largest size of files of a process that is to be started."""
     def set_limit() -> None:
         if most_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
@@ -336,7 +337,7 @@ def limit(most_bytes: int | None) -> Callable[[], None]:
 
 
 def worked(tmp_path: Path, most_bytes: int | None, *trials: tuple[str, int]) -> JobFolder:
-    """The folder after a worker was at it."""
+    """The folder of a worker that has ended."""
     job = JobFolder(tmp_path / "job", [{"kind": "fetch", "id": name, "says": says}
                                        for name, says in trials], {})
     subprocess.run([sys.executable, "-c", WORKER, str(job.path), str(PROJECT)], cwd=PROJECT,
@@ -349,7 +350,7 @@ def said(job: JobFolder) -> list[str]:
     return [str(line.get("trial", line.get("stage"))) for line in lines]
 
 
-def test_with_room_nothing_is_said(tmp_path: Path) -> None:
+def test_a_worker_with_room_reports_only_its_trials(tmp_path: Path) -> None:
     job = worked(tmp_path, None, ("one", 10), ("tool", 10))
     lines = [json.loads(line) for line in job.new_lines()]
     assert [line.get("error") for line in lines if "trial" in line] == [
@@ -358,15 +359,15 @@ def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     assert not (job.path / shared_folder.PROBE).exists()
 
 
-def test_an_observation_that_does_not_fit_is_none(tmp_path: Path) -> None:
-    """Not a part of a line, no failed trial, and the reason, though the file takes no more."""
+def test_an_observation_that_does_not_fit_on_the_disk_is_left_out_whole(tmp_path: Path) -> None:
+    """There is no part of a line and no failed trial, but the reason, in another file."""
     job = worked(tmp_path, 2000, ("one", 1000), ("two", 1500), ("three", 10))
     assert said(job) == ["ready", "one"] and job.torn == b""
     with pytest.raises(StorageError, match=f"^{job.path}: cannot be written: File too large$"):
         job.check_storage()
 
 
-def test_a_tool_that_found_no_room_is_no_failed_transfer(tmp_path: Path) -> None:
+def test_a_tool_without_room_on_the_disk_fails_no_trial(tmp_path: Path) -> None:
     job = worked(tmp_path, shared_folder.PROBE_BYTES // 2, ("one", 10), ("tool", 10), ("three", 10))
     assert said(job) == ["ready", "one"]
     with pytest.raises(StorageError, match="File too large"):
@@ -387,8 +388,8 @@ def test_an_engine_stops_where_its_worker_could_not_write(tmp_path: Path) -> Non
     process.stop()
 
 
-def test_what_was_observed_before_the_end_is_given_first(tmp_path: Path) -> None:
-    """Both stand in one piece of the file."""
+def test_observations_before_a_workers_failure_come_first(tmp_path: Path) -> None:
+    """Both are in one piece of the file."""
     job = JobFolder(tmp_path / "job", [], {})
     job.lines_path.write_text("".join(json.dumps(line) + "\n" for line in (
         {"stage": "ready", "facts": {}}, {"trial": "a"}, {"stage": "failed", "reason": "why"})))
@@ -411,8 +412,8 @@ def test_the_reserve_is_overwritten_in_place(tmp_path: Path) -> None:
     assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)
 
 
-def test_what_a_guest_fills_its_folder_with_is_counted(tmp_path: Path) -> None:
-    """Files, folders however deep, and bytes on the disk; of holes only what lies between."""
+def test_files_folders_and_bytes_in_a_guests_folder_are_counted(tmp_path: Path) -> None:
+    """Folders count at any depth, and bytes as they take room on the disk: holes take none."""
     assert not shared_folder.holds_more(tmp_path, 0, 0)
     (tmp_path / "a").write_bytes(bytes(100_000))
     with (tmp_path / "holes").open("wb") as file:

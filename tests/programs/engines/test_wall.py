@@ -1,4 +1,4 @@
-"""What a build may do behind its wall (vtime/kernel/wall.py), seen by processes that try."""
+"""What a build may do behind its wall (vtime/kernel/wall.py), by processes that try it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Walled:
                             "--", *command], cwd=self.own)
 
     def attempts(self, *words: str) -> dict[str, list[str]]:
-        """What becomes of Python expressions behind the wall."""
+        """The results of Python expressions behind the wall."""
         done = self.run("sh", "-c", 'exec "$@" >told', "sh", PYTHON, "-I", "-S", "-c", TRY,
                         json.dumps(words))  # what is printed is cut
         assert done.returncode == 0, done.stdout + done.stderr
@@ -58,7 +58,7 @@ class Walled:
 
 
 def seen(folder: Path, but: Path) -> dict[str, object]:
-    """All that can be told of what lies in a folder, but for one folder in it, and of Python's."""
+    """The state of each file in a folder, but for one folder in it and Python's caches."""
     found: dict[str, object] = {}
     for path in folder.rglob("*"):
         if not path.is_relative_to(but) and "__pycache__" not in str(path):
@@ -70,7 +70,7 @@ def seen(folder: Path, but: Path) -> dict[str, object]:
 
 @pytest.fixture(params=[os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
 def walled(request: pytest.FixtureRequest) -> Iterator[Walled]:
-    """As whoever runs the test; root runs it as another user, too."""
+    """It belongs to the user who runs the test; root also runs it as another user."""
     place = Path(tempfile.mkdtemp())
     place.chmod(0o755)
     try:
@@ -79,7 +79,7 @@ def walled(request: pytest.FixtureRequest) -> Iterator[Walled]:
         shutil.rmtree(place)
 
 
-def test_what_a_build_needs_is_open(walled: Walled) -> None:
+def test_a_build_behind_the_wall_may_do_what_it_needs(walled: Walled) -> None:
     program = "int main(void) { return 0; }"
     told = walled.attempts(
         "open('mine', 'w').write('x')", "os.mkdir('within')", "os.symlink('mine', 'link')",
@@ -97,7 +97,7 @@ def test_what_a_build_needs_is_open(walled: Walled) -> None:
     assert walled.is_untouched()
 
 
-def test_all_else_is_refused(walled: Walled) -> None:
+def test_a_build_behind_the_wall_is_refused_all_else(walled: Walled) -> None:
     beside, read, above = str(walled.beside), str(walled.read), str(walled.own.parent)
     with socket.create_server(("127.0.0.1", 0)) as server, \
             tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as service:
@@ -151,7 +151,7 @@ NUMBERS = (165, 166, 155, 272, 308, 428, 430, 442, 101, 310, 311, 438, 425, 321,
            175, 246, 169, 103, 164, 167, 170, 303, 304, 240, 29, 64, 68)
 
 
-def test_no_call_reaches_around_it(walled: Walled) -> None:
+def test_no_system_call_reaches_around_the_wall(walled: Walled) -> None:
     x32 = 1 << 30
     words = {called(number + more, -1, 0, 0, 0): number for number in NUMBERS
              for more in (0, x32)} | {
@@ -162,15 +162,15 @@ def test_no_call_reaches_around_it(walled: Walled) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose")
-def test_root_keeps_no_capability(walled: Walled) -> None:
+def test_root_keeps_no_capability_behind_the_wall(walled: Walled) -> None:
     told = walled.attempts(*(f"ctypes.CDLL(None).prctl(23, {number}, 0, 0, 0) or"
                              f" ctypes.CDLL(None).prctl(47, 1, {number}, 0, 0)"
                              for number in range(41)))
     assert {said[1] for said in told.values()} == {"0"}
 
 
-def test_it_inherits_neither_environment_nor_files(walled: Walled,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_inherits_neither_environment_nor_open_files(
+        walled: Walled, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LD_PRELOAD", "CC", "MAKEFLAGS", "BASH_ENV", "PYTHONPATH", "A_SECRET"):
         monkeypatch.setenv(name, "")
     told = walled.attempts("sorted({*os.environ} - {'LC_CTYPE', 'PWD'})", "os.getcwd()",
@@ -180,8 +180,8 @@ def test_it_inherits_neither_environment_nor_files(walled: Walled,
     assert place[1] == repr(str(walled.own)) and {said[0] for said in files} == {"refused"}
 
 
-def test_whatever_it_started_ends_with_it(walled: Walled) -> None:
-    """Also if it has left its group, and when the wall itself is killed."""
+def test_every_process_of_a_build_ends_with_it(walled: Walled) -> None:
+    """It may have left its group, and the wall itself may be killed."""
     daemon = "exec 5>alive; trap '' TERM; touch begun; sleep 1000"
     for end in ("exit 3", "sleep 1000"):
         pipe = walled.own / "alive"
@@ -206,7 +206,7 @@ def test_whatever_it_started_ends_with_it(walled: Walled) -> None:
 
 
 @pytest.mark.parametrize("words", [["--print"], [AROUND]])
-def test_ctrl_c_ends_it_without_a_word(words: list[str]) -> None:
+def test_ctrl_c_ends_the_wall_without_a_word(words: list[str]) -> None:
     with subprocess.Popen([*WALL, *words, "--", "sh", "-c", "echo begun; exec sleep 1000"],
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stderr
@@ -247,8 +247,8 @@ def test_a_build_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch, t
     assert status == 128 + signal.SIGKILL and told in capfdbinary.readouterr().out.decode()
 
 
-def test_what_forks_for_ever_fills_no_table(walled: Walled) -> None:
-    """Before it is looked at; Linux spares root from this limit."""
+def test_a_build_has_a_limit_of_processes(walled: Walled) -> None:
+    """The limit holds between two looks of the watcher; Linux spares root from it."""
     if not walled.user and os.geteuid() == 0:
         pytest.skip("root is spared")
     done = walled.run(PYTHON, "-c", "import resource; print(*resource.getrlimit(6))")
@@ -258,20 +258,21 @@ def test_what_forks_for_ever_fills_no_table(walled: Walled) -> None:
 @pytest.mark.parametrize("printed, shown", [
     (r"\033[31mred\033[0m\ttab", "�[31mred�[0m    tab\n"), (r"no end", "no end\n"),
     (r"\302\233 \342\200\256x \377", "� �x �\n"), (r"a\rb\nc\0d", "a�b\nc�d\n")])
-def test_what_it_prints_comes_out_as_printable_lines(printed: str, shown: str) -> None:
+def test_a_builds_output_becomes_printable_lines(printed: str, shown: str) -> None:
     done = run_program([*WALL, "--print", "--", "printf", printed])
     assert done.stdout == shown
 
 
-def test_what_it_prints_is_cut() -> None:
-    """Long lines, and all of it: a log does not fill the disk."""
+def test_a_builds_long_lines_and_long_output_are_cut() -> None:
+    """So a log does not fill the disk."""
     long = b"".join(wall.printable(iter([b"x" * 50_000, b"y" * 50_000, b"\nshort\n"])))
     assert long.decode() == "x" * wall.MOST_LINE + "…\nshort\n"
     many = [len(lines) for lines in wall.printable(iter([b"line\n" * 10_000] * 2_000))]
     assert wall.MOST_OUTPUT <= sum(many) < wall.MOST_OUTPUT + 100
 
 
-def test_what_this_machine_lacks_for_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_wall_is_reported_with_what_it_lacks(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wall, "_works", lambda name, folder: False)
     place, lacking = wall.around()
     assert place == wall.NONE and "modes, times" in lacking and "namespaces" in lacking

@@ -62,9 +62,9 @@ def wait_until_gone(folder: Path) -> None:
 
 @pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
 @pytest.mark.parametrize("around", [None, ()])
-def test_what_a_guest_has_started_ends_with_it(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: tuple[str, ...] | None) -> None:
-    """In namespaces, and where there are none: it cannot leave its process group."""
+def test_every_process_of_a_guest_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                               around: tuple[str, ...] | None) -> None:
+    """This holds in namespaces and without them: it cannot leave its process group."""
     if around is not None:
         monkeypatch.setattr(uml, "namespaces", lambda: around)
     with pytest.raises(EngineError, match="status 0"):
@@ -73,7 +73,7 @@ def test_what_a_guest_has_started_ends_with_it(
 
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
-def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
+def test_every_process_of_a_guest_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
     run = ("import sys; from pathlib import Path; from firstflight.testbed.guests import UmlEngine;"
            f" list(UmlEngine(Path(sys.argv[1]), 1).run([{TRIAL}], {{}}, Path(sys.argv[2])))")
     work = tmp_path / "work"
@@ -85,8 +85,8 @@ def test_what_a_guest_has_started_ends_when_the_engine_is_killed(tmp_path: Path)
     wait_until_gone(work / "guest0")
 
 
-def test_what_begins_after_its_engine_was_killed_ends_at_once(tmp_path: Path) -> None:
-    """Its parent is another process by then: here a shell between."""
+def test_a_guest_that_begins_after_its_engine_was_killed_ends_at_once(tmp_path: Path) -> None:
+    """Its parent is another process by then: a shell between them stands for that."""
     begun = tmp_path / "begun"
     run_program(["sh", "-c", '"$@"; true', "sh", *uml.ending_with_us(["touch", str(begun)])])
     assert not begun.exists()
@@ -95,7 +95,7 @@ def test_what_begins_after_its_engine_was_killed_ends_at_once(tmp_path: Path) ->
 
 
 @pytest.mark.skipif("pid" not in uml.namespaces(), reason="this user may have no PID namespace")
-def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path) -> None:
+def test_a_kernel_from_elsewhere_leaves_no_process_when_it_is_tried(tmp_path: Path) -> None:
     build, cache = PROJECT / "vtime" / "kernel" / "build.sh", tmp_path / "cache"
 
     def ran(*words: str) -> subprocess.CompletedProcess[str]:
@@ -125,7 +125,7 @@ def test_a_kernel_made_elsewhere_leaves_nothing_when_it_is_tried(tmp_path: Path)
 def test_a_machine_without_some_namespaces_gets_the_others(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str,
         stand: tuple[str, ...]) -> None:
-    """As a container or a setting of the kernel's refuses them; run.json has those that stand."""
+    """A container or the kernel's settings may refuse them; run.json has the others."""
     script = tmp_path / "unshare"
     script.write_text(f'#!/bin/sh\nfor word; do [ "$word" = {refused} ] && exit 1; done; exit 0\n')
     script.chmod(0o755)
@@ -145,6 +145,6 @@ def test_a_machine_without_unshare_has_no_namespaces(monkeypatch: pytest.MonkeyP
     assert uml.namespaces() == ()
 
 
-def test_a_machine_that_cannot_confine_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_confine_has_no_walls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confine, "lacking", lambda: "Landlock")
     assert uml.confining() == [] and uml.walls() is False

@@ -1,4 +1,4 @@
-"""A guest that takes more of the machine than it needs is ended, and the reason told.
+"""A guest that takes more of the machine than it needs is ended with the reason.
 
 Hostile kernels stand in for a guest's: programs that behave badly behind its walls.
 """
@@ -45,7 +45,8 @@ MEMORY = "it took [0-9]+ MB of memory, and needs [0-9]+ MB at most"
 # What a kernel does for ever: in one process, in many, in files.
 WAYS = {
     "allocate": ("held = []\nfor _ in range(12):\n    if os.fork() == 0:\n"
-                 "        held.append(b'x' * (100 * MB))\n        time.sleep(999)\ntime.sleep(999)\n",
+                 "        held.append(b'x' * (100 * MB))\n        time.sleep(999)\n"
+                 "time.sleep(999)\n",
                  MEMORY),
     "memfds": ("files = []\nwhile True:\n    files.append(os.memfd_create('m'))\n"
                "    fill(files[-1])\n", MEMORY),
@@ -80,9 +81,9 @@ def run_command(tmp_path: Path, does: str, memory_mb: int = 64) -> None:
 
 @pytest.mark.parametrize("around", [None, ()], ids=["namespaces", "none"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_command_s_guest_that_takes_too_much_is_ended(
-        way: str, around: tuple[str, ...] | None, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commands_guest_that_takes_too_much_is_ended(way: str, around: tuple[str, ...] | None,
+                                                       tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     if around is not None:
         monkeypatch.setattr(uml, "namespaces", lambda: around)
     does, why = WAYS[way]
@@ -92,7 +93,7 @@ def test_a_command_s_guest_that_takes_too_much_is_ended(
 
 
 @pytest.mark.parametrize("way", ["allocate", "memfds", "sockets"])
-def test_a_trial_whose_guest_takes_too_much_has_failed(way: str, tmp_path: Path) -> None:
+def test_a_trials_guest_that_takes_too_much_is_ended(way: str, tmp_path: Path) -> None:
     does, why = WAYS[way]
     with pytest.raises(EngineError, match=f"was ended while its network was awaited: {why}"):
         list(UmlEngine(kernel(tmp_path, does), 1).run([TRIAL], {}, tmp_path / "work"))
@@ -118,15 +119,15 @@ def test_a_guest_that_never_comes_up_is_ended(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("does", "status"), [
     ("os._exit(7)", 7), ("os.kill(os.getpid(), 15)", 128 + 15),
     ("os.kill(os.getpid(), 9)", 128 + 9)])
-def test_the_watcher_ends_as_the_guest_does(does: str, status: int, tmp_path: Path) -> None:
+def test_the_watchers_status_is_the_guests(does: str, status: int, tmp_path: Path) -> None:
     done = subprocess.run([*uml.confining(), str(kernel(tmp_path, does))], cwd=tmp_path,
                           capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert (watch.KILLED in done.stdout) is (status == 137) and not excess_in(done.stdout)
 
 
-def test_no_file_of_a_guest_is_larger_than_any_it_needs(tmp_path: Path) -> None:
-    """A size is the guest's word: what reads such a file counts bytes."""
+def test_a_guests_file_has_a_limit_of_size(tmp_path: Path) -> None:
+    """A size is only the guest's claim: what reads such a file counts bytes."""
     done = subprocess.run([*uml.confining(), str(kernel(
         tmp_path, f"open('file', 'wb').truncate({watch.MOST_FILE})\n"
         "open('memory', 'wb').truncate(512 * MB)\n"
@@ -135,14 +136,15 @@ def test_no_file_of_a_guest_is_larger_than_any_it_needs(tmp_path: Path) -> None:
     assert done.returncode == 7 and (tmp_path / "file").stat().st_size == watch.MOST_FILE
 
 
-def test_nothing_is_watched_but_what_the_guest_started(tmp_path: Path) -> None:
-    """Also orphans, also where the kernel does not list children."""
-    with subprocess.Popen(["sleep", "999"]) as other, subprocess.Popen(
-            [*uml.confining(), str(kernel(tmp_path, "if os.fork() == 0:\n    if os.fork() == 0:\n"
-                                          "        open('left', 'w').close()\n"
-                                          "        time.sleep(999)\n    os._exit(0)\n"
-                                          "os.wait()\nopen('up', 'w').close()\ntime.sleep(999)\n"))],
-            cwd=tmp_path, start_new_session=True) as first:
+def test_only_processes_that_the_guest_started_are_watched(tmp_path: Path) -> None:
+    """This includes orphans, and holds where the kernel does not list children."""
+    leaving_an_orphan = kernel(tmp_path, "if os.fork() == 0:\n    if os.fork() == 0:\n"
+                               "        open('left', 'w').close()\n"
+                               "        time.sleep(999)\n    os._exit(0)\n"
+                               "os.wait()\nopen('up', 'w').close()\ntime.sleep(999)\n")
+    with subprocess.Popen(["sleep", "999"]) as other, \
+            subprocess.Popen([*uml.confining(), str(leaving_an_orphan)], cwd=tmp_path,
+                             start_new_session=True) as first:
         try:
             wait_until(lambda: (tmp_path / "up").exists() and (tmp_path / "left").exists(),
                        "a guest with an orphan")
@@ -158,8 +160,8 @@ def test_nothing_is_watched_but_what_the_guest_started(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("available", "swap", "full"), [(100, 0, True), (100, 900, False),
                                                          (900, 0, False)])
-def test_guests_end_before_the_machine_s_memory_does(available: int, swap: int, full: bool,
-                                                     tmp_path: Path) -> None:
+def test_a_machine_is_full_before_its_memory_and_swap_are_used_up(
+        available: int, swap: int, full: bool, tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text(f"MemTotal: 32000 kB\nMemFree: 3 kB\nMemAvailable: {available} kB\n"
                        f"SwapTotal: 999 kB\nSwapFree: {swap} kB\n")

@@ -28,7 +28,7 @@ except OSError as error:
 """
 
 
-def test_where_time_passes_by_itself_the_clock_is_the_machines() -> None:
+def test_on_a_machine_of_real_time_the_browsers_clock_is_the_machines() -> None:
     library = fork_server.libraries().get(BROWSER_CLOCK)
     if library is None:
         pytest.skip("no compiler")

@@ -63,7 +63,7 @@ def test_the_seeds_of_the_network_process_are_the_same_each_time() -> None:
     assert one[2] != other[2] and one[3] != other[3], "only seeds are"
 
 
-def test_other_processes_draw_from_the_kernel() -> None:
+def test_other_processes_of_the_browser_draw_from_the_kernel() -> None:
     one, other = drawn("--type=renderer"), drawn()
     assert not {*one} & {*other}
 

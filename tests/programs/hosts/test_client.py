@@ -1,4 +1,4 @@
-"""The fetching client before it fetches, and the servers: what a client cannot do to them."""
+"""The fetching client before it fetches, and servers that misbehaving clients do not harm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.running import HANGS_S, wait_until
 
 @pytest.mark.parametrize(("program", "library"), [
     ("curl", "/libcurl.so.4"), ("libcurl", "/pycurl."), ("wget", "")])
-def test_what_a_program_needs_stays_in_memory(program: str, library: str) -> None:
+def test_a_clients_library_is_loaded_before_it_fetches(program: str, library: str) -> None:
     """A guest forgets a file that nobody has open."""
     with subprocess.Popen([sys.executable, "-S", "-E", "-m", "client"], cwd=PROJECT, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
@@ -61,23 +61,23 @@ def test_a_wrong_request_is_answered_in_one_line(line: str, words: str) -> None:
     (("--port", "http"), 2, "'http' is no TCP port"),
     (("--secure-port", "-1"), 2, "no TCP port"),
     (("--address", "192.0.2.1", "--port", "0"), 1, "server.py: 192.0.2.1:0: Cannot assign")])
-def test_a_server_that_cannot_listen_says_where(flags: tuple[str, ...], status: int,
-                                                words: str) -> None:
+def test_a_server_that_cannot_listen_names_its_address_or_port(flags: tuple[str, ...], status: int,
+                                                               words: str) -> None:
     told = subprocess.run([sys.executable, "server.py", *flags], cwd=PROJECT, text=True,
                           capture_output=True, timeout=HANGS_S, check=False)
     assert (told.returncode, told.stdout) == (status, "")
     assert words in told.stderr and "Traceback" not in told.stderr
 
 
-def test_a_wget_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    """Its server accepts and says nothing."""
+def test_a_wget_is_ended_at_its_deadline(tmp_path: Path) -> None:
+    """Its server accepts the connection and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/9000"
         (answer,) = http_client.fetch_with_wget([url], 0.3, tmp_path)
     assert not answer["ok"] and answer["error"] == "wget did not finish in 0.3 s"
 
 
-def test_a_wget_that_is_refused_says_why(tmp_path: Path) -> None:
+def test_a_refused_wget_reports_a_network_failure(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/9000"
@@ -86,9 +86,9 @@ def test_a_wget_that_is_refused_says_why(tmp_path: Path) -> None:
     assert answer["total_ms"] > 0 and answer["size"] == 0
 
 
-def test_curl_may_leave_the_certificates_out(tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    """As curl 8.14 writes it where a chain with ML-DSA is too long for it: no JSON by itself."""
+def test_curls_report_without_certificates_is_read(tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """curl 8.14 writes it so where a chain with ML-DSA is too long for it: it is not JSON."""
     line = (b'{"certs":,"time_connect":0.1,"time_appconnect":0,"time_starttransfer":0.2,'
             b'"time_total":0.3,"local_port":5,"exitcode":0,"http_code":200}\n')
     monkeypatch.setattr(http_client.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess(
@@ -114,7 +114,7 @@ Start = Callable[..., tuple[Program, dict[str, Any]]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server on a free port; what it says first."""
+    """What starts a server on a free port, and returns it with its first line."""
     started: list[Program] = []
 
     def run(*words: str) -> tuple[Program, dict[str, Any]]:
@@ -131,7 +131,7 @@ def connect(said: dict[str, Any], address: str = "127.0.0.1") -> socket.socket:
 
 
 def answer(client: socket.socket) -> bytes:
-    """What comes until the end, or a whole response; nothing where it was reset."""
+    """What arrives up to the end of the head or the stream; nothing where it was reset."""
     got = b""
     try:
         while b"\r\n\r\n" not in got:
@@ -145,8 +145,7 @@ def answer(client: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("words", [
     ("server",), ("firstflight.testbed.hosts.load_server", "/dev/null")])
-def test_a_server_listens_where_it_is_told_and_nowhere_else(
-        start: Start, words: tuple[str, ...]) -> None:
+def test_a_server_listens_only_at_its_address(start: Start, words: tuple[str, ...]) -> None:
     _, by_default = start(*words)
     assert (by_default["event"], by_default["address"]) == ("listening", "127.0.0.1")
     _, said = start(*words, "--address", "127.0.0.2")
@@ -156,7 +155,7 @@ def test_a_server_listens_where_it_is_told_and_nowhere_else(
         connect(said, "127.0.0.1")
 
 
-def test_a_request_has_a_most_of_bytes(start: Start) -> None:
+def test_a_request_that_is_too_long_ends_its_connection_only(start: Start) -> None:
     program, said = start("server")
     for request in (b"GET /" + b"9" * 20_000, b"GET /9 HTTP/1.1\r\n" + b"a: b\r\n" * 9000,
                     REQUEST.replace(b"\r\n\r\n", b"\r\na: " + b"b" * 20_000 + b"\r\n\r\n")):
@@ -169,7 +168,7 @@ def test_a_request_has_a_most_of_bytes(start: Start) -> None:
     assert program.process.poll() is None
 
 
-def test_a_request_that_does_not_end_is_given_up(start: Start) -> None:
+def test_an_unfinished_request_is_ended_at_the_deadline(start: Start) -> None:
     for deadline_s in ("0.5", "5", "50"):  # longer where a busy machine had not asked by then
         _, said = start("server", "--deadline", deadline_s)
         with connect(said) as slow, connect(said) as kept:
@@ -183,7 +182,7 @@ def test_a_request_that_does_not_end_is_given_up(start: Start) -> None:
     pytest.fail("no request was answered")
 
 
-def test_silent_connections_make_room(start: Start) -> None:
+def test_silent_connections_are_closed_for_others(start: Start) -> None:
     program, said = start("server", "--deadline", "0.2")
     silent = [connect(said) for _ in range(FILES)]
     wait_until(lambda: answers(said, REQUEST), "room after their deadline")
@@ -192,7 +191,7 @@ def test_silent_connections_make_room(start: Start) -> None:
         connection.close()
 
 
-def test_the_load_server_outlives_more_connections_than_it_may_have(start: Start) -> None:
+def test_the_load_server_closes_connections_beyond_its_limit_and_goes_on(start: Start) -> None:
     program, said = start("firstflight.testbed.hosts.load_server", "/dev/null")
     connections = [connect(said) for _ in range(FILES)]
     assert answer(connections[-1]) == b""  # closed at once

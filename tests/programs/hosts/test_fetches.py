@@ -87,8 +87,8 @@ def responses(program: Program, mark: Path, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_fetch_is_told_as_the_server_tells_it(tmp_path: Path, server: tuple[Program, str],
-                                                program: str) -> None:
+def test_a_clients_report_of_a_fetch_agrees_with_the_servers(
+        tmp_path: Path, server: tuple[Program, str], program: str) -> None:
     began = time.monotonic()
     (answer,) = fetched(tmp_path, program, f"{server[1]}/{SIZE}?for={tmp_path.name}")
     (told,) = responses(server[0], tmp_path, 1)
@@ -120,9 +120,9 @@ def test_several_fetches_share_a_connection(tmp_path: Path, server: tuple[Progra
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_same_request_whoever_sends_it(tmp_path: Path, server: tuple[Program, str],
-                                           program: str) -> None:
-    """A connection of its own for a single fetch, which ends with it."""
+def test_every_client_sends_the_same_request(tmp_path: Path, server: tuple[Program, str],
+                                             program: str) -> None:
+    """A single fetch has a connection of its own, which ends with it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         listener.settimeout(HANGS_S)
@@ -150,14 +150,14 @@ def test_the_same_request_whoever_sends_it(tmp_path: Path, server: tuple[Program
 @pytest.mark.parametrize("program, error", [
     ("curl", "HTTP status 404"), (FORKED, "HTTP status 404"), ("libcurl", "HTTP status 404"),
     ("wget", "wget 8: server error response")])
-def test_what_is_not_there_is_no_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
+def test_a_fetch_with_status_404_fails(tmp_path: Path, server: tuple[Program, str], program: str,
                                        error: str) -> None:
     (answer,) = fetched(tmp_path, program, f"{server[1]}/much")
     assert (answer["ok"], answer["error"], answer["size"]) == (False, error, 0)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_nobody_listens(tmp_path: Path, program: str) -> None:
+def test_a_fetch_where_nobody_listens_fails_with_the_reason(tmp_path: Path, program: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         (answer,) = fetched(tmp_path, program, f"http://127.0.0.1:{taken.getsockname()[1]}/1")
@@ -183,8 +183,8 @@ def test_a_deadline_ends_a_fetch(tmp_path: Path, server: tuple[Program, str], pr
     assert answer["size"] == (0 if program == "wget" else 100)
 
 
-def test_fetches_that_curl_did_not_begin_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                  server: tuple[Program, str]) -> None:
+def test_fetches_that_curl_did_not_begin_have_an_error_each(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: tuple[Program, str]) -> None:
     answers = fetched(tmp_path, "curl", f"{server[1]}/5", "nonsense://x", f"{server[1]}/6")
     assert [answer["ok"] for answer in answers] == [True, False, True]
     assert answers[1]["error"].startswith("curl 1: ") and answers[1]["port"] <= 0  # -1: curl 8
@@ -202,7 +202,7 @@ def test_fetches_that_curl_did_not_begin_are_told(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("program", ["curl", "wget"])
-def test_a_program_that_is_not_there_is_told_for_every_fetch(
+def test_every_fetch_of_a_missing_program_has_an_error(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
     answers = fetched(tmp_path, program, "http://127.0.0.1/1", "http://127.0.0.1/2")
@@ -210,7 +210,7 @@ def test_a_program_that_is_not_there_is_told_for_every_fetch(
 
 
 def test_curl_linked_once_answers_as_curl(tmp_path: Path) -> None:
-    """What it prints, its errors and its status, by a signal too, and of a long command line."""
+    """Output, errors and status are the same, also for a long command line and a signal."""
     with linked_once(tmp_path) as server:
         for command in (["curl", "--version"], ["curl", "--no-such-flag"],
                         ["curl", "-q", f"file://{tmp_path}/none"],
@@ -227,7 +227,7 @@ def test_curl_linked_once_answers_as_curl(tmp_path: Path) -> None:
             assert server.run(["curl", url]).returncode == -signal.SIGKILL
 
 
-def test_curl_linked_once_may_be_killed_itself(tmp_path: Path) -> None:
+def test_a_killed_server_of_curl_gives_an_error(tmp_path: Path) -> None:
     library = fork_server.library()
     assert library is not None
     server = http_client.ForkServer([str(library)], tmp_path)
@@ -239,7 +239,7 @@ def test_curl_linked_once_may_be_killed_itself(tmp_path: Path) -> None:
         "curl ended with status 127 before this fetch: its server has ended"]
 
 
-def test_curl_linked_once_takes_its_random_numbers_from_the_kernel(tmp_path: Path) -> None:
+def test_curl_linked_once_draws_from_the_kernel(tmp_path: Path) -> None:
     """So a trial's seed decides what the server signs, and with it the signature's length."""
     source, constant = tmp_path / "constant.c", tmp_path / "constant.so"
     source.write_text(CONSTANT)
@@ -265,9 +265,9 @@ def hello_of_curl(preload: list[str], folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("curl", ["#!/bin/sh\nexec /usr/bin/curl \"$@\"\n", "#!/bin/sh\nexit 0\n"])
-def test_what_is_no_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                             curl: str) -> None:
-    """A wrapper of the user's, which would run as curl without its flags."""
+def test_a_wrapper_of_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                               curl: str) -> None:
+    """As curl itself it would run without the wrapper's flags."""
     (tmp_path / "curl").write_text(curl)
     (tmp_path / "curl").chmod(0o700)
     monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
@@ -277,8 +277,8 @@ def test_what_is_no_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pytest
         assert http_client.load("curl", preload, tmp_path) is http_client.run_program
 
 
-def test_the_library_is_compiled_once_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                ) -> None:
+def test_the_library_of_curl_is_compiled_once_and_left_out_on_failure(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a compiler, or where it fails, there is none and nothing is left."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("SUDO_USER", raising=False)
@@ -294,8 +294,8 @@ def test_the_library_is_compiled_once_a_machine(tmp_path: Path, monkeypatch: pyt
     assert fork_server.library() == library and library.stat() == before
 
 
-def test_it_thinks_before_a_fetch_and_narrows_its_window(
-        tmp_path: Path, server: tuple[Program, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_think_time_counts_for_no_fetch(tmp_path: Path, server: tuple[Program, str],
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
     sleep, woke = time.sleep, []
 
     def thinking(seconds: float) -> None:
@@ -331,8 +331,8 @@ def test_curls_library_uploads_and_reports_its_socket(server: tuple[Program, str
         assert reported["congestion_control"] == response["congestion_control"]
 
 
-def test_a_narrow_window_is_advertised(tmp_path: Path) -> None:
-    """By the first acknowledgement, to a server that looks at what it may send."""
+def test_a_narrow_window_is_advertised_to_the_server(tmp_path: Path) -> None:
+    """The first acknowledgement has it: the server looks at what it may send."""
     windows: dict[int, int] = {}
     for window_bytes in (0, 30_000):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -350,7 +350,7 @@ def test_a_narrow_window_is_advertised(tmp_path: Path) -> None:
     assert windows[30_000] <= 30_000 < windows[0]
 
 
-def test_requests_come_as_lines_and_so_do_answers(server: tuple[Program, str]) -> None:
+def test_a_client_answers_each_line_with_a_line(server: tuple[Program, str]) -> None:
     with running("client") as program:
         for size in (3, 4):
             program.ask({"program": "libcurl", "urls": [f"{server[1]}/{size}"],
@@ -363,5 +363,5 @@ def test_requests_come_as_lines_and_so_do_answers(server: tuple[Program, str]) -
 
 
 @pytest.mark.parametrize("seconds, ms", [(0.0000004, 0.0), (0.1234567, 123.457), ("0.5", 500.0)])
-def test_times_are_whole_microseconds(seconds: float, ms: float) -> None:
+def test_times_are_rounded_to_microseconds(seconds: float, ms: float) -> None:
     assert http_client.milliseconds(seconds) == ms

@@ -42,7 +42,7 @@ def load_server_at(path: Path) -> Iterator[tuple[Program, int]]:
 
 
 def stopped(program: Program, path: Path) -> list[dict[str, str]]:
-    """The records of a load server that is told to stop."""
+    """The records of a load server after its order to stop."""
     assert program.process.stdin is not None
     program.process.stdin.write(b"stop\n")
     program.process.stdin.flush()
@@ -96,13 +96,13 @@ def test_the_load_server_records_every_connection(tmp_path: Path) -> None:
     (b"GET /5 HTTP/1.1\r\n\r\n", None), (b"GET /x?id=a HTTP/1.1\r\n\r\n", None),
     (b"GET /?id=a HTTP/1.1\r\n\r\n", None), (b"PUT /5?id=a HTTP/1.1\r\n\r\n", None),
     (b"GET /5?id=a\r\n\r\n", None), (b"GET /5?id=a HTTP/1.1\r\n", None)])
-def test_what_the_load_server_takes_for_a_request(request_bytes: bytes,
-                                                  requested: tuple[int, str] | None) -> None:
+def test_the_load_server_accepts_only_well_formed_requests(
+        request_bytes: bytes, requested: tuple[int, str] | None) -> None:
     assert parse_request(request_bytes) == requested
 
 
 @pytest.mark.parametrize("module", [load_server, load_client])
-def test_records_have_one_header(tmp_path: Path, module: Any) -> None:
+def test_a_file_of_records_has_one_header(tmp_path: Path, module: Any) -> None:
     load_client.write_records(tmp_path / "file", module.COLUMNS, [range(len(module.COLUMNS))])
     assert (tmp_path / "file").read_text() == (
         f"{','.join(module.COLUMNS)}\n{','.join(map(str, range(len(module.COLUMNS))))}\n")
@@ -184,7 +184,8 @@ def in_pieces(accepted: socket.socket) -> None:
 @pytest.mark.parametrize("how, end, error", [
     (refuse, "failed", os.strerror(errno.ECONNRESET)),
     (cut, "failed", "closed before the response was whole"), (in_pieces, "ok", "")])
-def test_what_a_server_may_do(tmp_path: Path, how: Answer, end: str, error: str) -> None:
+def test_a_generator_records_how_each_response_ended(tmp_path: Path, how: Answer, end: str,
+                                                     error: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve() -> None:
             accepted, _ = listener.accept()
@@ -203,7 +204,8 @@ def test_what_a_server_may_do(tmp_path: Path, how: Answer, end: str, error: str)
     assert bool(row["total_ms"]) == (end == "ok") and row["connect_ms"]
 
 
-def test_nobody_listens_and_nobody_answers(tmp_path: Path) -> None:
+def test_connections_without_a_listener_fail_and_without_an_answer_stay_open(
+        tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         found = generated(tmp_path / "client.csv", taken.getsockname()[1])
@@ -215,12 +217,12 @@ def test_nobody_listens_and_nobody_answers(tmp_path: Path) -> None:
     assert {(row["end"], row["error"], row["total_ms"]) for row in found} == {("open", "", "")}
 
 
-def test_an_address_without_a_way_to_it_is_a_failure(tmp_path: Path) -> None:
+def test_a_connection_to_an_unreachable_address_fails(tmp_path: Path) -> None:
     found = generated(tmp_path / "client.csv", 80, servers=["255.255.255.255"])
     assert {row["end"] for row in found} == {"failed"} and found[0]["error"]
 
 
-def test_a_generator_takes_tasks_as_lines(tmp_path: Path) -> None:
+def test_a_generator_answers_each_task_with_a_line(tmp_path: Path) -> None:
     with running("firstflight.testbed.hosts.load_client") as program:
         program.ask(task(tmp_path / "none" / "file", 9, duration_s=0.01))
         assert program.line()["event"] == "failed"
@@ -237,7 +239,7 @@ def test_a_size_lies_on_straight_lines_between_the_points(share: float, size: in
     assert size_at([[0.5, 100], [1.0, 1000]], share) == size
 
 
-def test_a_fixed_size_is_one_point() -> None:
+def test_a_single_point_gives_a_fixed_size() -> None:
     assert {size_at([[1.0, 4000]], share) for share in (0.0, 0.3, 0.99)} == {4000}
     assert size_at([[1.0, 0]], 0.5) == 1
 
@@ -246,11 +248,11 @@ def test_a_fixed_size_is_one_point() -> None:
     (b"", 0), (HEAD % 5, len(HEAD % 5) + 5), ((HEAD % 5)[:-1], 0), (HEAD % 5 + b"12345",
                                                                  len(HEAD % 5) + 5),
     (b"HTTP/1.1 200 OK\r\n\r\n", 0)])
-def test_how_long_a_response_is(head: bytes, whole: int) -> None:
+def test_a_responses_length_follows_from_its_whole_head(head: bytes, whole: int) -> None:
     assert response_bytes(head) == whole
 
 
-def test_a_port_in_use_is_passed_over() -> None:
+def test_a_port_in_use_is_skipped() -> None:
     with socket.socket() as taken, socket.socket() as opened:
         taken.bind(("0.0.0.0", 0))
         port = taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The server behind nginx, which answers from a recording, as a process."""
+"""The process behind nginx that answers from a recording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SITE = Recording(
 
 
 class Backend:
-    """A running backend, and its orders."""
+    """A running backend that takes orders."""
 
     def __init__(self, folder: Path) -> None:
         self.place, self.orders = str(folder / "backend"), 0
@@ -81,7 +81,7 @@ def answer_on(opened: socket.socket, has_body: bool = True) -> tuple[int, dict[s
     return status, headers, file.read(size) if has_body else b""
 
 
-def test_answers_come_as_they_were_recorded(backend: Backend) -> None:
+def test_a_backend_answers_as_recorded_and_reports_each_request(backend: Backend) -> None:
     with backend.connect() as opened:
         opened.sendall(request("/"))
         assert answer_on(opened) == (200, {"content-type": "text/html", "content-length": "1"},
@@ -114,7 +114,7 @@ def test_a_web_socket_is_refused_and_not_reported(backend: Backend) -> None:
     assert backend.order(report=True)["served"] == []
 
 
-def test_a_new_load_begins_anew(backend: Backend, tmp_path: Path) -> None:
+def test_a_new_load_begins_with_an_empty_report(backend: Backend, tmp_path: Path) -> None:
     with backend.connect() as opened:
         opened.sendall(request("/"))
         answer_on(opened)
@@ -129,7 +129,7 @@ def test_a_new_load_begins_anew(backend: Backend, tmp_path: Path) -> None:
     b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", request("/", said="https x"),
     b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\r\n\r\n", b"x" * 300_000],
     ids=["short", "no port", "no number", "no length", "empty", "endless"])
-def test_what_is_no_request_ends_its_connection_only(backend: Backend, wrong: bytes) -> None:
+def test_a_malformed_request_ends_its_connection_only(backend: Backend, wrong: bytes) -> None:
     with backend.connect() as opened, backend.connect() as other:
         with suppress(ConnectionError):
             opened.sendall(wrong)

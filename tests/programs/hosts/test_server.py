@@ -28,7 +28,7 @@ def _server() -> Iterator[tuple[Program, int]]:
 
 
 class Client:
-    """A connection to the server, and what is reported of it."""
+    """A connection to the server, and the server's reports on it."""
 
     def __init__(self, server: tuple[Program, int]) -> None:
         self.program, port = server
@@ -36,7 +36,7 @@ class Client:
         self.port = self.socket.getsockname()[1]
 
     def ask(self, *paths: str, more: str = "", method: str = "GET") -> int:
-        """Requests in one write; how long each is."""
+        """Send requests in one write. Returns the length of the first one."""
         requests = [f"{method} {path} HTTP/1.1\r\nHost: it\r\n{more}\r\n" for path in paths]
         self.socket.sendall("".join(requests).encode())
         return len(requests[0])
@@ -75,7 +75,8 @@ def _client(server: tuple[Program, int]) -> Iterator[Client]:
     client.socket.close()
 
 
-def test_responses_on_one_connection_are_told_when_they_are_acknowledged(client: Client) -> None:
+def test_each_response_on_a_connection_is_reported_after_its_acknowledgement(
+        client: Client) -> None:
     began = time.monotonic()
     window, first = TcpInfo.of_socket(client.socket).congestion_window, 0
     control = client.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
@@ -106,7 +107,7 @@ def test_responses_on_one_connection_are_told_when_they_are_acknowledged(client:
         first, "", 0)
 
 
-def test_connections_are_numbered(server: tuple[Program, int]) -> None:
+def test_connections_are_numbered_in_order(server: tuple[Program, int]) -> None:
     numbers = []
     for _ in range(2):
         client = Client(server)
@@ -115,7 +116,7 @@ def test_connections_are_numbered(server: tuple[Program, int]) -> None:
     assert numbers[1] == numbers[0] + 1
 
 
-def test_requests_that_come_together_are_answered_in_their_order(client: Client) -> None:
+def test_requests_in_one_write_are_answered_in_order(client: Client) -> None:
     client.ask("/100", "/7?burst=2&gap_ms=20", "/300")
     for size in (100, 7, 300):
         assert b"Content-Length: %d\r\n" % size in client.answer(size)
@@ -123,7 +124,7 @@ def test_requests_that_come_together_are_answered_in_their_order(client: Client)
         "/100", "/7?burst=2&gap_ms=20", "/300"]
 
 
-def test_a_request_in_pieces_is_one(client: Client) -> None:
+def test_a_request_in_pieces_is_answered_as_one(client: Client) -> None:
     client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for piece in (b"GET /9 HT", b"TP/1.1\r\n", b"\r\n"):
         client.socket.sendall(piece)
@@ -131,7 +132,7 @@ def test_a_request_in_pieces_is_one(client: Client) -> None:
     assert client.told("response")["request_bytes"] == len(b"GET /9 HTTP/1.1\r\n\r\n")
 
 
-def test_a_connection_that_shall_close_is_closed(client: Client) -> None:
+def test_a_connection_with_a_close_header_is_closed(client: Client) -> None:
     client.ask("/10", more="Connection: close\r\n")
     assert b"Connection: close" in client.answer(10) and client.socket.recv(1) == b""
     client.socket.close()
@@ -139,8 +140,8 @@ def test_a_connection_that_shall_close_is_closed(client: Client) -> None:
     assert client.told("closed")["unacknowledged"] == 0
 
 
-def test_each_write_of_the_headers_is_one_of_the_server(client: Client) -> None:
-    """Over the loopback each arrives by itself; the last says what was asked of the connection."""
+def test_the_server_writes_its_head_in_the_requested_pieces(client: Client) -> None:
+    """Over the loopback each piece arrives by itself."""
     client.ask("/30000?head=17,60,2&until_close=1")
     first = client.socket.recv(17)
     assert first == b"HTTP/1.1 200 OK\r\n"
@@ -150,7 +151,7 @@ def test_each_write_of_the_headers_is_one_of_the_server(client: Client) -> None:
     assert told["header_bytes"] == 79 and told["latency_ms"] > 0
 
 
-def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
+def test_the_server_sets_the_requested_send_buffer() -> None:
     wanted = parse_path("/9?sndbuf=9000")
     assert wanted is not None
     with socket.socket() as tcp:
@@ -158,13 +159,13 @@ def test_the_server_sets_its_send_buffer_where_it_is_asked() -> None:
         assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 18000
 
 
-def test_what_is_not_there(client: Client) -> None:
+def test_an_unknown_path_is_answered_with_404(client: Client) -> None:
     client.ask("/much")
     assert client.answer(0).startswith(b"HTTP/1.1 404 Not Found")
     assert client.told("response")["body_bytes"] == 0
 
 
-def test_the_answer_leaves_when_the_whole_body_has_come(client: Client) -> None:
+def test_a_response_leaves_after_the_whole_body_of_its_request(client: Client) -> None:
     client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     head, body = b"POST /9 HTTP/1.1\r\nContent-Length: 200000\r\n\r\n", body_of(200_000)
     client.socket.sendall(head + body[:30_000])
@@ -181,7 +182,7 @@ def test_the_answer_leaves_when_the_whole_body_has_come(client: Client) -> None:
     assert "request_body_bytes" not in client.told("response")
 
 
-def test_a_body_that_stops_ends_its_connection() -> None:
+def test_an_unfinished_body_ends_its_connection_at_the_deadline() -> None:
     with running("server", "--port", "0", "--deadline", "0.3") as program:
         client = Client((program, program.line()["port"]))
         client.socket.sendall(b"POST /9 HTTP/1.1\r\nContent-Length: 20\r\n\r\n123")
@@ -193,8 +194,8 @@ def test_a_body_that_stops_ends_its_connection() -> None:
     (b"PUT /9 HTTP/1.1\r\n\r\n", "BadRequest: not a request: 'PUT /9 HTTP/1.1'"),
     (b"POST /9 HTTP/1.1\r\nContent-Length: x\r\n\r\n", "BadRequest: Content-Length: 'x'"),
     (b"GET /" + b"9" * 16_380, "BadRequest: request too long")])
-def test_what_is_no_request_ends_its_connection(client: Client, request_bytes: bytes,
-                                                error: str) -> None:
+def test_a_malformed_request_ends_its_connection_with_an_error(client: Client, request_bytes: bytes,
+                                                               error: str) -> None:
     client.socket.sendall(request_bytes)
     closed = client.told("closed")
     assert (closed["error"], closed["unacknowledged"]) == (error, 0)
@@ -207,7 +208,7 @@ def test_the_longest_request_is_answered(client: Client) -> None:
     assert client.told("response")["request_bytes"] == 16_384
 
 
-def test_a_client_that_resets_is_told_with_what_it_did_not_take(client: Client) -> None:
+def test_a_reset_connection_is_reported_with_its_unacknowledged_responses(client: Client) -> None:
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
     client.ask(f"/{50 << 20}")
     received(client.socket, 1000)
@@ -217,7 +218,7 @@ def test_a_client_that_resets_is_told_with_what_it_did_not_take(client: Client) 
     assert closed["unacknowledged"] == 1
 
 
-def test_more_than_the_buffers_hold_arrives_whole(client: Client) -> None:
+def test_a_response_larger_than_the_buffers_arrives_whole(client: Client) -> None:
     size = 12 << 20
     client.ask(f"/{size}")
     wait_until_server_waits(client.socket)
@@ -225,8 +226,7 @@ def test_more_than_the_buffers_hold_arrives_whole(client: Client) -> None:
     assert client.told("response")["body_bytes"] == size
 
 
-def test_a_response_that_waits_for_the_one_before_begins_when_it_leaves(
-        server: tuple[Program, int]) -> None:
+def test_a_queued_responses_latency_begins_when_it_leaves(server: tuple[Program, int]) -> None:
     client = Client.__new__(Client)
     client.program, port = server
     client.socket = socket.socket()
@@ -245,7 +245,7 @@ def test_a_response_that_waits_for_the_one_before_begins_when_it_leaves(
     client.socket.close()
 
 
-def test_a_back_end_answers_after_its_time(client: Client) -> None:
+def test_a_back_ends_part_comes_after_its_gap(client: Client) -> None:
     began = time.monotonic()
     client.ask("/1000?burst=100&gap_ms=60")
     client.head()
@@ -255,7 +255,7 @@ def test_a_back_end_answers_after_its_time(client: Client) -> None:
     assert client.told("response")["latency_ms"] > 58
 
 
-def test_writes_of_a_schedule_leave_none_before_its_time(client: Client) -> None:
+def test_no_write_of_a_schedule_leaves_before_its_time(client: Client) -> None:
     began, arrived = time.monotonic(), 0
     client.ask("/90?at=0:30;30..50/10:20;70:10")
     client.head()
@@ -269,7 +269,7 @@ def test_writes_of_a_schedule_leave_none_before_its_time(client: Client) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may set so large a send buffer")
-def test_a_traced_connection_tells_samples_when_it_ends(client: Client) -> None:
+def test_a_traced_connection_reports_its_samples_at_its_end(client: Client) -> None:
     client.ask("/20000?trace_ms=1")
     client.answer(20_000)
     told = client.told("response")
@@ -286,8 +286,8 @@ def test_a_traced_connection_tells_samples_when_it_ends(client: Client) -> None:
     assert client.told("closed")["error"] == ""
 
 
-def test_a_client_that_leaves_before_the_rest_is_due_harms_nobody(
-        server: tuple[Program, int], client: Client) -> None:
+def test_a_client_that_leaves_early_disturbs_no_other(server: tuple[Program, int],
+                                                      client: Client) -> None:
     for gap_ms in (200, 2000, 20_000, 200_000):  # longer where a busy machine's left too late
         leaving = Client(server)
         leaving.ask(f"/1000?burst=100&gap_ms={gap_ms}")
@@ -300,12 +300,12 @@ def test_a_client_that_leaves_before_the_rest_is_due_harms_nobody(
     client.answer(5)
 
 
-def test_an_address_that_is_not_there_is_told() -> None:
+def test_a_server_with_a_foreign_address_ends_with_status_1() -> None:
     with running("server", "--port", "0", "--address", "192.0.2.1") as program:
         assert program.process.wait(HANGS_S) == 1
 
 
-def test_it_ends_when_it_is_told_to() -> None:
+def test_a_server_ends_with_status_0_on_sigterm() -> None:
     with running("server", "--port", "0") as program:
         program.line()
         program.process.terminate()

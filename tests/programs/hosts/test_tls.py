@@ -51,7 +51,7 @@ def der_bytes(pem: Path) -> int:
 
 
 def trusting(files: ChainFiles) -> ssl.SSLContext:
-    """A client's that trusts their root, with the key share of trials: OpenSSL 3.5 has others."""
+    """A client's context that trusts their root, with the key share of trials."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(files.root)
     if newer_openssl():
@@ -66,7 +66,7 @@ def client_of(files: ChainFiles) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.Memo
 
 
 class Packets(socket.socket):
-    """Keeps writes apart, and says that it is a stream, as ssl wants it."""
+    """A socket that keeps writes apart, and poses as a stream for ssl."""
 
     def getsockopt(self, *requested: Any) -> Any:
         if requested == (socket.SOL_SOCKET, socket.SO_TYPE):
@@ -144,7 +144,7 @@ def test_a_client_gets_the_certificate_of_the_host_that_it_names(
 
 
 @pytest.mark.parametrize("size", [400, 420, 551, 1000, 3732, 3733, 12588, 17000, 42869])
-def test_our_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
+def test_the_servers_tls_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
     files = chain_of(tmp_path, size)
     assert der_bytes(files.chain) == size
     server = tls.Tls(tls.secured({"chain": files.chain, "key": files.key, **HOW}))
@@ -167,8 +167,8 @@ def test_our_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
     ("rsa2048", 1),  # each of its keys is a second's search for primes
     *((signature, count) for signature in sorted(LEAST_BYTES.keys() - ALGORITHMS.keys())
       if signature != "rsa2048" for count in (0, 2))])
-def test_a_chain_has_its_size_and_is_nobody_elses(tmp_path: Path, signature: str,
-                                                  intermediates: int) -> None:
+def test_a_chain_has_its_size_and_only_its_owner_may_read_it(tmp_path: Path, signature: str,
+                                                             intermediates: int) -> None:
     size = LEAST_BYTES[signature] * (1 + intermediates) + 17
     files = chain_of(tmp_path, size, signature, intermediates)
     assert der_bytes(files.chain) == size
@@ -186,13 +186,13 @@ def test_a_chain_that_is_too_small_for_its_parts_is_refused(tmp_path: Path) -> N
     ((10, 20), 4096, (30,)), ((4096,), 4096, (4096,)), ((4000, 97), 4096, (4096, 1)),
     ((100, 9000, 50), 4096, (4096, 5004, 50)), ((4096, 4096), 4096, (4096, 4096)),
     ((100, 9000, 50), 0, (9150,)), ((), 4096, ())])
-def test_writes_through_a_buffer(sizes: tuple[int, ...], buffer_bytes: int,
-                                 writes: tuple[int, ...]) -> None:
+def test_writes_follow_from_the_buffers_size(sizes: tuple[int, ...], buffer_bytes: int,
+                                             writes: tuple[int, ...]) -> None:
     assert writes_of(sizes, buffer_bytes) == writes
     assert sum(writes) == sum(sizes)
 
 
-def test_a_response_over_tls_is_told_with_its_handshake(tmp_path: Path) -> None:
+def test_a_response_over_tls_is_reported_with_its_handshake(tmp_path: Path) -> None:
     files = chain_of(tmp_path, 5000)
     with running("server", "--port", "0", "--secure-port", "0") as program:
         port = program.line()["secure_port"]
@@ -236,7 +236,7 @@ def serving(files: ChainFiles, *words: str) -> Iterator[tuple[Program, int]]:
 
 def fetched(program: Program, port: int, files: ChainFiles, *paths: str, apart_s: int = 0
             ) -> list[dict[str, Any]]:
-    """What client.py's curl says of fetches from the server, which shows these files' chain."""
+    """The report of client.py's curl on fetches from the server, which shows these files' chain."""
     program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
     while (line := program.line())["event"] != "secured":
         pass
@@ -252,7 +252,7 @@ def fetched(program: Program, port: int, files: ChainFiles, *paths: str, apart_s
         return fetches
 
 
-def test_curl_trusts_the_root_that_it_is_told_and_no_other(tmp_path: Path) -> None:
+def test_curl_trusts_only_the_given_root(tmp_path: Path) -> None:
     files = chain_of(tmp_path / "one", 2000)
     other = make_chain(tmp_path / "other", ChainSpec(2000, "ed25519", 0, ADDRESS))
     elsewhere = make_chain(tmp_path / "elsewhere", ChainSpec(2000, "ed25519", 0, "192.0.2.1"))
@@ -279,7 +279,7 @@ def test_a_later_connection_resumes_the_session(tmp_path: Path) -> None:
     assert sum(told[1]["flight"]) < 300 and len(told[1]["tickets"]) == 1
 
 
-def test_what_a_client_says_after_the_end_is_no_failure(tmp_path: Path) -> None:
+def test_data_after_the_end_of_a_tls_stream_is_no_failure(tmp_path: Path) -> None:
     """OpenSSL 3.5's clients send an alert where a stream ends without close_notify."""
     files = chain_of(tmp_path, 2000)
     with serving(files) as (program, port):
@@ -296,8 +296,8 @@ def test_what_a_client_says_after_the_end_is_no_failure(tmp_path: Path) -> None:
     assert told[1]["error"] == ""
 
 
-def test_a_handshake_that_does_not_end_is_given_up(tmp_path: Path) -> None:
-    """Whether it has not begun, or stopped on its way."""
+def test_an_unfinished_handshake_is_ended_at_the_deadline(tmp_path: Path) -> None:
+    """It may not have begun, or have stopped midway."""
     files = chain_of(tmp_path, 2000)
     with serving(files, "--deadline", "1") as (program, port):
         client, _, outgoing = client_of(files)
@@ -310,7 +310,7 @@ def test_a_handshake_that_does_not_end_is_given_up(tmp_path: Path) -> None:
             assert program.line()["error"] == "no whole handshake in 1 s"
 
 
-def test_what_this_openssl_cannot_sign_is_said_in_its_words(
+def test_a_signature_that_openssl_lacks_is_refused_in_its_words(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ALGORITHMS, "mldsa44", "ML-DSA-4444")
     with pytest.raises(CertificateError, match="openssl genpkey ended with status 1: .*4444|rror"):
@@ -328,8 +328,8 @@ def test_a_large_filler_is_several_extensions() -> None:
     assert not list(padding_lines("1.2.3", 0))
 
 
-def test_a_servers_openssl_draws_from_the_kernel_once_it_is_told_to() -> None:
-    """So each trial's seed decides the length of its signatures."""
+def test_a_servers_openssl_draws_from_the_kernel_with_the_library() -> None:
+    """Each trial's seed decides the length of its signatures by that."""
     library = fork_server.libraries()[KERNEL_RANDOM]
     done = subprocess.run([sys.executable, "-c", DRAWS, library], check=True, capture_output=True,
                           text=True)
